@@ -1,0 +1,44 @@
+# streamgauge: `make help` lists what there is. Every target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: help setup demo test test-fast check bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv with the streamgauge command, from the pinned lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "streamgauge needs Python 3.11 or later, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## measure a windowed aggregation for about a minute and write its report
+	$(BIN)/streamgauge run windowed_aggregation --rate 200k --duration 24s
+
+test: setup ## every test: unit tests first, then those that start Spark (under 25 minutes)
+	$(BIN)/python -m pytest -q -m "not spark"
+	$(BIN)/python -m pytest -q -m spark
+
+test-fast: setup ## unit tests only (about a minute)
+	$(BIN)/python -m pytest -q -m "not spark"
+
+check: setup ## lint, types and layers
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+bench: setup ## print the performance table (about half an hour, on an otherwise idle machine)
+	$(BIN)/python -m bench
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile pyproject.toml --extra dev --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) runs .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,72 @@
+"""Every error that streamgauge raises on purpose.
+
+    StreamgaugeError
+    |-- InputError        what was asked cannot be done as asked (also a ValueError)      exit 2
+    |   `-- ExpressionError   an expression of a flow that the binder refuses
+    |-- MachineError      this machine lacks something: Java, memory, disk, a port        exit 3
+    |-- EngineError       the engine never started, or answered what cannot be used       exit 3
+    |-- DriverError       our own processes failed: generator, transport, recorder        exit 3
+    `-- Interrupted       a person or the system asked us to stop
+
+Each message names the setting, the rule, the value got and the way out; `Problem` is that, as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with what was asked: `setting` breaks `rule` with `got`; `way_out` is what to do next."""
+
+    setting: str
+    rule: str
+    got: object
+    way_out: str
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {self.rule}; got {self.got!r}\n  try: {self.way_out}"
+
+
+class StreamgaugeError(Exception):
+    """The base of all errors raised on purpose; anything else that escapes is a defect of ours."""
+
+    exit_code = 3
+
+
+class InputError(StreamgaugeError, ValueError):
+    """What was asked cannot be done as asked; holds every problem found, because nothing has been started yet."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ExpressionError(InputError):
+    """An expression of a flow is wrong: position and the columns there are stand in the message."""
+
+
+class MachineError(StreamgaugeError):
+    """The machine lacks what is needed; the message says what and how to get it."""
+
+
+class EngineError(StreamgaugeError):
+    """The engine failed outside a measurement; `log` is the file with everything it said."""
+
+    def __init__(self, message: str, log: str | None = None) -> None:
+        super().__init__(message if log is None else f"{message}\n  whole log: {log}")
+        self.log = log
+
+
+class DriverError(StreamgaugeError):
+    """A process of our own failed, so no figure of this run may be used."""
+
+
+class Interrupted(StreamgaugeError):
+    """Someone asked the run to stop; what was measured is kept."""
+
+    exit_code = 1

@@ -1,0 +1,165 @@
+"""What flows: schemas, lineage columns, event identity, units and the one clock.
+
+Lineage columns are BIGINT: `event_time` and `ingest_time` in microseconds since the epoch, `event_id` as below.
+They are never an engine's own time column.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamgauge.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EVENT_TIME = "event_time"
+INGEST_TIME = "ingest_time"
+EMISSION_TIME = "emission_time"
+EVENT_ID = "event_id"
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+LINEAGE = (EVENT_TIME, INGEST_TIME, EVENT_ID)
+
+US = 1_000_000
+"""Microseconds in a second."""
+
+STREAM_BITS, PARTITION_BITS, SEQUENCE_BITS = 8, 12, 43
+
+# The types a field may have, by their Spark SQL names.
+TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a stream: its name and its type by Spark SQL name (one of `TYPES`)."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a stream, in order; lineage columns are not among them."""
+
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, **types: str) -> Schema:
+        """`Schema.of(user_id="int", price="int")`."""
+        return cls(tuple(Field(name, type_) for name, type_ in types.items()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+    def types(self) -> dict[str, str]:
+        """Column name to Spark SQL type name."""
+        return {field.name: field.type for field in self.fields}
+
+    def to_arrow(self) -> pa.Schema:
+        return pa.schema([(field.name, arrow_type(field.type)) for field in self.fields])
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type of a Spark SQL type name."""
+    import pyarrow as pa
+
+    return {
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "timestamp": pa.timestamp("us", "UTC"),
+    }[name]
+
+
+def event_id_base(stream: int, partition: int) -> int:
+    """The id of sequence number 0 of a partition; ids of one partition are consecutive.
+
+    8 bits of stream, 12 of partition, 43 of sequence (8.8e12 events).
+    """
+    return (stream << (PARTITION_BITS + SEQUENCE_BITS)) | (partition << SEQUENCE_BITS)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """One clock for all processes of a run: the host's monotonic clock, shown as microseconds since the epoch.
+
+    `offset_us` is fixed once, by the runner; a step of the wall clock during the run moves nothing.
+    """
+
+    offset_us: int
+
+    @classmethod
+    def fixed_now(cls) -> Clock:
+        return cls(time.time_ns() // 1000 - time.monotonic_ns() // 1000)
+
+    def now_us(self) -> int:
+        return time.monotonic_ns() // 1000 + self.offset_us
+
+    def sleep_until(self, when_us: int) -> None:
+        """Sleep until `when_us`; returns at once where that is past."""
+        wait_us = when_us - self.now_us()
+        if wait_us > 0:
+            time.sleep(wait_us / US)
+
+
+_RATE_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
+_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SIZE_UNITS = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%/]*)\s*$")
+
+
+def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:
+    if isinstance(text, bool):
+        raise InputError(Problem(setting, rule, text, way_out))
+    match = _NUMBER.match(str(text))
+    unit = match.group(2).lower() if match else None
+    if match is None or unit not in units:
+        raise InputError(Problem(setting, rule, text, way_out))
+    return float(match.group(1)) * units[unit]
+
+
+def parse_rate(text: str | float | int, setting: str = "rate") -> float:
+    """`100k`, `1.5M`, `2500` or `100k/s` as events per second; must be above zero."""
+    units = _RATE_UNITS | {unit + "/s": factor for unit, factor in _RATE_UNITS.items()}
+    rate = _quantity(setting, text, units, "must be a number of events per second above 0", f"--{setting} 100k")
+    if rate <= 0:
+        raise InputError(Problem(setting, "must be above 0 events per second", text, f"--{setting} 100k"))
+    return rate
+
+
+def parse_duration(text: str | float | int, setting: str = "duration") -> float:
+    """`500ms`, `60s`, `2m`, `1h`, or a bare number of seconds, as seconds; must not be negative."""
+    units = _TIME_UNITS | {"": 1.0}
+    return _quantity(setting, text, units, "must be a time such as 500ms, 60s or 2m", f"--{setting} 60s")
+
+
+def parse_size(text: str | float | int, setting: str = "size") -> int:
+    """`512MiB`, `2GB`, or a bare number of bytes, as bytes."""
+    return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, "must be a size such as 512MiB or 2GB", f"{setting}=2GB"))
+
+
+def format_rate(rate_per_s: float) -> str:
+    """`1540000.0` as `1.54 M/s`; three significant digits."""
+    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate_per_s >= factor:
+            return f"{rate_per_s / factor:.3g} {unit}/s"
+    return f"{rate_per_s:.3g} /s"
+
+
+def format_us(us: float | None) -> str:
+    """A time in microseconds as people write it: `87 us`, `185 ms`, `3.1 s`."""
+    if us is None:
+        return "-"
+    if abs(us) < 1000:
+        return f"{us:.0f} us"
+    if abs(us) < US:
+        return f"{us / 1000:.3g} ms"
+    return f"{us / US:.3g} s"

@@ -1,0 +1,246 @@
+"""What is answered: the objects that `result.json` is made of, frozen, and the rules by which they combine.
+
+History of `schema_version`:
+    1   first
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+VerdictValue = Literal["sustained", "not_sustained", "undecided", "invalid", "interrupted"]
+CheckState = Literal["ok", "failed", "undecided", "invalid", "not_judged"]
+
+
+class Answer(BaseModel):
+    """Base of everything in a result: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Check(Answer):
+    """One named reason for a verdict: its number, its limit, and whether it holds (`ok` is null where undecided).
+
+    `state` says what a check that is not ok means: `failed` speaks against the SUT, `invalid` against the driver,
+    `undecided` that the evidence does not carry a decision, `not_judged` that nothing could be compared.
+    """
+
+    name: str
+    value: float | None
+    limit: float | None
+    unit: str
+    ok: bool | None
+    state: CheckState
+    sentence: str
+    low: float | None = None
+    high: float | None = None
+
+
+class Verdict(Answer):
+    """What the checks say together; `decided_by` names the checks that decided it."""
+
+    value: VerdictValue
+    checks: tuple[Check, ...] = ()
+    decided_by: tuple[str, ...] = ()
+    sentence: str = ""
+    advice: str = ""
+
+
+class Latency(Answer):
+    """One latency over the measured span, microseconds. A percentile that `effective_count` cannot carry is null.
+
+    `lower_bounds` counts expected results still missing at the deadline; they are in here as "at least this late".
+    """
+
+    min: float | None = None
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p99_9: float | None = None
+    max: float | None = None
+    count: int = 0
+    effective_count: int = 0
+    lower_bounds: int = 0
+    note: str = ""
+
+
+class Latencies(Answer):
+    """Every kind of latency of one sink; null where the kind does not apply (the reason is in `notes`).
+
+    `uncorrected_us` counts from the real hand-over to the queue instead of the plan: what a tool that waits for the
+    system under test would report. `match_time_us` is the row-wise maximum of a join's two events.
+    """
+
+    event_time_us: Latency | None = None
+    processing_time_us: Latency | None = None
+    closing_delay_us: Latency | None = None
+    match_time_us: Latency | None = None
+    uncorrected_us: Latency | None = None
+    notes: tuple[str, ...] = ()
+
+
+class SinkResult(Answer):
+    """What arrived at one sink."""
+
+    name: str
+    rows: int
+    latency: Latencies
+
+
+class Rates(Answer):
+    """Events per second over the measured span, all streams together; `shares` gives each stream's part."""
+
+    offered_per_s: float
+    achieved_per_s: float
+    ingested_per_s: float
+    planned_per_s: float
+    generator_ceiling_per_s: float | None = None
+    shares: dict[str, float] = Field(default_factory=dict)
+
+
+class Backlog(Answer):
+    """Events due and not yet handed out."""
+
+    max: int
+    end: int
+    slope_per_s: float
+    max_s: float
+
+
+class Slip(Answer):
+    """Time between an event's planned time and its becoming available to the SUT, chunking included."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+class DriverResult(Answer):
+    slip_us: Slip
+    events_planned: int
+    events_offered: int
+    events_handed_out: int
+    events_reread: int
+    events_committed: int
+    cpu_percent: float | None = None
+    memory_bytes_max: int | None = None
+
+
+class Verification(Answer):
+    """The comparison of every answer with the reference [method 9]. Counts are rows."""
+
+    judged: bool
+    independent: bool
+    reference: str
+    expected: int = 0
+    matched: int = 0
+    missing: int = 0
+    extra: int = 0
+    duplicate: int = 0
+    wrong: int = 0
+    late: int = 0
+    uncommitted: int = 0
+    seconds: float = 0.0
+    sentence: str = ""
+    examples: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Everything judged, and nothing missing, extra, duplicate, wrong or wrongly late."""
+        return self.judged and not (self.missing or self.extra or self.duplicate or self.wrong or self.late)
+
+
+class ProcessUse(Answer):
+    """What one process used over the measured span."""
+
+    name: str
+    role: Literal["sut", "driver"]
+    cpu_percent_mean: float
+    cpu_percent_max: float
+    memory_bytes_max: int
+
+
+class Operator(Answer):
+    """One named operator of the flow, as the SUT reports it."""
+
+    name: str
+    selectivity: float | None = None
+    throughput_per_s: float | None = None
+    tuple_bytes: float | None = None
+    time_per_tuple_us_p99: float | None = None
+    advised_instances: int | None = None
+
+
+class TrialSummary(Answer):
+    """One line of a search."""
+
+    number: int
+    purpose: str
+    offered_per_s: float | None
+    verdict: VerdictValue | None
+    event_time_p50_us: float | None = None
+    event_time_p99_us: float | None = None
+    backlog_slope_share: float | None = None
+    why: str = ""
+    seconds: float = 0.0
+    folder: str = ""
+    engine_start: int = 0
+
+
+class SearchResult(Answer):
+    """The highest sustained rate: `low` held, `high` did not (null where nothing was found)."""
+
+    sustained_per_s: float | None
+    low: float | None
+    high: float | None
+    relative_width: float | None
+    confirmed: bool
+    at_90_percent: TrialSummary | None = None
+    trials: tuple[TrialSummary, ...] = ()
+    seconds: float = 0.0
+    sentence: str = ""
+    limit: str = ""
+
+
+class Phase(Answer):
+    """A span of the run by planned time, microseconds since the epoch."""
+
+    name: str
+    start_us: int
+    end_us: int
+
+
+class Result(Answer):
+    """All that one run folder answers."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    start_time: str
+    workload: str
+    engine: str
+    isolation: str
+    experiment: dict[str, Any]
+    environment: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, str] = Field(default_factory=dict)
+    verdict: Verdict
+    rate: Rates | None = None
+    latency: Latencies = Latencies()
+    sinks: tuple[SinkResult, ...] = ()
+    backlog: Backlog | None = None
+    driver: DriverResult | None = None
+    verification: Verification | None = None
+    search: SearchResult | None = None
+    operators: tuple[Operator, ...] = ()
+    processes: tuple[ProcessUse, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    warnings: tuple[str, ...] = ()
+    folder: str = ""
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
