@@ -61,6 +61,8 @@ class Schema:
         return {field.name: field.type for field in self.fields}
 
     def to_arrow(self) -> pa.Schema:
+        import pyarrow as pa
+
         return pa.schema([(field.name, arrow_type(field.type)) for field in self.fields])
 
 

@@ -1,0 +1,1 @@
+"""TESTED: the engines behind one seam."""

@@ -1,0 +1,75 @@
+"""The seam that every engine fills, and what it is given: a job and the edges of the transport."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from streamgauge.flow.nodes import Flow
+from streamgauge.transports.seam import Edge
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where a job's input comes from and where its results go.
+
+    `columns` says, for each stream, which columns the transport gives.
+    """
+
+    inputs: tuple[Edge, ...]
+    output: Edge
+    columns: dict[str, tuple[str, ...]]
+    frontier: str = "common"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One option of an engine: its name, default and meaning; `choices` where it has few values."""
+
+    name: str
+    default: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it."""
+
+    name: str
+    summary: str
+    nodes: tuple[str, ...]
+    sink_modes: tuple[str, ...]
+    transports: tuple[str, ...]
+    runs_streams: bool
+    computes_truth: bool
+    settings: tuple[Setting, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class EngineStatus:
+    """How the engine says it is; `reason` is its own last words where it failed."""
+
+    alive: bool
+    reason: str = ""
+
+
+class Engine(Protocol):
+    """One start of one engine for one job."""
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        """Start the SUT and wait until its query runs; raises EngineError with the engine's own reason."""
+
+    def status(self) -> EngineStatus: ...
+
+    def pids(self) -> list[int]:
+        """The SUT's processes, children included."""
+
+    def evidence(self) -> list[dict[str, Any]]:
+        """What the engine says about its batches (extra series; never decides)."""
+
+    def settings(self) -> dict[str, str]:
+        """The settings in force that are not the engine's defaults."""
+
+    def stop(self) -> None: ...

@@ -1,0 +1,89 @@
+"""The runner's side of the Spark adapter: starts the SUT process, asks how it is, reads what it says, ends it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psutil
+
+from streamgauge.engines.seam import Edges, EngineStatus
+from streamgauge.engines.spark.settings import CAPABILITIES
+from streamgauge.errors import EngineError
+from streamgauge.flow.nodes import Flow
+from streamgauge.system.children import Child, ChildFailed
+from streamgauge.system.machine import cpus
+
+START_TIMEOUT_S = 180.0
+
+
+class SparkEngine:
+    """One start of Spark for one flow."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
+        self._cpus = on_cpus
+        self._child: Child | None = None
+        self._settings: dict[str, str] = {}
+        self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        from streamgauge.engines.spark.main import SparkJob
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self._checkpoint = tempfile.TemporaryDirectory(prefix="streamgauge-checkpoint-")
+        private = Path(self._checkpoint.name)
+        checkpoint = str(private / "checkpoint")
+        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
+        path = private / "job.pkl"
+        path.write_bytes(cloudpickle.dumps(job))
+        self._child = Child("spark", "streamgauge.engines.spark.main", [str(path)], folder / "spark.log", self._cpus)
+        try:
+            self._settings = {"master": job.master, **self._child.ask("start", START_TIMEOUT_S)}
+        except ChildFailed as error:
+            log = str(self._child.log)
+            self.stop()
+            raise EngineError(f"spark did not start: {error}", log) from None
+
+    def status(self) -> EngineStatus:
+        assert self._child is not None
+        if not self._child.alive:
+            return EngineStatus(False, f"the Spark process ended (exit code {self._child.exit_code})")
+        try:
+            return EngineStatus(**self._child.ask("status", 20.0))
+        except ChildFailed as error:
+            return EngineStatus(False, str(error))
+
+    def pids(self) -> list[int]:
+        if self._child is None or not self._child.alive:
+            return []
+        try:
+            process = psutil.Process(self._child.pid)
+            return [process.pid, *(child.pid for child in process.children(recursive=True))]
+        except psutil.NoSuchProcess:
+            return []
+
+    def evidence(self) -> list[dict[str, Any]]:
+        assert self._child is not None
+        try:
+            return list(self._child.ask("evidence", 30.0))
+        except ChildFailed:
+            return []
+
+    def settings(self) -> dict[str, str]:
+        return self._settings
+
+    def default_master(self) -> str:
+        return f"local[{len(self._cpus) if self._cpus else len(cpus())}]"
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+        if self._checkpoint is not None:
+            self._checkpoint.cleanup()
+            self._checkpoint = None

@@ -1,0 +1,112 @@
+"""Flow nodes to Spark DataFrame operations, one small function a node; Catalyst compiles the rest.
+
+Every relation carries one engine time column, `_time`, beside the BIGINT lineage columns; it leaves at the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatchmethod
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.errors import EngineError
+from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.flow.nodes import (
+    Flow,
+    Node,
+    RunningAggregate,
+    Select,
+    Source,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
+
+TIME = "_time"
+WINDOW = "_window"
+
+
+class Lowering:
+    """Lowers one flow.
+
+    Args:
+        read: gives the streaming DataFrame of a source node (fields and lineage).
+        choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
+        buckets: how many parts packed lowerings cut their keys into.
+    """
+
+    def __init__(self, read: Callable[[Source], DataFrame], choices: dict[str, str], buckets: int) -> None:
+        self._read, self._choices, self._buckets = read, choices, buckets
+
+    def sink(self, flow: Flow) -> DataFrame:
+        """The DataFrame that leaves at the flow's sink."""
+        return self.lower(flow.sink.input).drop(TIME)
+
+    @singledispatchmethod
+    def lower(self, node: Any) -> DataFrame:
+        raise EngineError(f"spark has no lowering for the node {type(node).__name__}")
+
+    @lower.register
+    def _(self, node: Source) -> DataFrame:
+        frame = self._read(node)
+        if EVENT_TIME not in frame.columns:
+            return frame
+        return frame.withColumn(TIME, F.timestamp_micros(F.col(EVENT_TIME))).withWatermark(TIME, "0 seconds")
+
+    @lower.register
+    def _(self, node: Select) -> DataFrame:
+        frame = self.lower(node.input)
+        return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *_time_of(frame))
+
+    @lower.register
+    def _(self, node: Where) -> DataFrame:
+        return self.lower(node.input).where(node.predicate)
+
+    @lower.register
+    def _(self, node: WindowAggregate) -> DataFrame:
+        keys = [F.col(key) for key in node.keys]
+        grouped = self.lower(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
+        rows = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return rows.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
+
+    @lower.register
+    def _(self, node: RunningAggregate) -> DataFrame:
+        grouped = self.lower(node.input).groupBy(*[F.col(key) for key in node.keys])
+        return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+
+    @lower.register
+    def _(self, node: WindowJoin) -> DataFrame:
+        if self._choices.get(node.name) == "packed":
+            from streamgauge.engines.spark.packed_join import packed_join
+
+            return packed_join(self.lower(node.left), self.lower(node.right), node, self._buckets)
+        return self._stream_stream_join(node)
+
+    def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
+        left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
+        joined = left.join(right.drop(TIME), [WINDOW, *node.keys], "inner")
+        columns = [F.col(name) for name in joined.columns if name not in (WINDOW, TIME)]
+        return joined.select(*columns, *_borders())
+
+    def _windowed(self, node: Node, window: Window) -> DataFrame:
+        return self.lower(node).withColumn(WINDOW, _window(window)).drop(TIME)
+
+
+def _window(window: Window) -> Any:
+    return F.window(TIME, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
+
+
+def _borders() -> list[Any]:
+    return [F.col(f"{WINDOW}.start").alias(WINDOW_START), F.col(f"{WINDOW}.end").alias(WINDOW_END)]
+
+
+def _window_time() -> list[Any]:
+    return [F.window_time(F.col(WINDOW)).alias(TIME)]
+
+
+def _time_of(frame: DataFrame) -> list[Any]:
+    return [F.col(TIME)] if TIME in frame.columns else []

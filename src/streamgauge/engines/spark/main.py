@@ -1,0 +1,151 @@
+"""The SUT: a plain Python process with a Spark session and one streaming query, on a lifeline to the runner."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from streamgauge.engines.seam import Edges
+from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.engines.spark.settings import defaults, split
+from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
+from streamgauge.errors import EngineError
+from streamgauge.flow.nodes import Flow, Source
+from streamgauge.system.children import serve
+
+QUERY = "q"
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """What the runner hands over, by file."""
+
+    flow: Flow
+    edges: Edges
+    options: dict[str, str]
+    master: str
+    folder: str
+    checkpoint: str
+
+
+class Sut:
+    """One session, one query."""
+
+    def __init__(self, job: SparkJob) -> None:
+        self._job = job
+        self._ours, self._users = split(job.options)
+        self._session: Any = None
+        self._query: Any = None
+
+    def start(self) -> dict[str, str]:
+        """Start session and query; returns the settings in force that are not Spark's defaults."""
+        conf = self._configuration()
+        try:
+            self._session = self._open(conf)
+            self._query = self._run(self._session)
+        except Exception as error:
+            raise EngineError(own_reason(str(error))) from None
+        return {**self._ours, **conf}
+
+    def status(self) -> dict[str, Any]:
+        error = self._query.exception()
+        reason = own_reason(str(error)) if error is not None else ""
+        return {"alive": bool(self._query.isActive) and error is None, "reason": reason}
+
+    def evidence(self) -> list[dict[str, Any]]:
+        return [json.loads(progress.json) for progress in self._query.recentProgress]
+
+    def stop(self) -> None:
+        with contextlib.suppress(Exception):
+            self._query.stop()
+        with contextlib.suppress(Exception):
+            self._session.stop()
+
+    def _configuration(self) -> dict[str, str]:
+        local = self._job.master.startswith("local")
+        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local)
+        conf["spark.driver.memory"] = self._ours["driver_memory"]
+        return {**conf, **self._users}
+
+    def _open(self, conf: dict[str, str]) -> Any:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master(self._job.master).appName("streamgauge")
+        for name, value in conf.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("WARN")
+        if not self._job.master.startswith("local"):
+            session.sparkContext.addPyFile(_own_code(Path(self._job.folder)))
+        session.dataSource.register(StreamgaugeSource)
+        return session
+
+    def _run(self, session: Any) -> Any:
+        sink = self._job.flow.sink
+        choices = {
+            name[len("lowering.") :]: value for name, value in self._ours.items() if name.startswith("lowering.")
+        }
+        lowering = Lowering(lambda source: self._read(session, source), choices, int(self._ours["buckets"]))
+        frame = lowering.sink(self._job.flow)
+        writer = frame.writeStream.queryName(QUERY).option("checkpointLocation", self._job.checkpoint)
+        if self._ours["trigger"] != "0 seconds":
+            writer = writer.trigger(processingTime=self._ours["trigger"])
+        if sink.mode == "update":
+            return writer.outputMode("update").foreachBatch(self._write_batch).start()
+        return writer.outputMode("append").format(FORMAT).options(**self._output()).start()
+
+    def _read(self, session: Any, source: Source) -> Any:
+        edges = self._job.edges
+        types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
+        schema = ", ".join(f"`{name}` {types[name]}" for name in edges.columns[source.name])
+        options = {
+            "stream": source.name,
+            "locations": json.dumps([edge.location for edge in edges.inputs]),
+            "token": edges.inputs[0].token,
+            "frontier": edges.frontier,
+        }
+        return session.readStream.format(FORMAT).schema(schema).options(**options).load()
+
+    def _output(self) -> dict[str, str]:
+        return {"location": self._job.edges.output.location, "token": self._job.edges.output.token, "query": QUERY}
+
+    def _write_batch(self, frame: Any, batch: int) -> None:
+        options = {**self._output(), "batch": str(batch)}
+        frame.write.format(FORMAT).options(**options).mode("append").save()
+
+
+def own_reason(text: str) -> str:
+    """The engine's own last reason in one or two lines, out of the stack it comes wrapped in."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:") or re.match(r"[\w.]*(Error|Exception)\b", line)]
+    chosen = [lines[0], causes[-1]] if lines and causes else lines[:2]
+    return "\n".join(dict.fromkeys(line[:300] for line in chosen)) or "the engine gave no reason"
+
+
+def _own_code(folder: Path) -> str:
+    """streamgauge as a zip for executors on other machines."""
+    import shutil
+
+    import streamgauge
+
+    package = Path(streamgauge.__file__).parent
+    return shutil.make_archive(str(folder / "streamgauge"), "zip", package.parent, package.name)
+
+
+def main() -> None:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    job: SparkJob = cloudpickle.loads(Path(sys.argv[1]).read_bytes())
+    sut = Sut(job)
+    serve({name: getattr(sut, name) for name in ("start", "status", "evidence", "stop")}, on_orphaned=sut.stop)
+
+
+if __name__ == "__main__":
+    main()

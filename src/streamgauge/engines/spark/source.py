@@ -1,0 +1,164 @@
+"""The Python Data Source at both edges of a Spark job: reads the transport, writes to the recorder.
+
+Runs inside Spark's Python workers, so it imports nothing of ours but the transport's small client.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from streamgauge.transports.flight import client
+
+FORMAT = "streamgauge"
+POSITIONS = "t"
+
+
+class Range(InputPartition):
+    """Events of [from_us, to_us) at one generator."""
+
+    def __init__(self, location: str, from_us: int, to_us: int) -> None:
+        super().__init__(None)
+        self.location, self.from_us, self.to_us = location, from_us, to_us
+
+
+@dataclass
+class Committed(WriterCommitMessage):
+    """What one task attempt sent."""
+
+    partition: int
+    attempt: int
+    rows: int
+
+
+class StreamgaugeSource(DataSource):
+    """Options: stream, columns, locations, token, frontier (reading); location, token, query (writing)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return Reader(dict(self.options), schema.fieldNames())
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return StreamWriter(dict(self.options))
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+        return BatchWriter(dict(self.options))
+
+
+class Reader(DataSourceStreamReader):
+    """An offset is the event time up to which each generator was read, exclusive."""
+
+    def __init__(self, options: dict[str, str], columns: Sequence[str]) -> None:
+        self._stream, self._token = options["stream"], options["token"]
+        self._locations: list[str] = json.loads(options["locations"])
+        self._common = options["frontier"] == "common"
+        self._columns = list(columns)
+
+    def initialOffset(self) -> dict[str, list[int]]:
+        return {POSITIONS: [0] * len(self._locations)}
+
+    def latestOffset(self, start: dict[str, list[int]], limit: Any) -> dict[str, list[int]]:
+        if self._common:
+            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]))
+            return {POSITIONS: [cut_us] * len(self._locations)}
+        reached = [client.act(location, self._token, "frontier") for location in self._locations]
+        return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], reached, strict=True)]}
+
+    def partitions(self, start: dict[str, list[int]], end: dict[str, list[int]]) -> list[InputPartition]:
+        spans = zip(self._locations, start[POSITIONS], end[POSITIONS], strict=True)
+        return [Range(location, from_us, to_us) for location, from_us, to_us in spans if from_us < to_us]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        return client.read_range(
+            partition.location,
+            self._token,
+            self._stream,
+            partition.from_us,
+            partition.to_us,
+            self._columns,
+            _batch_id(),
+        )
+
+    def commit(self, end: dict[str, list[int]]) -> None:
+        """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""
+
+
+class _Sending:
+    """What both writers share: one task's rows to the recorder, then one commit for the batch."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._location, self._token, self._query = options["location"], options["token"], options["query"]
+        self._batch = int(options["batch"]) if "batch" in options else None
+
+    def _send(self, batches: Iterator[pa.RecordBatch]) -> Committed:
+        context = TaskContext.get()
+        assert context is not None
+        message = Committed(context.partitionId(), context.taskAttemptId(), 0)
+        address = {
+            "query": self._query,
+            "batch": _batch_id() if self._batch is None else self._batch,
+            "partition": message.partition,
+            "attempt": message.attempt,
+        }
+        message.rows = client.send_results(self._location, self._token, address, batches)
+        return message
+
+    def _accept(self, messages: Sequence[Any], batch: int) -> None:
+        accepted = [[message.partition, message.attempt] for message in messages if message is not None]
+        client.act(self._location, self._token, "commit", query=self._query, batch=batch, accepted=accepted)
+
+
+class StreamWriter(DataSourceStreamArrowWriter, _Sending):
+    """For append sinks."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Sending.__init__(self, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self._accept(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: what was not committed is not judged."""
+
+
+class BatchWriter(DataSourceArrowWriter, _Sending):
+    """For update sinks, inside `foreachBatch`: Spark's own Arrow stream writer refuses update mode."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Sending.__init__(self, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        assert self._batch is not None
+        self._accept(messages, self._batch)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: what was not committed is not judged."""
+
+
+def _batch_id() -> int:
+    context = TaskContext.get()
+    found = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(found) if found is not None else -1

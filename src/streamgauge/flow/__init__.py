@@ -1,0 +1,1 @@
+"""What is asked: the dataflow of a workload as engine-neutral data, its expressions, its lineage and its reach."""

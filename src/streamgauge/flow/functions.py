@@ -1,0 +1,255 @@
+"""The allowlist of expressions: which Spark SQL functions and operators a flow may use, and what each is on DuckDB.
+
+Not a parser (`flow.expressions` is), and not a list of all that both know: only what gives the same answer on both, edge
+rows included; `tests/flow/test_expressions_spark.py` holds Spark against DuckDB on those rows.
+A *rule* takes a node whose arguments are on DuckDB already and gives the DuckDB node, or raises `Refused`.
+Known limit: `upper` and `lower` agree on letters whose other case is one letter ('ß' and dotted 'İ' differ).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+
+TypeOf = Callable[[exp.Expression], str]
+"""The Spark SQL type name of an expression that is on DuckDB already."""
+Rule = Callable[[exp.Expression, TypeOf], exp.Expression]
+
+INTEGERS = frozenset({"int", "bigint"})
+NUMBERS = INTEGERS | {"double"}
+BIGINT_MAX = 2**63 - 1
+
+# Names that may stand before a parenthesis. sqlglot knows other dialects' names too, so names are checked, not only nodes.
+FUNCTIONS = frozenset(
+    "abs avg bool cast ceil ceiling char_length coalesce concat contains count endswith floor greatest if ifnull lcase least"
+    " length lower ltrim max mean min mod nullif nvl rtrim startswith substr substring sum trim try_cast try_divide ucase"
+    " upper".split()
+) - {"bool", "mean"}
+
+# Words that may stand before a parenthesis without being functions.
+WORDS = frozenset("and between case else in is like not or then when".split())
+
+
+class Refused(Exception):
+    """An expression that may not be used: the rule it breaks, the way out, and where it stands (a node, if any)."""
+
+    def __init__(self, rule: str, way_out: str, node: exp.Expression | None = None) -> None:
+        super().__init__(rule)
+        self.rule, self.way_out, self.node = rule, way_out, node
+
+
+def duckdb(template: str, **parts: exp.Expression) -> exp.Expression:
+    """A DuckDB node from a template whose `{name}` are replaced by the parts' DuckDB text."""
+    return sqlglot.parse_one(template.format(**{k: v.sql("duckdb") for k, v in parts.items()}), dialect="duckdb")
+
+
+def _need(node: exp.Expression, type_of: TypeOf, types: frozenset[str], what: str, way_out: str) -> None:
+    got = type_of(node)
+    if got not in types:
+        raise Refused(f"{what} takes {' or '.join(sorted(types))}, not {got}", way_out, node)
+
+
+def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
+    """Whole numbers and doubles; `1.5` is a decimal on both, of differing widths, so it is refused."""
+    if node.is_string:
+        return node
+    text = str(node.this)
+    if text.isdigit():
+        if int(text) > BIGINT_MAX:
+            raise Refused(f"number {text} is above the largest bigint", "a smaller number, or a double: 1e20", node)
+        return node
+    if "e" not in text.lower():
+        raise Refused(f"number {text} is a decimal", f"write it as a double: {text}e0", node)
+    return node
+
+
+def total(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`sum`: of whole numbers a bigint as on Spark (DuckDB's own is wider), of doubles a double."""
+    _need(node.this, type_of, NUMBERS, "sum", "sum a number")
+    return node if type_of(node.this) == "double" else exp.Cast(this=node, to=exp.DataType.build("BIGINT"))
+
+
+def mean(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    _need(node.this, type_of, NUMBERS, "avg", "take the average of a number")
+    return node
+
+
+def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
+    if isinstance(node.this, exp.Distinct) or node.expressions:
+        raise Refused("count takes one argument, and not distinct", "count(*) or count(column)", node)
+    return node
+
+
+def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Whole numbers only; by zero is an error on both; the smallest number modulo -1 is 0 on Spark, an error on DuckDB."""
+    for side in (node.this, node.expression):
+        _need(side, type_of, INTEGERS, "%", "% of whole numbers")
+    if isinstance(node.expression, exp.Literal):
+        return node
+    parts = {"a": node.this, "b": node.expression}
+    return duckdb("CASE WHEN ({b}) = -1 THEN ({a}) - ({a}) ELSE ({a}) % ({b}) END", **parts)
+
+
+def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Always a double; null where the divisor is zero."""
+    for side in (node.this, node.expression):
+        _need(side, type_of, NUMBERS, "try_divide", "try_divide of numbers")
+    parts = {"a": node.this, "b": node.expression}
+    return duckdb("(CAST({a} AS DOUBLE) / NULLIF(CAST({b} AS DOUBLE), CAST(0 AS DOUBLE)))", **parts)
+
+
+def whole(function: str) -> Rule:
+    """`ceil`, `floor`: a bigint; NaN is 0, and what is too large is the largest bigint, as Spark has it."""
+
+    def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+        _need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
+        if node.args.get("decimals") or node.args.get("to"):
+            raise Refused(f"{function} takes one argument", f"{function}(x)", node)
+        return duckdb(
+            "CASE WHEN isnan({x}) THEN CAST(0 AS BIGINT)"
+            " WHEN {x} >= 9223372036854775807e0 THEN 9223372036854775807"
+            " WHEN {x} <= -9223372036854775808e0 THEN -9223372036854775807 - 1"
+            f" ELSE CAST({function}({{x}}) AS BIGINT) END",
+            x=node.this,
+        )
+
+    return rule
+
+
+STRING = frozenset({"string"})
+
+
+def text(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Functions of text whose arguments must all be strings, and which mean the same on both."""
+    for argument in node.iter_expressions():
+        _need(argument, type_of, STRING, type(node).__name__.lower(), "use it on strings, or try_cast(x as string)")
+    return node
+
+
+def length(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    return duckdb("CAST(length({x}) AS INTEGER)", x=text(node, type_of).this)
+
+
+def joined(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`concat` and `||`: null where any part is null (DuckDB's own concat leaves nulls out)."""
+    parts = [part.sql("duckdb") for part in text(node, type_of).iter_expressions()]
+    return sqlglot.parse_one("(" + " || ".join(f"({part})" for part in parts) + ")", dialect="duckdb")
+
+
+def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Spaces only, as on Spark."""
+    if node.expression is not None and node.args.get("expression") is not None:
+        raise Refused("trim takes one argument", "trim(x)", node)
+    function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
+    _need(node.this, type_of, STRING, function, "trim a string")
+    return duckdb(f"{function}({{x}}, ' ')", x=node.this)
+
+
+def substring(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Start from 1 and length as plain numbers: other starts mean other things on each engine."""
+    _need(node.this, type_of, STRING, "substring", "take a substring of a string")
+    start, size = node.args.get("start"), node.args.get("length")
+    plain = all(part is None or (isinstance(part, exp.Literal) and not part.is_string) for part in (start, size))
+    if start is None or not plain or int(start.this) < 1:
+        raise Refused("substring takes a start of 1 or more and a length, as plain numbers", "substring(x, 1, 3)", node)
+    return node
+
+
+def like(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """A plain pattern; a backslash escapes on Spark and not on DuckDB."""
+    _need(node.this, type_of, STRING, "like", "use like on a string")
+    pattern = node.expression
+    if not pattern.is_string or "\\" in str(pattern.this):
+        raise Refused("like takes a plain pattern without backslash", "x like 'abc%', or contains(x, 'abc')", node)
+    return node
+
+
+# Text that Spark takes for a number; DuckDB takes more (1_000, 2.5 for an int).
+_WHOLE = r"[+-]?[0-9]+"
+_REAL = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+_CASTS = {
+    ("string", "int"): f"CASE WHEN regexp_full_match(trim({{x}}), '{_WHOLE}') THEN TRY_CAST(trim({{x}}) AS INTEGER) END",
+    ("string", "bigint"): f"CASE WHEN regexp_full_match(trim({{x}}), '{_WHOLE}') THEN TRY_CAST(trim({{x}}) AS BIGINT) END",
+    ("string", "double"): f"CASE WHEN regexp_full_match(trim({{x}}), '{_REAL}') THEN TRY_CAST(trim({{x}}) AS DOUBLE) END",
+    ("double", "int"): "TRY_CAST(trunc({x}) AS INTEGER)",
+    ("double", "bigint"): "TRY_CAST(trunc({x}) AS BIGINT)",
+    ("bigint", "int"): "TRY_CAST({x} AS INTEGER)",
+    ("int", "bigint"): "CAST({x} AS BIGINT)",
+    ("int", "double"): "CAST({x} AS DOUBLE)",
+    ("bigint", "double"): "CAST({x} AS DOUBLE)",
+    ("boolean", "int"): "CAST({x} AS INTEGER)",
+    ("int", "string"): "CAST({x} AS VARCHAR)",
+    ("bigint", "string"): "CAST({x} AS VARCHAR)",
+    ("boolean", "string"): "CAST({x} AS VARCHAR)",
+}
+_TARGETS = {"INT": "int", "BIGINT": "bigint", "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string"}
+_SUFFIXED = re.compile(r"[0-9.]+([eE][+-]?[0-9]+)?$")
+
+
+def try_cast(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`try_cast`, and the numbers `10L` and `1.5D`, which sqlglot reads as casts; a plain cast is refused."""
+    target = _TARGETS.get(node.args["to"].sql("duckdb").upper(), node.args["to"].sql("duckdb").lower())
+    if not node.args.get("safe"):
+        return _suffixed(node, target)
+    source = type_of(node.this)
+    if source == target:
+        return node.this
+    if (source, target) not in _CASTS:
+        ways = ", ".join(f"{a} to {b}" for a, b in _CASTS)
+        raise Refused(f"try_cast from {source} to {target} differs between engines", f"one of {ways}", node)
+    return duckdb(_CASTS[source, target], x=node.this)
+
+
+def _suffixed(node: exp.Expression, target: str) -> exp.Expression:
+    number = node.this
+    if isinstance(number, exp.Literal) and not number.is_string and target in ("bigint", "double"):
+        return duckdb(f"CAST({{x}} AS {target.upper()})", x=number)
+    raise Refused("cast stops the job on bad input on one engine and not on the other", "try_cast(x as type)", node)
+
+
+def refuse(rule: str, way_out: str) -> Rule:
+    def rule_(node: exp.Expression, _: TypeOf) -> exp.Expression:
+        raise Refused(rule, way_out, node)
+
+    return rule_
+
+
+_PLAIN: tuple[type[exp.Expression], ...] = (
+    exp.Abs, exp.Add, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Coalesce, exp.Column, exp.DataType, exp.EQ,
+    exp.GT, exp.GTE, exp.Greatest, exp.Identifier, exp.If, exp.In, exp.Is, exp.LT, exp.LTE, exp.Least, exp.Max, exp.Min,
+    exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren, exp.Star, exp.Sub,
+)  # fmt: skip
+
+_DIVIDE = refuse("division by zero stops the job on one engine and not on the other", "try_divide(a, b)")
+
+RULES: dict[type[exp.Expression], Rule] = {
+    **dict.fromkeys(_PLAIN, lambda node, _: node),
+    exp.Avg: mean,
+    exp.Ceil: whole("ceil"),
+    exp.Concat: joined,
+    exp.Contains: text,
+    exp.Count: count,
+    exp.DPipe: joined,
+    # its parent `count` refuses it with a better way out
+    exp.Distinct: lambda node, _: node,
+    exp.Div: _DIVIDE,
+    exp.EndsWith: text,
+    exp.Floor: whole("floor"),
+    exp.IntDiv: _DIVIDE,
+    exp.Length: length,
+    exp.Like: like,
+    exp.Literal: literal,
+    exp.Lower: text,
+    exp.Mod: modulo,
+    exp.SafeDivide: try_divide,
+    exp.StartsWith: text,
+    exp.Substring: substring,
+    exp.Sum: total,
+    exp.Trim: trim,
+    exp.TryCast: try_cast,
+    exp.Upper: text,
+}
+"""What may stand in an expression, and what it becomes on DuckDB."""

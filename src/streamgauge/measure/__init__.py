@@ -1,0 +1,1 @@
+"""OBSERVED: results received, times counted, processes watched."""

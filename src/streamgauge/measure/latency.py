@@ -1,0 +1,332 @@
+"""From the columns of results to latencies, by the rules of [K §IV] and [method 1].
+
+Pure functions over Arrow batches; no clocks, no files. Which rows count is decided by event time alone, never by
+arrival, so that a stall cannot push its victims out of the figures.
+
+Terms: the *base* of a latency is the stamp it counts from (latency = emission - base); a *lower bound* stands for an
+expected result that had not arrived at the deadline: "at least deadline - base"; the *effective count* is the number of
+independent observations: rows for row-wise results, windows closed for windowed ones, engine batches for updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, US, WINDOW_END
+from streamgauge.measure.histogram import Histogram, SecondHistograms
+from streamgauge.result import Latencies, Latency
+from streamgauge.stats.percentile import carries
+
+Times = NDArray[np.int64]
+"""Microseconds since the epoch (n,)."""
+
+Kind = Literal["row", "window", "update", "join"]
+
+_PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+
+
+@dataclass(frozen=True)
+class LatencyRule:
+    """How the latencies of one sink are defined.
+
+    For "join" the driver computes both stamps of an output from its window's end, by the plan: `window_event_time` and
+    `window_ingest_time` map window ends (n,) to times (n,), all microseconds [K §IV]. `handed_over` maps event times
+    (n,) to the times at which those events were really put into the queue; None where that is not known.
+    """
+
+    kind: Kind
+    window_event_time: Callable[[Times], Times] | None = None
+    window_ingest_time: Callable[[Times], Times] | None = None
+    handed_over: Callable[[Times], Times] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "join" and self.window_event_time is None:
+            raise ValueError("a join's event time comes from the plan: window_event_time is needed")
+
+    @property
+    def windowed(self) -> bool:
+        return self.kind in ("window", "join")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Expected results that had not arrived at `deadline_us`: their event times (n,), by the rule of the sink.
+
+    `ingest_time_us` and `window_end_us` (n,) where they are known; without them the other latencies cannot have them.
+    """
+
+    deadline_us: int
+    event_time_us: Times
+    ingest_time_us: Times | None = None
+    window_end_us: Times | None = None
+
+
+@dataclass(frozen=True)
+class SecondsTable:
+    """Latency by second of event time, ascending (n,). NaN where a figure does not exist.
+
+    These describe the rows themselves, so a second's p99 needs a hundred of them; missing results are among them as
+    lower bounds. `event_time` and `processing_time` hold the histogram of each second, for `latency.hlog`.
+    """
+
+    second: Times
+    results: NDArray[np.int64]
+    event_time_us_p50: NDArray[np.float64]
+    event_time_us_p99: NDArray[np.float64]
+    processing_time_us_p50: NDArray[np.float64]
+    processing_time_us_p99: NDArray[np.float64]
+    event_time: dict[int, Histogram]
+    processing_time: dict[int, Histogram]
+
+
+class SinkLatencies(NamedTuple):
+    """What `sink_latencies` gives. `negatives` is an error of the driver wherever it is above 0."""
+
+    latencies: Latencies
+    seconds: SecondsTable
+    negatives: int
+    effective_count: int
+    histograms: dict[str, Histogram]
+
+
+def summary(
+    histogram: Histogram, effective_count: int, lower_bounds_us: Times | None = None, note: str = ""
+) -> Latency:
+    """One latency as it is reported; percentiles that `effective_count` cannot carry are null [method 1].
+
+    `lower_bounds_us` (n,): for each expected result that is missing, the latency it has at least; counted like values.
+    """
+    whole, bounds = histogram, 0
+    if lower_bounds_us is not None and lower_bounds_us.size:
+        whole, bounds = histogram.copy(), int(lower_bounds_us.size)
+        whole.add(lower_bounds_us)
+    percentiles = {name: _float(whole.percentile(q)) for name, q in _PERCENTILES.items() if carries(q, effective_count)}
+    return Latency(
+        min=_float(whole.min),
+        mean=whole.mean,
+        max=_float(whole.max),
+        count=whole.count,
+        effective_count=effective_count,
+        lower_bounds=bounds,
+        note="; ".join(part for part in (note, _negative_note(whole.n_negative)) if part),
+        **percentiles,
+    )
+
+
+def _float(value: int | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _negative_note(n: int) -> str:
+    return f"{n} negative values are in no figure: an error of the clocks" if n else ""
+
+
+def sink_latencies(
+    batches: Iterable[pa.RecordBatch], rule: LatencyRule, span: tuple[int, int], missing: Missing | None = None
+) -> SinkLatencies:
+    """All latencies of one sink's results, of those whose event time lies in `span` = [from, to), microseconds.
+
+    Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
+    also window_end (timestamp, microseconds, UTC). Negative latencies are counted in `negatives`, in no figure.
+    ValueError where a column is absent or a stamp other than ingest_time is null.
+    """
+    tally = _Tally(rule)
+    for batch in batches:
+        rows = _chosen(_rows(batch, rule), span)
+        if rows.event_time.size:
+            tally.add(rows)
+    if missing is not None:
+        tally.add_missing(missing, span)
+    return tally.result()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The stamps of some results, each (n,) or None where the kind has none."""
+
+    event_time: Times
+    emission: Times
+    ingest: Times | None
+    window_end: Times | None
+    match_time: Times | None
+
+
+def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
+    event_time = _times(batch.column(EVENT_TIME))
+    window_end = _times(batch.column(WINDOW_END)) if rule.windowed else None
+    emission = _times(batch.column(EMISSION_TIME))
+    if rule.kind != "join":
+        return _Rows(event_time, emission, _ingest(batch), window_end, None)
+    assert rule.window_event_time is not None
+    assert window_end is not None
+    ingest = None if rule.window_ingest_time is None else rule.window_ingest_time(window_end)
+    return _Rows(rule.window_event_time(window_end), emission, ingest, window_end, event_time)
+
+
+def _times(column: pa.Array) -> Times:
+    """BIGINT or timestamp (any unit) as int64 microseconds, without a copy where it can be."""
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("us", column.type.tz)).view(pa.int64())
+    if column.null_count:
+        raise ValueError("a result has no event, emission or window time: lineage is broken")
+    times: Times = column.to_numpy(zero_copy_only=True).astype(np.int64, copy=False)
+    return times
+
+
+def _ingest(batch: pa.RecordBatch) -> Times | None:
+    """The ingest times; None where the transport could not stamp them (a broker hands out unseen)."""
+    if INGEST_TIME not in batch.schema.names or batch.column(INGEST_TIME).null_count:
+        return None
+    return _times(batch.column(INGEST_TIME))
+
+
+def _chosen(rows: _Rows, span: tuple[int, int]) -> _Rows:
+    inside = (rows.event_time >= span[0]) & (rows.event_time < span[1])
+    if inside.all():
+        return rows
+
+    def take(times: Times | None) -> Times | None:
+        return None if times is None else times[inside]
+
+    return _Rows(
+        rows.event_time[inside], rows.emission[inside], take(rows.ingest), take(rows.window_end), take(rows.match_time)
+    )
+
+
+@dataclass
+class _Tally:
+    """Everything counted so far of one sink."""
+
+    rule: LatencyRule
+    event_time: SecondHistograms = field(default_factory=SecondHistograms)
+    processing_time: SecondHistograms = field(default_factory=SecondHistograms)
+    closing_delay: Histogram = field(default_factory=Histogram)
+    match_time: Histogram = field(default_factory=Histogram)
+    uncorrected: Histogram = field(default_factory=Histogram)
+    bounds: dict[str, int] = field(default_factory=dict)
+    observations: set[int] = field(default_factory=set)
+    rows: int = 0
+    rows_without_ingest: int = 0
+    first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, rows: _Rows) -> None:
+        self.rows += rows.event_time.size
+        self._observe(rows)
+        self.event_time.add(rows.event_time, self._latency("event time", rows.emission, rows.event_time))
+        if rows.ingest is None:
+            self.rows_without_ingest += rows.event_time.size
+        else:
+            latency = self._latency("ingest time", rows.emission, rows.ingest)
+            self.processing_time.add(rows.event_time, latency)
+        if rows.window_end is not None:
+            self.closing_delay.add(self._latency("window end", rows.emission, rows.window_end))
+        if rows.match_time is not None:
+            self.match_time.add(self._latency("match time", rows.emission, rows.match_time))
+        if self.rule.handed_over is not None:
+            handed_over = self.rule.handed_over(rows.event_time)
+            self.uncorrected.add(self._latency("hand-over", rows.emission, handed_over))
+
+    def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
+        """Missing results enter as lower bounds, in the second of their event time, by the deadline [method 1]."""
+        inside = (missing.event_time_us >= span[0]) & (missing.event_time_us < span[1])
+        event_time = missing.event_time_us[inside]
+        if not event_time.size:
+            return
+        self.rows += event_time.size
+        self.event_time.add(event_time, missing.deadline_us - event_time)
+        self.bounds["event_time"] = int(event_time.size)
+        if missing.ingest_time_us is not None:
+            self.processing_time.add(event_time, missing.deadline_us - missing.ingest_time_us[inside])
+            self.bounds["processing_time"] = int(event_time.size)
+        if missing.window_end_us is not None and self.rule.windowed:
+            window_end = missing.window_end_us[inside]
+            self.closing_delay.add(missing.deadline_us - window_end)
+            self.bounds["closing_delay"] = int(event_time.size)
+            self.observations.update(np.unique(window_end).tolist())
+
+    def result(self) -> SinkLatencies:
+        kinds = self._histograms()
+        negatives = sum(histogram.n_negative for histogram in kinds.values())
+        return SinkLatencies(self._latencies(kinds), self._seconds(), negatives, self.effective_count, kinds)
+
+    @property
+    def effective_count(self) -> int:
+        return self.rows if self.rule.kind == "row" else len(self.observations)
+
+    def _observe(self, rows: _Rows) -> None:
+        if self.rule.kind == "update":
+            self.observations.update(np.unique(rows.emission).tolist())
+        elif rows.window_end is not None:
+            self.observations.update(np.unique(rows.window_end).tolist())
+
+    def _latency(self, base_name: str, emission: Times, base: Times) -> Times:
+        latency = emission - base
+        if base_name not in self.first_negative and latency.size and latency.min() < 0:
+            first = int(np.argmax(latency < 0))
+            self.first_negative[base_name] = (int(base[first]), int(emission[first]))
+        return latency
+
+    def _histograms(self) -> dict[str, Histogram]:
+        """Kind to whole histogram, of the kinds that apply."""
+        kinds = {"event_time": self.event_time.total}
+        if self.processing_time.total.count or self.processing_time.total.n_negative:
+            kinds["processing_time"] = self.processing_time.total
+        if self.rule.windowed:
+            kinds["closing_delay"] = self.closing_delay
+        if self.rule.kind == "join":
+            kinds["match_time"] = self.match_time
+        if self.rule.handed_over is not None:
+            kinds["uncorrected"] = self.uncorrected
+        return kinds
+
+    def _latencies(self, kinds: dict[str, Histogram]) -> Latencies:
+        reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
+        return Latencies(**reported, notes=tuple(self._notes(kinds)))
+
+    def _summary(self, name: str, histogram: Histogram) -> Latency:
+        latency = summary(histogram, self.effective_count)
+        return latency.model_copy(update={"lower_bounds": self.bounds.get(name, 0)})
+
+    def _notes(self, kinds: dict[str, Histogram]) -> list[str]:
+        notes = [
+            f"negative latency: emission {emission} is before {base_name} {base} (us since the epoch)"
+            for base_name, (base, emission) in self.first_negative.items()
+        ]
+        if self.rows_without_ingest:
+            notes.append(f"processing time: {self.rows_without_ingest} results carry no ingest time")
+        unbounded = [name for name in kinds if name not in self.bounds]
+        if self.bounds and unbounded:
+            notes.append(
+                f"{', '.join(unbounded)}: {self.bounds['event_time']} missing results are not in these figures"
+            )
+        return notes
+
+    def _seconds(self) -> SecondsTable:
+        event_time, processing_time = self.event_time.histograms(), self.processing_time.histograms()
+        second = np.array(sorted(event_time), dtype=np.int64)
+        return SecondsTable(
+            second,
+            np.array([event_time[int(s)].count for s in second], dtype=np.int64),
+            _by_second(second, event_time, 0.5),
+            _by_second(second, event_time, 0.99),
+            _by_second(second, processing_time, 0.5),
+            _by_second(second, processing_time, 0.99),
+            event_time,
+            processing_time,
+        )
+
+
+def _by_second(second: Times, histograms: dict[int, Histogram], q: float) -> NDArray[np.float64]:
+    figures = np.full(second.size, np.nan)
+    for index, when in enumerate(second.tolist()):
+        histogram = histograms.get(when)
+        if histogram is not None and carries(q, histogram.count):
+            figures[index] = histogram.percentile(q)
+    return figures

@@ -1,0 +1,200 @@
+"""The recorder process: stamps every result as it arrives, keeps it on disk, and counts it once its sink has committed.
+
+Rows are staged by (query, batch, partition, attempt), because a failed task sends its rows again and a restarted query repeats a
+whole batch. What a commit lists is accepted; a batch that was committed before is ignored: exactly once.
+The spool is one Arrow IPC file an attempt, `emission_time` added; latencies are computed from it after the run.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.flight as flight
+
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
+from streamgauge.system.children import serve
+from streamgauge.transports.flight.access import TokenCheck
+
+Key = tuple[str, int, int, int]
+"""(query, batch, partition, attempt)."""
+
+SAMPLE_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class RecorderSettings:
+    host: str
+    port: int
+    token: str
+    clock_offset_us: int
+    spool: str
+
+
+@dataclass
+class Staged:
+    """What one attempt sent."""
+
+    path: str
+    rows: int = 0
+    frontier_us: int = 0
+    first_us: int = 0
+    last_us: int = 0
+    sample_us: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One batch of one query, accepted: when, how many rows, the largest event time in them, and where they lie."""
+
+    query: str
+    batch: int
+    committed_us: int
+    emitted_us: int
+    rows: int
+    frontier_us: int
+    latency_us_p99: float | None
+    paths: list[str]
+
+
+class Ledger:
+    """Which attempts were accepted. Pure bookkeeping, apart from the server for the tests' sake."""
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._lock = threading.Lock()
+        self._staged: dict[Key, Staged] = {}
+        self._committed: set[tuple[str, int]] = set()
+        self._news: list[Commit] = []
+        self.rows_ignored = 0
+
+    def stage(self, key: Key, staged: Staged) -> None:
+        with self._lock:
+            self._staged[key] = staged
+
+    def commit(self, query: str, batch: int, accepted: list[list[int]]) -> bool:
+        """Accept the (partition, attempt) pairs of a batch; False where the batch was accepted before."""
+        with self._lock:
+            if (query, batch) in self._committed:
+                self._drop(query, batch)
+                return False
+            self._committed.add((query, batch))
+            taken = [self._staged.pop((query, batch, *pair), None) for pair in accepted]
+            self._drop(query, batch)
+            self._news.append(self._commit_of(query, batch, [one for one in taken if one is not None]))
+            return True
+
+    def news(self) -> list[Commit]:
+        """The commits since the last call."""
+        with self._lock:
+            news, self._news = self._news, []
+            return news
+
+    @property
+    def rows_staged(self) -> int:
+        with self._lock:
+            return sum(staged.rows for staged in self._staged.values())
+
+    def _drop(self, query: str, batch: int) -> None:
+        for key in [key for key in self._staged if key[:2] == (query, batch)]:
+            self.rows_ignored += self._staged.pop(key).rows
+
+    def _commit_of(self, query: str, batch: int, taken: list[Staged]) -> Commit:
+        sample = [value for staged in taken for value in staged.sample_us]
+        return Commit(
+            query,
+            batch,
+            self._now_us(),
+            emitted_us=max((staged.last_us for staged in taken), default=0),
+            rows=sum(staged.rows for staged in taken),
+            frontier_us=max((staged.frontier_us for staged in taken), default=0),
+            latency_us_p99=float(np.percentile(sample, 99)) if sample else None,
+            paths=[staged.path for staged in taken if staged.rows],
+        )
+
+
+class Recorder(flight.FlightServerBase):
+    """Receives results (`do_put`) and commits (`do_action`)."""
+
+    def __init__(self, settings: RecorderSettings) -> None:
+        location = f"grpc://{settings.host}:{settings.port}"
+        super().__init__(location, middleware={"token": TokenCheck(settings.token)})
+        self._host = settings.host
+        self._clock = Clock(settings.clock_offset_us)
+        self._spool = Path(settings.spool)
+        self._spool.mkdir(parents=True, exist_ok=True)
+        self.ledger = Ledger(self._clock.now_us)
+        self.failed = ""
+
+    def listen(self) -> dict[str, Any]:
+        return {"location": f"grpc://{self._host}:{self.port}"}
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "commits": [asdict(commit) for commit in self.ledger.news()],
+            "rows_staged": self.ledger.rows_staged,
+            "rows_ignored": self.ledger.rows_ignored,
+            "failed": self.failed,
+        }
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        address = json.loads(descriptor.command)
+        key: Key = (address["query"], address["batch"], address["partition"], address["attempt"])
+        path = self._spool / ("-".join(str(part) for part in key) + ".arrow")
+        try:
+            self.ledger.stage(key, self._receive(reader, path))
+        except OSError as error:
+            self.failed = f"the spool could not be written: {error}"
+            raise flight.FlightServerError(self.failed) from None
+        writer.write(b"kept")
+
+    def do_action(self, context: Any, action: flight.Action) -> Iterator[bytes]:
+        asked = json.loads(action.body.to_pybytes())
+        if action.type != "commit":
+            raise flight.FlightServerError(f"no such action: {action.type}")
+        yield json.dumps(self.ledger.commit(asked["query"], asked["batch"], asked["accepted"])).encode()
+
+    def _receive(self, reader: Any, path: Path) -> Staged:
+        staged = Staged(str(path))
+        schema = reader.schema.append(pa.field(EMISSION_TIME, pa.int64()))
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as spool:
+            for chunk in reader:
+                emitted_us = self._clock.now_us()
+                spool.write_batch(_stamped(chunk.data, emitted_us, schema))
+                _note(staged, chunk.data, emitted_us)
+        return staged
+
+
+def _stamped(batch: pa.RecordBatch, emitted_us: int, schema: pa.Schema) -> pa.RecordBatch:
+    stamps = pa.array(np.full(batch.num_rows, emitted_us, dtype=np.int64))
+    return pa.RecordBatch.from_arrays([*batch.columns, stamps], schema=schema)
+
+
+def _note(staged: Staged, batch: pa.RecordBatch, emitted_us: int) -> None:
+    if not batch.num_rows:
+        return
+    staged.rows += batch.num_rows
+    staged.first_us = staged.first_us or emitted_us
+    staged.last_us = emitted_us
+    if EVENT_TIME in batch.schema.names:
+        times = batch.column(EVENT_TIME)
+        staged.frontier_us = max(staged.frontier_us, pc.max(times).as_py() or 0)
+        step = max(1, batch.num_rows // SAMPLE_ROWS)
+        staged.sample_us += (emitted_us - times.to_numpy(zero_copy_only=False)[::step]).tolist()
+
+
+def main() -> None:
+    recorder = Recorder(RecorderSettings(**json.loads(Path(sys.argv[1]).read_text())))
+    serve({"listen": recorder.listen, "status": recorder.status})
+
+
+if __name__ == "__main__":
+    main()

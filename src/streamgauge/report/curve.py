@@ -1,0 +1,76 @@
+"""Percentile curves: from a run's HdrHistogram log to the points that are drawn.
+
+`latency.hlog` holds interval histograms in microseconds; the tag of a line names the kind of latency: `event_time`,
+`processing_time` and so on, with `/<sink>` after it where there are several sinks. An untagged line is event time.
+Intervals of one tag are added up, never averaged [method 1].
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+
+from streamgauge.result import Latency
+
+PRINTED = ("p50", "p90", "p95", "p99", "p99_9")
+_LINE = re.compile(r"^(?:Tag=([^,]+),)?[\d.]+,[\d.]+,[\d.]+,(\S+)$")
+_ENOUGH = 10
+"""Independent results that must lie beyond a percentile for it to be drawn past the last printed one."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """`latency_us` is the latency that a share `percentile` (0 to 100) of the results does not exceed."""
+
+    percentile: float
+    latency_us: float
+
+    @property
+    def tail(self) -> float:
+        """1 for the median's 50 %, 10 for 90 %, 1000 for 99.9 %: one over the share that is slower."""
+        return 100.0 / (100.0 - self.percentile)
+
+
+def histograms(log: str) -> dict[str, HdrHistogram]:
+    """The whole histogram of each tag in a log's text; lines that are no histogram are passed over."""
+    found: dict[str, HdrHistogram] = {}
+    for line in log.splitlines():
+        match = _LINE.match(line.strip())
+        if match is None:
+            continue
+        tag = (match.group(1) or "event_time").split("/")[0]
+        if tag in found:
+            found[tag].decode_and_add(match.group(2))
+        else:
+            found[tag] = HdrHistogram.decode(match.group(2))
+    return found
+
+
+def points(latency: Latency, histogram: HdrHistogram | None) -> list[Point]:
+    """The curve of one latency, from the median of nothing (0 %) to the last percentile that its evidence carries.
+
+    Without a histogram the percentiles of the result are all there is.
+    """
+    if histogram is None or histogram.get_total_count() == 0:
+        printed = [(float(name[1:].replace("_", ".")), getattr(latency, name)) for name in PRINTED]
+        return [Point(percentile, value) for percentile, value in printed if value is not None]
+    return [Point(p, float(histogram.get_value_at_percentile(p))) for p in _grid(_last_percentile(latency))]
+
+
+def _last_percentile(latency: Latency) -> float:
+    carried = [float(name[1:].replace("_", ".")) for name in PRINTED if getattr(latency, name) is not None]
+    last = max(carried, default=0.0)
+    if latency.p99_9 is not None and latency.effective_count > 0:
+        last = max(last, 100.0 * (1.0 - _ENOUGH / latency.effective_count))
+    return last
+
+
+def _grid(last: float) -> list[float]:
+    """Percentiles from 0 to `last`, evenly spaced on the logarithmic tail axis, ending exactly at `last`."""
+    if last <= 0:
+        return []
+    tails = np.geomspace(1.0, 100.0 / (100.0 - last), 160)
+    return [*(100.0 * (1.0 - 1.0 / tails[:-1])).tolist(), last]

@@ -1,0 +1,126 @@
+"""From an Altair chart to an inline SVG that takes its colours from the page, so that one drawing serves light and dark.
+
+Every thing that is shown has one colour throughout, as a CSS variable (`COLOURS`); page.css gives each its two values.
+Each chart is drawn twice, for wide and for narrow screens, because text in a scaled SVG would become unreadable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+COLOURS = {
+    name: f"var(--{name})"
+    for name in (
+        *("offered", "ingested", "backlog", "frontier", "event-time", "processing-time", "sut", "driver", "network"),
+        *("latest-offset", "wal-commit", "query-planning", "add-batch", "commit-offsets", "rest"),
+        *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade", "fault"),
+    )
+}
+
+FONT = "system-ui, sans-serif"
+WIDE_PX, NARROW_PX = 830, 300
+AXIS_PX = 46
+"""Room for the labels of every vertical axis, so that stacked panels share one time axis exactly."""
+
+@dataclass(frozen=True)
+class Key:
+    """One entry of a legend: `style` is line, dash, area, dot or cross."""
+
+    label: str
+    colour: str
+    style: str = "line"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn chart: both renderings, what it shows in words (read aloud), its legend and remarks under it."""
+
+    name: str
+    title: str
+    wide: str
+    narrow: str
+    words: str
+    keys: tuple[Key, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def figure(
+    name: str,
+    title: str,
+    words: str,
+    build: Callable[[int], Any],
+    keys: Iterable[Key] = (),
+    notes: Iterable[str] = (),
+) -> Figure:
+    """Draws `build(width_px)` for both widths."""
+    wide = svg(build(WIDE_PX), words, f"{name}-wide")
+    narrow = svg(build(NARROW_PX), words, f"{name}-narrow")
+    return Figure(name, title, wide, narrow, words, tuple(keys), tuple(note for note in notes if note))
+
+
+def svg(chart: Any, words: str, prefix: str) -> str:
+    """A chart as an inline SVG with an accessible name; `prefix` keeps its ids apart from those of other charts."""
+    text: str = vl_convert.vegalite_to_svg(_styled(chart).to_json(validate=False, indent=None))
+    return _embed(text, words, prefix)
+
+
+def values(rows: list[dict[str, Any]]) -> Any:
+    """Rows as inline data of a chart."""
+    return alt.Data(values=rows)
+
+
+def stack(panels: list[Any]) -> Any:
+    """Panels one above the other on one horizontal axis."""
+    return alt.vconcat(*panels, spacing=14).resolve_scale(x="shared")
+
+
+def axis_title(text: str) -> Any:
+    """A panel's heading: what its vertical axis shows, and in what unit; upright, so that it reads at any width."""
+    return alt.TitleParams(text, anchor="start", frame="group", offset=6)
+
+
+def unit_of_time(greatest_us: float) -> tuple[float, str]:
+    """The divisor and name of the unit in which times up to `greatest_us` are read most easily."""
+    if greatest_us >= 1e6:
+        return 1e6, "s"
+    return (1e3, "ms") if greatest_us >= 1e3 else (1.0, "us")
+
+
+def unit_of_size(greatest_bytes: float) -> tuple[float, str]:
+    """The same for sizes."""
+    if greatest_bytes >= 2**30:
+        return 2.0**30, "GiB"
+    return (2.0**20, "MiB") if greatest_bytes >= 2**20 else (2.0**10, "KiB")
+
+
+def _styled(chart: Any) -> Any:
+    ink, muted, grid = COLOURS["ink"], COLOURS["muted"], COLOURS["grid"]
+    axis = {"labelColor": muted, "titleColor": muted, "domainColor": grid, "tickColor": grid, "gridColor": grid}
+    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelFont": FONT, "titleFont": FONT}
+    return (
+        chart.configure(background="transparent", aria=False, font=FONT, padding=4)
+        .configure_axis(**axis, **text, tickSize=4, labelPadding=4)
+        .configure_axisY(domain=False, ticks=False, minExtent=AXIS_PX, maxExtent=AXIS_PX)
+        .configure_view(stroke=None)
+        .configure_title(color=ink, fontSize=12.5, fontWeight=600, font=FONT)
+        .configure_text(color=ink, font=FONT, fontSize=12)
+    )
+
+
+def _embed(text: str, words: str, prefix: str) -> str:
+    text = re.sub(r"<[^>]+>", lambda tag: _embed_tag(tag.group(), prefix), text)
+    return re.sub(r"<svg\b", f'<svg role="img" aria-label="{escape(words)}"', text, count=1)
+
+
+def _embed_tag(tag: str, prefix: str) -> str:
+    """One tag with its ids made unique, and without what inline SVG does not need (half of its size)."""
+    tag = re.sub(r'\bid="', f'id="{prefix}-', tag).replace("url(#", f"url(#{prefix}-")
+    tag = re.sub(r'\s(xmlns(:xlink)?|class|version|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
+    return re.sub(r"(\.\d{2})\d+", r"\1", tag)

@@ -1,0 +1,184 @@
+"""The report of a run: one HTML file that holds all it shows, needs no network and no script, and prints.
+
+Charts are static SVG that takes its colours from the page's CSS, so one drawing serves light and dark.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, search_plot, sentences, timeline, words
+from streamgauge.report.draw import Figure
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Latencies, Latency, Result, TrialSummary
+
+BYTES_MAX = 3_000_000
+EXAMPLES_MAX = 20
+
+_KINDS = {
+    "event_time": "event time",
+    "processing_time": "processing time",
+    "closing_delay": "closing delay",
+    "match_time": "match time",
+    "uncorrected": "uncorrected",
+}
+_MEANING = {
+    "event_time": "emission - event time, from the plan",
+    "processing_time": "emission - first hand-out to the system",
+    "closing_delay": "emission - end of the window",
+    "match_time": "emission - later of the two matched events",
+    "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",
+}
+_COLUMNS = ("min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max")
+
+
+@dataclass(frozen=True)
+class LatencyRow:
+    """One kind of latency of one sink as a table row; `cells` follow `_COLUMNS`."""
+
+    kind: str
+    meaning: str
+    sink: str
+    cells: tuple[str, ...]
+    count: str
+    effective_count: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial of a search; `link` is empty where the trial left no folder."""
+
+    trial: TrialSummary
+    link: str
+
+
+def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Path:
+    """Makes report.html from what the folder holds; `flow` describes the nodes (flow_picture.py), None for own jobs."""
+    return folder.write_page(render(folder, flow))
+
+
+def render(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> str:
+    """The page as text."""
+    result = folder.read_result()
+    series = timeline.of(folder.read_series())
+    batches = batch_plots.batches_of(folder.read_batches(), series.start_us if series else None)
+    figures = {
+        "time": plots.over_time(series),
+        "percentiles": plots.percentiles(_curves(folder, result)),
+        "flow": flow_picture.picture(flow, result),
+        "resources": plots.resources(series),
+        "durations": batch_plots.durations(batches),
+        "waterfall": batch_plots.waterfall(batches),
+        "bracket": search_plot.closing(result.search) if result.search else None,
+    }
+    return _template().render(_context(folder, result, figures))
+
+
+def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None]) -> dict[str, Any]:
+    latency_rows = _latency_rows(result)
+    return {
+        "result": result,
+        "figures": figures,
+        "answer": sentences.answer(result),
+        "bounds": sentences.bounds(result),
+        "sentences": sentences.three(result),
+        "unusable": sentences.UNUSABLE if result.verdict.value == "invalid" else "",
+        "deciding": sentences.deciding(result),
+        "key_figures": _key_figures(result),
+        "latency_columns": [name.replace("_", ".") for name in _COLUMNS],
+        "latency_rows": latency_rows,
+        "latency_reasons": tuple(dict.fromkeys(row.reason for row in latency_rows if row.reason)),
+        "several_sinks": len(result.sinks) > 1,
+        "trials": _trial_rows(folder, result),
+        "verified": sentences.capital(words.verified(result.verification)),
+        "examples": result.verification.examples[:EXAMPLES_MAX] if result.verification else (),
+        "environment": words.flat(result.environment),
+        "asked": rerun.settings(result.experiment),
+        "command": rerun.command(result.experiment),
+        "experiment_file": str(folder.path / "experiment.toml"),
+    }
+
+
+def _key_figures(result: Result) -> list[tuple[str, str, str]]:
+    """(name, figure, remark) of what a reader compares between runs, most wanted first."""
+    found: list[tuple[str, str, str]] = []
+    if result.rate is not None:
+        found.append(("offered", words.rate(result.rate.offered_per_s), f"planned {words.rate(result.rate.planned_per_s)}"))
+        found.append(("ingested", words.rate(result.rate.ingested_per_s), f"by {result.engine}"))
+    found += _latency_figures(result.latency)
+    if result.backlog is not None:
+        most = f"at most {words.count(result.backlog.max)}, {words.digits(result.backlog.max_s)} s of the rate"
+        found.append(("backlog at the end", f"{words.count(result.backlog.end)} events", most))
+    found += _cpu_figures(result)
+    if result.driver is not None:
+        slip = result.driver.slip_us
+        found.append(("driver slip p99", words.time_us(slip.p99), f"at most {words.time_us(slip.max)}"))
+    return found
+
+
+def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:
+    kinds = (("event-time latency", latency.event_time_us), ("processing-time latency", latency.processing_time_us))
+    return [
+        (f"{name} p50 / p99", f"{words.time_us(one.p50)} / {words.time_us(one.p99)}", f"max {words.time_us(one.max)}")
+        for name, one in kinds
+        if one is not None
+    ]
+
+
+def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
+    by_role = {role: [use.cpu_percent_mean for use in result.processes if use.role == role] for role in ("sut", "driver")}
+    if not by_role["sut"]:
+        return []
+    driver = f"driver {words.percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
+    return [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver)]
+
+
+def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
+    histograms = curve.histograms(folder.read_hlog() or "")
+    kinds = {"event_time": result.latency.event_time_us, "processing_time": result.latency.processing_time_us}
+    return {kind: curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
+
+
+def _latency_rows(result: Result) -> list[LatencyRow]:
+    """Every kind of latency there is; per sink where there are several."""
+    sinks = [("", result.latency)] if len(result.sinks) < 2 else [(sink.name, sink.latency) for sink in result.sinks]
+    return [_latency_row(kind, sink, one) for sink, all_ in sinks for kind in _KINDS if (one := _kind(all_, kind)) is not None]
+
+
+def _kind(latencies: Latencies, kind: str) -> Latency | None:
+    return getattr(latencies, f"{kind}_us")  # type: ignore[no-any-return]
+
+
+def _latency_row(kind: str, sink: str, one: Latency) -> LatencyRow:
+    values = [getattr(one, name) for name in _COLUMNS]
+    cells = tuple(words.time_us(value) for value in values)
+    reason = f"{_KINDS[kind]}: {sentences.missing_percentile(one)}" if None in values else ""
+    counts = words.count(one.count), words.count(one.effective_count)
+    return LatencyRow(_KINDS[kind], _MEANING[kind], sink, cells, *counts, reason)
+
+
+def _trial_rows(folder: RunFolder, result: Result) -> list[TrialRow]:
+    there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
+    return [TrialRow(trial, there.get(trial.number, "")) for trial in (result.search.trials if result.search else ())]
+
+
+@functools.cache
+def _template() -> Any:
+    environment = Environment(
+        loader=PackageLoader("streamgauge.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["words"] = words
+    environment.filters["svg"] = Markup
+    return environment.get_template("page.html.j2")

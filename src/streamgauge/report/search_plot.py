@@ -1,0 +1,89 @@
+"""A search as a picture: the bracket around the highest sustained rate, closing trial by trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, values
+from streamgauge.result import SearchResult, TrialSummary
+
+_MARKS = {
+    "sustained": ("circle", "sustained"),
+    "not_sustained": ("cross", "not-sustained"),
+    "undecided": ("diamond", "undecided"),
+    "invalid": ("square", "muted"),
+    "interrupted": ("square", "muted"),
+}
+
+
+def brackets(trials: Sequence[TrialSummary]) -> list[tuple[float | None, float | None]]:
+    """After each trial: the highest rate that holds below the lowest that does not, and that lowest one.
+
+    A rate that held once and then did not (a failed confirmation) does not hold.
+    """
+    found = []
+    for n in range(1, len(trials) + 1):
+        tried = [(trial.offered_per_s, trial.verdict) for trial in trials[:n] if trial.offered_per_s is not None]
+        high = min((rate for rate, verdict in tried if verdict == "not_sustained"), default=None)
+        holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
+        found.append((max(holding, default=None), high))
+    return found
+
+
+def closing(search: SearchResult) -> Figure | None:
+    """Each trial's rate with its verdict, and the bracket after it; None where no trial had a rate."""
+    trials = [trial for trial in search.trials if trial.offered_per_s is not None]
+    if not trials:
+        return None
+    styles = {"circle": "dot", "cross": "cross", "diamond": "diamond", "square": "square"}
+    seen = dict.fromkeys(trial.verdict or "interrupted" for trial in trials)
+    keys = [Key(name.replace("_", " "), _MARKS[name][1], styles[_MARKS[name][0]]) for name in seen]
+    return figure(
+        "bracket",
+        "The bracket closing, trial by trial",
+        "Rate offered in each trial, marked by its verdict; the band is between what holds and what does not.",
+        lambda width: _chart(trials, width),
+        [*keys, Key("between the highest rate that holds and the lowest that does not", "shade", "area")],
+        ["The vertical axis does not start at 0."],
+    )
+
+
+def _chart(trials: list[TrialSummary], width: int) -> Any:
+    layers = [*_band(trials), *_marks(trials)]
+    return alt.layer(*layers).properties(width=width, height=230, title=axis_title("offered (events/s)"))
+
+
+def _x(trials: Sequence[TrialSummary]) -> Any:
+    domain = [trials[0].number - 0.5, trials[-1].number + 0.5]
+    axis = alt.Axis(title="trial", values=[trial.number for trial in trials], grid=False, format="d")
+    return alt.X("n:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
+
+
+def _y(name: str) -> Any:
+    return alt.Y(name, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title=None, format="~s", tickCount=6))
+
+
+def _band(trials: Sequence[TrialSummary]) -> list[Any]:
+    rows = [
+        {"n": trial.number - 0.5, "to": trial.number + 0.5, "v": low, "high": high}
+        for trial, (low, high) in zip(trials, brackets(trials), strict=True)
+        if low is not None and high is not None
+    ]
+    if not rows:
+        return []
+    band = alt.Chart(values(rows)).mark_rect(color=COLOURS["shade"])
+    return [band.encode(x=_x(trials), x2="to:Q", y=_y("v:Q"), y2="high:Q")]
+
+
+def _marks(trials: Sequence[TrialSummary]) -> list[Any]:
+    layers = []
+    for verdict, (shape, colour) in _MARKS.items():
+        rows = [{"n": t.number, "v": t.offered_per_s} for t in trials if (t.verdict or "interrupted") == verdict]
+        if rows:
+            angle = 45 if shape == "cross" else 0
+            mark = alt.Chart(values(rows)).mark_point(shape=shape, color=COLOURS[colour], filled=True, opacity=1, size=90, angle=angle)
+            layers.append(mark.encode(x=_x(trials), y=_y("v:Q")))
+    return layers

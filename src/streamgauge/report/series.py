@@ -1,0 +1,106 @@
+"""The tables a run folder keeps beside its result: one row per second, and one row per engine batch.
+
+series.parquet, one row per second of planned time, ascending:
+
+    time_us                     start of the second, microseconds since the epoch (planned time); never null
+    phase                       name of the phase the second lies in, as in `result.phases`; never null
+    planned, offered            events the plan held, events the generators made available, in that second
+    handed_out, committed       events first handed to the SUT, events it committed, in that second
+    backlog_events              due and not handed out, at the end of the second
+    lag_events                  due and not committed, at the end of the second
+    event_time_us_p50, _p99     emission - event time of the results whose event time lies in that second [K §IV]
+    processing_time_us_p50, _p99  emission - ingest time of the same results
+    results                     results whose event time lies in that second
+    slip_us_max                 greatest lateness of the driver against its own plan
+    sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
+    sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
+    sut_net_bytes_per_s         received and sent, all processes of the SUT
+    frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
+
+engine/batches.parquet, one row per micro-batch, as the SUT reports it (never decides anything).
+A null means "not known", never zero.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.errors import DriverError
+
+_COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
+_LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
+
+SCHEMA: pa.Schema = pa.schema(
+    [pa.field("time_us", pa.int64(), nullable=False), pa.field("phase", pa.string(), nullable=False)]
+    + [pa.field(name, pa.int64()) for name in _COUNTS]
+    + [pa.field(name, pa.float64()) for name in _LATENCIES]
+    + [
+        pa.field("results", pa.int64()),
+        pa.field("slip_us_max", pa.float64()),
+        pa.field("sut_cpu_percent", pa.float64()),
+        pa.field("driver_cpu_percent", pa.float64()),
+        pa.field("sut_memory_bytes", pa.int64()),
+        pa.field("driver_memory_bytes", pa.int64()),
+        pa.field("sut_net_bytes_per_s", pa.float64()),
+        pa.field("frontier_lag_us", pa.float64()),
+    ]
+)
+
+STEPS = ("latest_offset_ms", "wal_commit_ms", "query_planning_ms", "add_batch_ms", "commit_offsets_ms")
+"""The parts of a micro-batch in the order in which Spark does them; they need not add up to `trigger_ms`."""
+
+BATCHES: pa.Schema = pa.schema(
+    [
+        pa.field("batch_id", pa.int64(), nullable=False),
+        pa.field("start_us", pa.int64(), nullable=False),
+        pa.field("end_us", pa.int64()),
+        pa.field("rows", pa.int64()),
+        *[pa.field(name, pa.float64()) for name in STEPS],
+        pa.field("trigger_ms", pa.float64()),
+    ]
+)
+
+
+def empty() -> pa.Table:
+    """A series with no seconds in it."""
+    return SCHEMA.empty_table()
+
+
+def empty_batches() -> pa.Table:
+    """A batch table with no batches in it."""
+    return BATCHES.empty_table()
+
+
+def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
+    """`table` with exactly the columns of `schema`, in its order and types; absent nullable columns become null.
+
+    Raises `DriverError` for unknown columns, nulls or absence where a value is required, wrong types, or rows whose
+    first column does not ascend.
+    """
+    unknown = sorted(set(table.column_names) - set(schema.names))
+    if unknown:
+        raise DriverError(f"series: columns {', '.join(unknown)} are not in the schema ({', '.join(schema.names)})")
+    conformed = pa.table([_column(table, field) for field in schema], schema=schema)
+    _check_ascending(conformed, schema.names[0])
+    return conformed
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if field.name not in table.column_names:
+        if not field.nullable:
+            raise DriverError(f"series: column {field.name} is required and absent")
+        return pa.nulls(table.num_rows, field.type)
+    column = table.column(field.name)
+    if column.null_count and not field.nullable:
+        raise DriverError(f"series: column {field.name} must have no nulls; it has {column.null_count}")
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DriverError(f"series: column {field.name} must be {field.type}; got {column.type} ({error})") from None
+
+
+def _check_ascending(table: pa.Table, name: str) -> None:
+    column = table.column(name)
+    if len(column) > 1 and not pc.all(pc.greater(column[1:], column[:-1])).as_py():
+        raise DriverError(f"series: column {name} must ascend from row to row")

@@ -1,0 +1,294 @@
+"""Run folders: where everything about one run, or one study and its trials, is kept.
+
+    runs/<utc time>-<workload>-<engine>/
+        experiment.toml     what was asked, whole
+        result.json         what is answered; says "interrupted" from the start until the judgement replaces it
+        series.parquet      per second (see series.py)
+        latency.hlog        HdrHistogram log, one tag per kind of latency (see curve.py)
+        verification.json   the comparison of the answers
+        report.html         made from the above by page.py
+        engine/             what the SUT said: logs, raw progress, batches.parquet
+        trials/NN/          a study's trials, each a run folder
+
+Every file appears whole or not at all: it is written beside its place, synced, and renamed. So a run that is killed
+at any moment leaves a folder that can be read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from streamgauge.errors import InputError, MachineError, Problem
+from streamgauge.experiment import Experiment, to_toml
+from streamgauge.result import Result, Verdict, Verification
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STARTED = "The run ended before it was judged: it is still going on, or it was killed."
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)-.+?(?:-(\d+))?$")
+_FILES = ("experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that holds one run; `path` exists and holds a readable result.json."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: str | Path, workload: str, engine: str, now: datetime) -> RunFolder:
+        """A new folder under `root` (made if only itself is missing), named after `now` (aware) in UTC, and unique.
+
+        Raises `InputError` where `root` cannot hold folders, `MachineError` where the disk is full.
+        """
+        root = Path(root)
+        _make_root(root)
+        name = f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(engine)}"
+        folder = cls(_make_unique(root, name))
+        folder._begin(folder.path.name, workload, engine, now)
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """The run folder at `path`, or the one that holds the file `path`; `InputError` where there is none."""
+        path = Path(path)
+        folder = cls(path.parent if path.is_file() and path.name in _FILES else path)
+        folder.read_result()
+        return folder
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def engine(self) -> Path:
+        """The subfolder for what the SUT says, made on first use."""
+        with _disk(self.path / "engine"):
+            (self.path / "engine").mkdir(exist_ok=True)
+        return self.path / "engine"
+
+    @property
+    def report(self) -> Path:
+        """Where the report of this run is, once it has been written."""
+        return self.path / "report.html"
+
+    def trial(self, number: int, now: datetime) -> RunFolder:
+        """The run folder `trials/NN` of a study, made if it is not there yet (a resumed study finds its own)."""
+        path = self.path / "trials" / f"{number:02d}"
+        with _disk(path):
+            path.mkdir(parents=True, exist_ok=True)
+        folder = RunFolder(path)
+        if not (path / "result.json").exists():
+            study = self.read_result()
+            folder._begin(f"{study.run_id}/trials/{path.name}", study.workload, study.engine, now)
+        return folder
+
+    def trials(self) -> tuple[RunFolder, ...]:
+        """The trials of a study in the order of their numbers; empty for a single run."""
+        found = [path.parent for path in self.path.glob("trials/*/result.json") if path.parent.name.isdecimal()]
+        return tuple(RunFolder(path) for path in sorted(found, key=lambda path: int(path.name)))
+
+    def write_experiment(self, experiment: Experiment) -> None:
+        """What is asked; while there is no judged result, it also goes into result.json."""
+        self._write("experiment.toml", to_toml(experiment))
+        result = self.read_result()
+        if result.verdict.sentence == STARTED:
+            asked = experiment.model_dump(mode="json")
+            self.write_result(result.model_copy(update={"experiment": asked, "isolation": experiment.isolation}))
+
+    def write_result(self, result: Result) -> None:
+        self._write("result.json", result.to_json() + "\n")
+
+    def write_verification(self, verification: Verification) -> None:
+        self._write("verification.json", verification.model_dump_json(indent=2) + "\n")
+
+    def write_hlog(self, text: str) -> None:
+        self._write("latency.hlog", text)
+
+    def write_page(self, text: str) -> Path:
+        self._write("report.html", text)
+        return self.report
+
+    def write_series(self, table: pa.Table) -> None:
+        """The per-second series; `DriverError` where it breaks its schema."""
+        from streamgauge.report import series
+
+        self._write_table("series.parquet", series.conform(table))
+
+    def write_batches(self, table: pa.Table) -> None:
+        """The engine's batches, as engine/batches.parquet; `DriverError` where they break their schema."""
+        from streamgauge.report import series
+
+        self.engine.mkdir(exist_ok=True)
+        self._write_table("engine/batches.parquet", series.conform(table, series.BATCHES))
+
+    def read_result(self) -> Result:
+        """The result as it stands; `InputError` where this is no run folder or its result cannot be read."""
+        path = self.path / "result.json"
+        try:
+            return Result.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            rule = "must be a run folder, which holds a result.json"
+            way_out = "a folder under runs/, or trials/NN of a search"
+        except PermissionError:
+            rule, way_out = "must be readable", f"look at who may read {path}"
+        except (ValidationError, ValueError) as error:
+            rule = f"must hold a result.json of this version of streamgauge ({_first_fault(error)})"
+            way_out = "read it with the version that wrote it (environment in result.json)"
+        raise InputError(Problem("RUN", rule, str(self.path), way_out))
+
+    def read_series(self) -> pa.Table:
+        """The per-second series; no rows where the run did not get that far."""
+        from streamgauge.report import series
+
+        return self._read_table("series.parquet", series.SCHEMA)
+
+    def read_batches(self) -> pa.Table:
+        """The engine's batches; no rows where the engine reported none."""
+        from streamgauge.report import series
+
+        return self._read_table("engine/batches.parquet", series.BATCHES)
+
+    def read_hlog(self) -> str | None:
+        """The HdrHistogram log, or None where the run did not get that far."""
+        path = self.path / "latency.hlog"
+        return path.read_text() if path.exists() else None
+
+    def _begin(self, run_id: str, workload: str, engine: str, now: datetime) -> None:
+        start = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        verdict = Verdict(value="interrupted", sentence=STARTED, advice="Run it again; nothing here may be used.")
+        self.write_result(
+            Result(
+                run_id=run_id,
+                start_time=start,
+                workload=workload,
+                engine=engine,
+                isolation="shared",
+                experiment={},
+                verdict=verdict,
+                folder=str(self.path),
+            )
+        )
+
+    def _write(self, name: str, text: str) -> None:
+        _atomically(self.path / name, lambda file: file.write(text.encode()))
+
+    def _write_table(self, name: str, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        _atomically(self.path / name, lambda file: pq.write_table(table, file, compression="zstd"))
+
+    def _read_table(self, name: str, schema: pa.Schema) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path / name
+        if not path.exists():
+            return schema.empty_table()
+        try:
+            return pq.ParquetFile(path).read()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")) from None
+
+
+def latest(root: str | Path = "runs") -> RunFolder:
+    """The run under `root` that began last; `InputError` where there is none."""
+    root = Path(root)
+    found = [path for path in root.glob("*/") if _NAME.match(path.name) and (path / "result.json").exists()]
+    if not found:
+        raise InputError(Problem("RUN", "must be a folder that holds runs", str(root), "name a run, or make one first"))
+    return RunFolder(max(found, key=_age))
+
+
+def _age(path: Path) -> tuple[str, int]:
+    match = _NAME.match(path.name)
+    assert match is not None
+    return match.group(1), int(match.group(2) or 1)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text) or "unnamed"
+
+
+def _first_fault(error: ValidationError | ValueError) -> str:
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(str(part) for part in fault['loc']) or 'file'}: {fault['msg']}"
+    return str(error)
+
+
+def _make_root(root: Path) -> None:
+    with _disk(root):
+        root.mkdir(exist_ok=True)
+
+
+def _make_unique(root: Path, name: str) -> Path:
+    for number in range(1, 10_000):
+        path = root / (name if number == 1 else f"{name}-{number}")
+        with _disk(root):
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            return path
+    raise InputError(Problem("out", "must have room for another run of this second", str(root), "another --out"))
+
+
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    """Turns what the system says about a path into our own errors."""
+    try:
+        yield
+    except OSError as error:
+        raise _error_of(path, error) from None
+
+
+def _error_of(path: Path, error: OSError) -> Exception:
+    if error.errno in _NO_SPACE:
+        return MachineError(f"the disk that holds {path} is full: free some space, or name another place with --out")
+    rules = {
+        errno.ENOENT: "the folder above it must exist",
+        errno.EEXIST: "must be a folder, and a file has that name",
+        errno.ENOTDIR: "must lie in a folder, and a file is in its way",
+    }
+    rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
+    return InputError(Problem("out", rule, str(path), "--out DIR with a folder you may write to"))
+
+
+def _atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    with _disk(path):
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(beside, 0o644)
+            os.replace(beside, path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Makes a rename survive a power cut; without it the old file may come back."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,175 @@
+"""Numbers and names as people read them; used by the page and the terminal alike, so that both say the same.
+
+A value that is not known is shown as "-", never as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streamgauge.result import Check, SearchResult, Verification
+
+NONE = "-"
+GAP = "\u202f"
+"""Narrow no-break space: between thousands, and between a number and its unit."""
+
+_TIMES = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
+_COUNTS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SIZES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+
+VERDICTS = {
+    "sustained": "sustained",
+    "not_sustained": "not sustained",
+    "undecided": "undecided",
+    "invalid": "invalid",
+    "interrupted": "interrupted",
+}
+
+STATES = {
+    "ok": "holds",
+    "failed": "failed",
+    "undecided": "undecided",
+    "invalid": "invalid",
+    "not_judged": "not judged",
+}
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """`value` to three significant digits, never in powers of ten: 1234.5 is 1235, 0.01234 is 0.0123."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{significant - 1}e}")
+    if abs(rounded) >= 10 ** (significant - 1):
+        return grouped(value)
+    return f"{rounded:.12f}".rstrip("0").rstrip(".") or "0"
+
+
+def grouped(value: float) -> str:
+    """Whole numbers with their thousands apart: 24 000."""
+    return f"{value:,.0f}".replace(",", GAP)
+
+
+def count(value: float | None) -> str:
+    return NONE if value is None else grouped(value)
+
+
+def rate(per_s: float | None, unit: str = "events/s") -> str:
+    """1540000 is `1.54 M events/s`."""
+    if per_s is None:
+        return NONE
+    for factor, prefix in _COUNTS:
+        if abs(float(f"{per_s:.2e}")) >= factor:
+            return f"{digits(per_s / factor)}{GAP}{prefix} {unit}".rstrip()
+    return f"{digits(per_s)} {unit}".rstrip()
+
+
+def time_us(us: float | None) -> str:
+    """A time in microseconds: `87 us`, `185 ms`, `3.1 s`."""
+    return NONE if us is None else _scaled(us, _TIMES)
+
+
+def size(size_bytes: float | None) -> str:
+    return NONE if size_bytes is None else _scaled(size_bytes, _SIZES)
+
+
+def percent(value: float | None) -> str:
+    """A value that is in percent already."""
+    return NONE if value is None else f"{digits(value)}{GAP}%"
+
+
+def span(seconds: float) -> str:
+    """`12 s`, `6 min 12 s`, `1 h 4 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{digits(seconds) if seconds < 10 else whole}{GAP}s"
+    if whole < 3600:
+        return f"{whole // 60}{GAP}min" + (f" {whole % 60}{GAP}s" if whole % 60 else "")
+    return f"{whole // 3600}{GAP}h" + (f" {whole % 3600 // 60}{GAP}min" if whole % 3600 // 60 else "")
+
+
+def slope(share: float | None) -> str:
+    """Growth of the backlog per second, as a share of the rate: `+4.1 %/s`; below 0.1 % it is called flat."""
+    if share is None:
+        return NONE
+    return "flat" if abs(share) < 0.001 else f"{100 * share:+.1f}{GAP}%/s"
+
+
+def measured(value: float | None, unit: str) -> str:
+    """A check's number or limit in its own unit."""
+    if value is None:
+        return NONE
+    return {
+        "us": lambda: time_us(value),
+        "s": lambda: time_us(1e6 * value),
+        "events/s": lambda: rate(value),
+        "bytes": lambda: size(value),
+    }.get(unit, lambda: f"{digits(value)}{GAP}{unit}".rstrip(GAP))()
+
+
+def interval(check: Check) -> str:
+    """The interval of a check's number, where it has one."""
+    if check.low is None or check.high is None:
+        return NONE
+    return f"{measured(check.low, check.unit)} to {measured(check.high, check.unit)}"
+
+
+def bracket(search: SearchResult) -> str:
+    """`1.54 M holds, 1.6 M does not`, or what of it is known."""
+    low = f"{rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
+    high = f"{rate(search.high, '')} does not" if search.high is not None else "no rate was found that does not"
+    return f"{low}, {high}"
+
+
+def verified(verification: Verification | None) -> str:
+    """The verification in one sentence without its full stop."""
+    if verification is None or not verification.judged:
+        return "answers: not judged"
+    if verification.sentence:
+        return verification.sentence.rstrip(".")
+    if verification.right:
+        return f"{grouped(verification.expected)} results expected, all matched"
+    return f"{grouped(verification.expected)} results expected, {grouped(verification.matched)} matched; {faults(verification)}"
+
+
+def faults(verification: Verification) -> str:
+    """What is wrong, kind by kind: `3 missing, 1 wrong`."""
+    kinds = ("missing", "extra", "duplicate", "wrong", "late")
+    return ", ".join(f"{grouped(n)} {kind}" for kind in kinds if (n := getattr(verification, kind)))
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted names, so that they can be shown as a table."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def plain(value: Any) -> str:
+    """A setting's value as text."""
+    if value is None:
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(plain(item) for item in value) or NONE
+    return str(value) or NONE
+
+
+def number(value: float) -> str:
+    """A number in full, as the command line reads it: 1540000.0 is `1540000`."""
+    return f"{value:.9f}".rstrip("0").rstrip(".") if abs(value) >= 1e-9 else "0"
+
+
+def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """`value` in the first unit of which it makes at least one after rounding, so that 999.96 ms is 1 s."""
+    for factor, unit in units[:-1]:
+        if abs(float(f"{value:.2e}")) >= factor:
+            return f"{digits(value / factor)}{GAP}{unit}"
+    return f"{digits(value / units[-1][0])}{GAP}{units[-1][1]}"

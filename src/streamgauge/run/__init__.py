@@ -1,0 +1,1 @@
+"""ONE TRIAL: check, generate, conduct, verify, judge."""

@@ -1,0 +1,179 @@
+"""The one conductor of a trial, from the plan's first event to the last result; judging comes after.
+
+1. begin: generators follow the plan from the next whole second on
+2. warm-up, measured span: watch once a half second; end early only where it is hopeless
+3. at the end of the span: extend it (at most twice) where the trends are undecided
+4. tail: the plan goes on for the flow's reach, so that every measured result closes by itself
+5. drain: wait until the sink has committed what was offered, up to a deadline
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamgauge.errors import DriverError
+from streamgauge.events import US
+from streamgauge.measure.monitors import Monitors, loopback_bytes
+from streamgauge.run.journal import Journal
+from streamgauge.run.rig import Rig
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
+
+TICK_S = 0.5
+STATUS_EVERY_S = 2.0
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The planned spans of a trial, microseconds: [start, measured_from) warm-up, [measured_from, measured_to), tail until end."""
+
+    start_us: int
+    measured_from_us: int
+    measured_to_us: int
+    end_us: int
+
+    def longer(self, by_us: int) -> Spans:
+        return Spans(self.start_us, self.measured_from_us, self.measured_to_us + by_us, self.end_us + by_us)
+
+
+@dataclass
+class Conducted:
+    """What a trial left to judge."""
+
+    journal: Journal
+    spans: Spans
+    looks: int = 1
+    engine_failed: str = ""
+    driver_failed: str = ""
+    hopeless: str = ""
+    interrupted: bool = False
+    drained: bool = False
+    deadline_us: int = 0
+
+
+class Stop(Exception):
+    """Ends the watching; the reason stands in `Conducted`."""
+
+
+class Conductor:
+    """Conducts one trial on a started rig.
+
+    Args:
+        rig: the processes.
+        plan: the trial's plan; its first event is at `spans.start_us`.
+        spans: the planned spans.
+        on_tick: called after each look, to show progress.
+        hopeless: says why a trial cannot be sustained any more, or None.
+        undecided: at the end of look n, says by how many microseconds to extend, 0 for not at all.
+        drain_s: how long results may keep us waiting after the plan's end.
+        open_ended: let generators wait for a full queue instead of failing: a search's overload trial.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        plan: Plan,
+        spans: Spans,
+        *,
+        on_tick: Callable[[Conducted], None] = lambda _: None,
+        hopeless: Callable[[Conducted], str | None] = lambda _: None,
+        undecided: Callable[[Conducted], int] = lambda _: 0,
+        drain_s: float = 60.0,
+        open_ended: bool = False,
+    ) -> None:
+        self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
+        self._drain_s, self._open_ended, self._plan = drain_s, open_ended, plan
+        self.done = Conducted(Journal(plan), spans)
+        self._monitors = Monitors(rig.processes, rig.clock.now_us)
+        self._status_due = 0.0
+
+    def conduct(self) -> Conducted:
+        """Run the trial to its end, whatever that is; only a defect of ours raises."""
+        done = self.done
+        try:
+            self._rig.begin(self._plan, done.spans.end_us, self._open_ended)
+            self._watch_until(lambda: done.spans.measured_to_us)
+            while extension_us := self._undecided(done):
+                done.spans, done.looks = done.spans.longer(extension_us), done.looks + 1
+                self._rig.extend(done.spans.end_us)
+                self._watch_until(lambda: done.spans.measured_to_us)
+            self._watch_until(lambda: done.spans.end_us)
+            self._drain()
+        except Stop:
+            pass
+        except DriverError as error:
+            done.driver_failed = str(error)
+        except KeyboardInterrupt:
+            done.interrupted = True
+        self._wind_up()
+        return done
+
+    def _watch_until(self, when_us: Callable[[], int]) -> None:
+        while (now_us := self._rig.clock.now_us()) < when_us():
+            time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
+            self._look()
+            if reason := self._hopeless(self.done):
+                self.done.hopeless = reason
+                raise Stop
+
+    def _look(self) -> None:
+        journal = self.done.journal
+        journal.add(self._rig.tick())
+        now_us = self._rig.clock.now_us()
+        if not journal.usages or now_us - journal.usages[-1].time_us >= US:
+            journal.usages += self._monitors.sample()
+            journal.loopback.append((now_us, loopback_bytes()))
+        self._forget_committed()
+        self._check_engine()
+        self._on_tick(self.done)
+
+    def _forget_committed(self) -> None:
+        # One batch is kept back: a query that dies between the sink's commit and its own would read it again.
+        ends = self.done.journal.batch_ends()
+        committed = sorted(commit.batch for commit in self.done.journal.commits if commit.batch in ends)
+        if len(committed) > 1:
+            self._rig.commit(ends[committed[-2]])
+
+    def _check_engine(self) -> None:
+        if time.monotonic() < self._status_due:
+            return
+        self._status_due = time.monotonic() + STATUS_EVERY_S
+        status = self._rig.engine_status()
+        if not status.alive:
+            self.done.engine_failed = status.reason or "the engine ended"
+            raise Stop
+
+    def _drain(self) -> None:
+        deadline = time.monotonic() + self._drain_s
+        while time.monotonic() < deadline and not self.done.drained:
+            time.sleep(0.1)
+            self._look()
+            self.done.drained = self.done.journal.committed_until() >= self.done.spans.end_us
+
+    def _wind_up(self) -> None:
+        self.done.deadline_us = self._rig.clock.now_us()
+        try:
+            self._rig.halt()
+            self.done.journal.add(self._rig.tick())
+        except (DriverError, KeyboardInterrupt) as error:
+            self.done.driver_failed = self.done.driver_failed or str(error)
+
+
+def drain_backlog(rig: Rig, journal: Journal, timeout_s: float) -> bool:
+    """Between the trials of a warm rig: wait until everything offered is committed; False where it takes too long."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        tick = rig.tick()
+        journal.add(tick)
+        ends = journal.batch_ends()
+        committed = sorted(commit.batch for commit in journal.commits if commit.batch in ends)
+        if len(committed) > 1:
+            rig.commit(ends[committed[-2]])
+        if journal.committed_until() >= tick.frontier_us:
+            return True
+        time.sleep(0.1)
+    return False

@@ -1,0 +1,164 @@
+"""The generator process: follows a plan into a queue, beside the endpoint that hands it out.
+
+Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a chunk
+that comes late is logged as late, never shifted. Chunks are made one ahead, so that making them costs no slip.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import threading
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, Clock
+from streamgauge.system.children import serve
+from streamgauge.transports.flight.endpoint import Endpoint
+from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.seam import Overflow
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
+
+
+@dataclass(frozen=True)
+class GeneratorSettings:
+    """What one generator process is told at its start."""
+
+    partition: int
+    host: str
+    port: int
+    token: str
+    clock_offset_us: int
+    chunk_us: int
+    bound_us: int
+    bytes_max: int
+    columns: dict[str, list[str]]
+    plan: str
+
+
+class Segment:
+    """One stretch of load: a plan, and how far it goes; `end_us` may be moved while it runs."""
+
+    def __init__(self, plan: Plan, end_us: int, wait_when_full: bool) -> None:
+        self.plan, self.end_us, self.wait_when_full = plan, end_us, wait_when_full
+        self.halted = threading.Event()
+        self.ended = False
+        self.failed = ""
+
+
+class Generator:
+    """Owns the queue, its endpoint and the thread that follows the plan."""
+
+    def __init__(self, settings: GeneratorSettings) -> None:
+        self._settings = settings
+        self._clock = Clock(settings.clock_offset_us)
+        plan: Plan = _load(settings.plan)
+        self._queue = FlightQueue(
+            tuple(stream.name for stream in plan.streams), settings.bound_us, settings.bytes_max, self._clock.now_us
+        )
+        schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
+        self._endpoint = Endpoint(self._queue, schemas, settings.token, settings.host, settings.port)
+        self._segment: Segment | None = None
+
+    def listen(self) -> dict[str, Any]:
+        return {"location": f"grpc://{self._settings.host}:{self._endpoint.port}"}
+
+    def segment(self, plan: str, end_us: int, wait_when_full: bool = False) -> None:
+        """Begin to follow a plan; the one before must have ended."""
+        self.halt()
+        self._segment = Segment(_load(plan), end_us, wait_when_full)
+        threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
+
+    def extend(self, end_us: int) -> None:
+        if self._segment is not None:
+            self._segment.end_us = end_us
+
+    def halt(self) -> None:
+        if self._segment is not None:
+            self._segment.halted.set()
+
+    def commit(self, before_us: int) -> None:
+        self._queue.commit(before_us)
+
+    def status(self) -> dict[str, Any]:
+        """What happened since the last call, and where things stand."""
+        chunks, hand_outs = self._queue.drain_logs()
+        segment = self._segment
+        return {
+            "frontier_us": self._queue.frontier(),
+            "bytes_kept": self._queue.bytes_kept,
+            "bytes_peak": self._queue.bytes_peak,
+            "overflowed": self._queue.overflowed,
+            "ended": segment is None or segment.ended,
+            "failed": segment.failed if segment else "",
+            "chunks": [astuple(chunk) for chunk in chunks],
+            "hand_outs": [astuple(hand_out) for hand_out in hand_outs],
+        }
+
+    def _follow_safely(self, segment: Segment) -> None:
+        try:
+            self._follow(segment)
+        except Exception as error:
+            segment.failed = f"{type(error).__name__}: {error}"
+            if not isinstance(error, StreamgaugeError):
+                raise
+        finally:
+            segment.ended = True
+
+    def _follow(self, segment: Segment) -> None:
+        from_us = segment.plan.start_us
+        while from_us < segment.end_us and not segment.halted.is_set():
+            to_us = min(from_us + self._settings.chunk_us, segment.end_us)
+            batches = self._make(segment.plan, from_us, to_us)
+            self._clock.sleep_until(to_us)
+            if not self._offer(segment, from_us, to_us, batches):
+                return
+            from_us = to_us
+
+    def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
+        while not segment.halted.is_set():
+            try:
+                self._queue.offer(from_us, to_us, batches, self._clock.now_us())
+                return True
+            except Overflow:
+                if not segment.wait_when_full:
+                    raise
+                segment.halted.wait(0.02)
+        return False
+
+    def _make(self, plan: Plan, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
+        made = {}
+        for index, stream in enumerate(plan.streams):
+            first = plan.count_before(index, self._settings.partition, from_us)
+            last = plan.count_before(index, self._settings.partition, to_us)
+            columns = self._settings.columns[stream.name]
+            made[stream.name] = plan.batch(index, self._settings.partition, first, last, columns)
+        return made
+
+
+def _full_schema(fields: pa.Schema) -> pa.Schema:
+    for name in (EVENT_TIME, INGEST_TIME, EVENT_ID):
+        fields = fields.append(pa.field(name, pa.int64()))
+    return fields
+
+
+def _load(path: str) -> Any:
+    # Written by the runner that started this process, into a folder of its own: never from a socket.
+    return pickle.loads(Path(path).read_bytes())
+
+
+def main() -> None:
+    generator = Generator(GeneratorSettings(**json.loads(Path(sys.argv[1]).read_text())))
+    names = ("listen", "segment", "extend", "halt", "commit", "status")
+    serve({name: getattr(generator, name) for name in names})
+
+
+if __name__ == "__main__":
+    main()

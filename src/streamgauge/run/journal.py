@@ -1,0 +1,177 @@
+"""The journal of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.events import US
+from streamgauge.measure.monitors import Usage
+from streamgauge.measure.recorder import Commit
+from streamgauge.run.rig import Tick
+from streamgauge.transports.seam import Chunk, HandOut
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SLIP_POINTS = 8
+"""A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
+
+
+@dataclass
+class Journal:
+    """Grows while a trial runs. Times are microseconds of the run's clock."""
+
+    plan: Plan
+    chunks: list[list[Chunk]] = field(default_factory=list)
+    hand_outs: list[list[HandOut]] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    usages: list[Usage] = field(default_factory=list)
+    loopback: list[tuple[int, int]] = field(default_factory=list)
+    bytes_peak: int = 0
+    overflowed: bool = False
+    rows_ignored: int = 0
+
+    def add(self, tick: Tick) -> None:
+        """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
+        start_us = self.plan.start_us
+        if not self.chunks:
+            self.chunks = [[] for _ in tick.chunks]
+            self.hand_outs = [[] for _ in tick.hand_outs]
+        for mine, new in zip(self.chunks, tick.chunks, strict=True):
+            mine += [chunk for chunk in new if chunk.to_us > start_us]
+        for log, fresh in zip(self.hand_outs, tick.hand_outs, strict=True):
+            log += [part for part in fresh if part.to_us > start_us]
+        self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
+        self.bytes_peak = max(self.bytes_peak, tick.bytes_peak)
+        self.overflowed = self.overflowed or tick.overflowed
+        self.rows_ignored = tick.rows_ignored
+
+    def all_hand_outs(self) -> list[HandOut]:
+        return [part for log in self.hand_outs for part in log]
+
+    def batch_ends(self) -> dict[int, int]:
+        """Engine batch to the event time up to which it read."""
+        ends: dict[int, int] = defaultdict(int)
+        for part in self.all_hand_outs():
+            ends[part.batch] = max(ends[part.batch], part.to_us)
+        return dict(ends)
+
+    def committed_until(self) -> int:
+        """The event time up to which the SUT's sink has committed; 0 before the first commit."""
+        ends = self.batch_ends()
+        return max((ends.get(commit.batch, 0) for commit in self.commits), default=0)
+
+    def handed_until(self) -> int:
+        """The event time up to which every partition of every stream was handed out."""
+        reached: dict[tuple[int, str], int] = {}
+        for partition, log in enumerate(self.hand_outs):
+            for part in log:
+                key = (partition, part.stream)
+                reached[key] = max(reached.get(key, 0), part.to_us)
+        wanted = len(self.plan.streams) * self.plan.partitions
+        return min(reached.values()) if len(reached) == wanted else 0
+
+    def reread_events(self) -> int:
+        return sum(part.events for part in self.all_hand_outs() if part.again)
+
+    def handed_out_events(self) -> int:
+        return sum(part.events for part in self.all_hand_outs() if not part.again)
+
+    def offered_events(self) -> int:
+        return sum(chunk.events for log in self.chunks for chunk in log)
+
+    def committed_events(self) -> int:
+        done = {commit.batch for commit in self.commits}
+        return sum(part.events for part in self.all_hand_outs() if not part.again and part.batch in done)
+
+    def ingested_between(self, from_us: int, to_us: int) -> int:
+        parts = self.all_hand_outs()
+        return sum(part.events for part in parts if not part.again and from_us <= part.ingest_us < to_us)
+
+    def committed_between(self, from_us: int, to_us: int) -> int:
+        done = {commit.batch for commit in self.commits if from_us <= commit.committed_us < to_us}
+        return sum(part.events for part in self.all_hand_outs() if not part.again and part.batch in done)
+
+    def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
+        """(planned, offered in time) events by second of the plan: an event is in time when its slip is at most `slip_us`."""
+        seconds = max(1, -(-(to_us - from_us) // US))
+        planned, kept = np.zeros(seconds, np.int64), np.zeros(seconds, np.int64)
+        for chunk in self._chunks_between(from_us, to_us):
+            second = min((chunk.from_us - from_us) // US, seconds - 1)
+            kept[second] += chunk.events if chunk.published_us - chunk.to_us <= slip_us else 0
+        for second in range(seconds):
+            low = from_us + second * US
+            planned[second] = self.plan.planned_events(low, min(low + US, to_us))
+        return planned, kept
+
+    def slips(self, from_us: int, to_us: int) -> Floats:
+        """Slip in microseconds of evenly spread events of the span, one row of points a chunk, flattened."""
+        points = (np.arange(SLIP_POINTS) + 0.5) / SLIP_POINTS
+        rows = [
+            chunk.published_us - (chunk.from_us + points * (chunk.to_us - chunk.from_us))
+            for chunk in self._chunks_between(from_us, to_us)
+            if chunk.events
+        ]
+        return np.concatenate(rows) if rows else np.zeros(0)
+
+    def backlog_peaks(self) -> tuple[Ints, Ints]:
+        """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same phase.
+
+        A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under overload is
+        how much has gathered by the next one.
+        """
+        firsts: dict[int, tuple[int, int]] = {}
+        for part in self.all_hand_outs():
+            if not part.again:
+                since, when = firsts.get(part.batch, (part.from_us, part.ingest_us))
+                firsts[part.batch] = (min(since, part.from_us), min(when, part.ingest_us))
+        ordered = sorted(firsts.values(), key=lambda pair: pair[1])
+        times = np.array([when for _, when in ordered], np.int64)
+        events = [self.plan.planned_events(max(since, self.plan.start_us), when) for since, when in ordered]
+        return times, np.array(events, np.int64)
+
+    def output_lags(self) -> tuple[Ints, Floats]:
+        """(time, seconds) that results were behind the plan, at each arrival that moved the output frontier."""
+        times, lags, frontier = [], [], 0
+        for commit in sorted(self.commits, key=lambda one: one.emitted_us):
+            if commit.rows and commit.frontier_us > max(frontier, self.plan.start_us):
+                frontier = commit.frontier_us
+                times.append(commit.emitted_us)
+                lags.append((commit.emitted_us - frontier) / US)
+        return np.array(times, np.int64), np.array(lags, float)
+
+    def _chunks_between(self, from_us: int, to_us: int) -> Iterable[Chunk]:
+        return (chunk for log in self.chunks for chunk in log if from_us <= chunk.from_us < to_us)
+
+
+class IngestTimes:
+    """When each event was first handed out: a function of stream, partition and event time, from the queue's log."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, int], tuple[Ints, Ints]]:
+        tables = {}
+        for partition, log in enumerate(self._journal.hand_outs):
+            for stream in {part.stream for part in log}:
+                parts = sorted((p for p in log if p.stream == stream and not p.again), key=lambda p: p.from_us)
+                ends = np.array([part.to_us for part in parts], np.int64)
+                tables[stream, partition] = (ends, np.array([part.ingest_us for part in parts], np.int64))
+        return tables
+
+    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
+        """Ingest times of events; 0 where an event was never handed out."""
+        ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        index = np.searchsorted(ends, event_times_us, side="right")
+        return np.append(stamps, 0)[index]

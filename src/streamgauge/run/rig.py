@@ -1,0 +1,194 @@
+"""The rig: one start of generators, recorder and engine, wired together. A warm rig carries many trials."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
+
+from streamgauge.engines.seam import Edges, Engine, EngineStatus
+from streamgauge.errors import DriverError
+from streamgauge.events import Clock
+from streamgauge.flow.nodes import Flow
+from streamgauge.measure.monitors import Role
+from streamgauge.measure.recorder import Commit, RecorderSettings
+from streamgauge.run.generator import GeneratorSettings
+from streamgauge.system.children import Child
+from streamgauge.transports.flight.access import new_token
+from streamgauge.transports.seam import Chunk, Edge, HandOut
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
+
+
+@dataclass(frozen=True)
+class RigSettings:
+    """Everything that a start depends on and a trial does not change."""
+
+    flow: Flow
+    columns: dict[str, tuple[str, ...]]
+    generators: int
+    chunk_us: int
+    bound_us: int
+    bytes_max: int
+    frontier: str
+    options: dict[str, str]
+    master: str | None
+    driver_cpus: tuple[int, ...] | None
+    host: str = "127.0.0.1"
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What happened since the last look, in all processes of ours."""
+
+    chunks: list[list[Chunk]]
+    hand_outs: list[list[HandOut]]
+    commits: list[Commit]
+    frontier_us: int
+    bytes_kept: int
+    bytes_peak: int
+    overflowed: bool
+    ended: bool
+    rows_ignored: int
+
+
+class Rig:
+    """Owns the processes. Use as a context manager: whatever happens, they are ended."""
+
+    def __init__(self, settings: RigSettings, make_engine: Callable[[], Engine], folder: Path, clock: Clock) -> None:
+        self.settings, self.clock, self.folder = settings, clock, folder
+        self._make_engine = make_engine
+        self._stack = ExitStack()
+        self._generators: list[Child] = []
+        self._recorder: Child | None = None
+        self._plans = 0
+        self.engine: Engine = make_engine()
+
+    def __enter__(self) -> Rig:
+        self._private = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-rig-")))
+        self.spool = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spool-")))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._stack.close()
+
+    def start(self, first_plan: Plan) -> None:
+        """Start everything; returns when the engine's query runs and waits for its first event."""
+        token = new_token()
+        plan = self._write_plan(first_plan)
+        ports = self.settings.ports or (0,) * (self.settings.generators + 1)
+        self._recorder = self._start_recorder(token, ports[0])
+        for partition in range(self.settings.generators):
+            self._generators.append(self._start_generator(partition, token, plan, ports[1 + partition]))
+        edges = Edges(
+            inputs=tuple(Edge(child.ask("listen")["location"], token) for child in self._generators),
+            output=Edge(self._recorder.ask("listen")["location"], token),
+            columns=self.settings.columns,
+            frontier=self.settings.frontier,
+        )
+        folder = self.folder / "engine"
+        self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
+
+    def begin(self, plan: Plan, end_us: int, wait_when_full: bool = False) -> None:
+        """Let all generators follow `plan` until `end_us`."""
+        path = self._write_plan(plan)
+        for child in self._generators:
+            child.ask("segment", plan=path, end_us=end_us, wait_when_full=wait_when_full)
+
+    def extend(self, end_us: int) -> None:
+        for child in self._generators:
+            child.ask("extend", end_us=end_us)
+
+    def halt(self) -> None:
+        """Stop offering at the next chunk's border."""
+        for child in self._generators:
+            child.ask("halt")
+
+    def commit(self, before_us: int) -> None:
+        """Let the queues forget what lies before `before_us`."""
+        for child in self._generators:
+            child.ask("commit", before_us=before_us)
+
+    def tick(self) -> Tick:
+        """Collect what happened.
+
+        Raises:
+            DriverError: a generator or the recorder ended or failed.
+        """
+        assert self._recorder is not None
+        statuses = [child.ask("status") for child in self._generators]
+        recorded = self._recorder.ask("status")
+        failed = [status["failed"] for status in [*statuses, recorded] if status["failed"]]
+        overflowed = any(status["overflowed"] for status in statuses)
+        if failed and not overflowed:
+            raise DriverError("; ".join(failed))
+        return Tick(
+            chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
+            hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
+            commits=[Commit(**commit) for commit in recorded["commits"]],
+            frontier_us=min(status["frontier_us"] for status in statuses),
+            bytes_kept=sum(status["bytes_kept"] for status in statuses),
+            bytes_peak=sum(status["bytes_peak"] for status in statuses),
+            overflowed=overflowed,
+            ended=all(status["ended"] for status in statuses),
+            rows_ignored=recorded["rows_ignored"],
+        )
+
+    def engine_status(self) -> EngineStatus:
+        return self.engine.status()
+
+    def processes(self) -> list[tuple[str, Role, int]]:
+        """(name, role, pid) of every process, for the monitors."""
+        ours = [*self._generators, *([self._recorder] if self._recorder else [])]
+        driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
+        sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
+        return driver + sut
+
+    def stop(self) -> None:
+        """End the engine first, then our own processes."""
+        self.engine.stop()
+        for child in [*self._generators, *([self._recorder] if self._recorder else [])]:
+            child.stop(grace_s=1.0)
+        self._generators, self._recorder = [], None
+
+    def _start_recorder(self, token: str, port: int) -> Child:
+        settings = RecorderSettings(self.settings.host, port, token, self.clock.offset_us, str(self.spool))
+        return self._child("recorder", "streamgauge.measure.recorder", asdict(settings))
+
+    def _start_generator(self, partition: int, token: str, plan: str, port: int) -> Child:
+        settings = GeneratorSettings(
+            partition=partition,
+            host=self.settings.host,
+            port=port,
+            token=token,
+            clock_offset_us=self.clock.offset_us,
+            chunk_us=self.settings.chunk_us,
+            bound_us=self.settings.bound_us,
+            bytes_max=self.settings.bytes_max // self.settings.generators,
+            columns={
+                name: [c for c in columns if c != "ingest_time"] for name, columns in self.settings.columns.items()
+            },
+            plan=plan,
+        )
+        return self._child(f"generator {partition}", "streamgauge.run.generator", asdict(settings))
+
+    def _child(self, name: str, module: str, settings: dict[str, Any]) -> Child:
+        path = self._private / f"{name.replace(' ', '-')}.json"
+        path.write_text(json.dumps(settings))
+        log = self.folder / "engine" / f"{name.replace(' ', '-')}.log"
+        cpus = self.settings.driver_cpus
+        return Child(name, module, [str(path)], log, cpus, {"OMP_NUM_THREADS": "1"})
+
+    def _write_plan(self, plan: Plan) -> str:
+        self._plans += 1
+        path = self._private / f"plan-{self._plans}.pkl"
+        path.write_bytes(pickle.dumps(plan))
+        return str(path)

@@ -1,0 +1,1 @@
+"""Intervals and percentile rules: thin over kept libraries, and blind to where the numbers come from."""

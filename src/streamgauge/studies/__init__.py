@@ -1,0 +1,1 @@
+"""MANY trials, one question."""

@@ -1,0 +1,182 @@
+"""Child processes that cannot outlive their parent, spoken to in JSON lines.
+
+A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself. The same
+pipe carries requests (one JSON object a line), the child's original standard output carries the answers. Everything
+else that a child prints goes to its log file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamgauge.errors import DriverError, InputError, StreamgaugeError
+
+Handlers = dict[str, Callable[..., Any]]
+
+
+class ChildFailed(DriverError):
+    """A child answered with an error, or ended without an answer; `kind` is the error's class name there."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Child:
+    """The parent's hold on one child process."""
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        arguments: Sequence[str],
+        log: Path,
+        cpus: Sequence[int] | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                start_new_session=True,  # or Ctrl-C in the terminal would end the children before us
+                env={**os.environ, **(environment or {})},
+            )
+        if cpus is not None:
+            os.sched_setaffinity(self._process.pid, cpus)
+        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        threading.Thread(target=self._read_answers, name=f"answers of {name}", daemon=True).start()
+        self._asking = threading.Lock()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def ask(self, request: str, timeout_s: float = 30.0, **arguments: Any) -> Any:
+        """Send one request and wait for its answer.
+
+        Raises:
+            ChildFailed: the child answered with an error, ended, or did not answer in `timeout_s`.
+        """
+        with self._asking:
+            self._send({"request": request, "arguments": arguments})
+            try:
+                answer = self._answers.get(timeout=timeout_s)
+            except queue.Empty:
+                raise ChildFailed(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
+        if answer is None:
+            self._answers.put(None)
+            raise ChildFailed(f"{self.name} ended (exit code {self._process.wait(5)}); its log: {self.log}")
+        if "error" in answer:
+            raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")))
+        return answer["answer"]
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """Close the lifeline, wait, then kill what is left of the child's process group."""
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            pass
+        self.kill()
+
+    def kill(self) -> None:
+        """End the child's whole process group at once."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise ChildFailed(f"{self.name} ended (exit code {self._process.poll()}); its log: {self.log}") from None
+
+    def _read_answers(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(json.loads(line))
+        self._answers.put(None)
+
+
+def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None) -> None:
+    """The child's side: answer requests until the lifeline ends, then end this process.
+
+    A thread watches the lifeline, so that a handler that hangs cannot keep an orphan alive.
+    """
+    answers = _private_standard_output()
+    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned), daemon=True).start()
+    while (message := requests.get()) is not None:
+        answers.write(json.dumps(_answer(handlers, message)) + "\n")
+        answers.flush()
+
+
+def _private_standard_output() -> Any:
+    # A JVM or a library that prints must not break the protocol: its standard output becomes the log.
+    private = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return private
+
+
+def _watch_lifeline(requests: queue.Queue[dict[str, Any] | None], on_orphaned: Callable[[], None] | None) -> None:
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    requests.put(None)
+    if on_orphaned is not None:
+        closing = threading.Thread(target=on_orphaned, daemon=True)
+        closing.start()
+        closing.join(4.0)
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"answer": handlers[message["request"]](**message["arguments"])}
+    except InputError as error:
+        return {"error": str(error), "kind": "InputError"}
+    except StreamgaugeError as error:
+        return {"error": str(error), "kind": type(error).__name__}
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}", "kind": type(error).__name__}
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.01) -> bool:
+    """Poll `condition` until it holds or `timeout_s` has passed; whether it held."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(step_s)
+    return True

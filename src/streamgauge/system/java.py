@@ -1,0 +1,75 @@
+"""Finds the Java that Spark will use and says clearly when there is none that fits."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgauge.errors import MachineError
+
+JAVA_FLOOR = 17
+_INSTALL = {
+    "debian": "sudo apt-get install -y openjdk-17-jre-headless",
+    "ubuntu": "sudo apt-get install -y openjdk-17-jre-headless",
+    "fedora": "sudo dnf install -y java-17-openjdk-headless",
+    "rhel": "sudo dnf install -y java-17-openjdk-headless",
+    "alpine": "sudo apk add openjdk17-jre-headless",
+    "arch": "sudo pacman -S jre17-openjdk-headless",
+}
+
+
+@dataclass(frozen=True)
+class Java:
+    path: str
+    version: int
+    text: str
+
+
+def find_java() -> Java:
+    """The Java of JAVA_HOME, else of PATH.
+
+    Raises:
+        MachineError: none was found, it does not start, or it is older than 17; says how to install one here.
+    """
+    home = os.environ.get("JAVA_HOME")
+    path = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    if path is None or not Path(path).exists():
+        raise MachineError(
+            f"Java {JAVA_FLOOR} or later is needed by Spark; none was found by {where}\n  {install_hint()}"
+        )
+    try:
+        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineError(f"Java at {path} does not start: {error}\n  {install_hint()}") from None
+    text = (done.stderr or done.stdout).strip().splitlines()[0] if (done.stderr or done.stdout).strip() else ""
+    version = parse_version(text)
+    if version is None or version < JAVA_FLOOR:
+        raise MachineError(
+            f"Java {JAVA_FLOOR} or later is needed by Spark; {path} is {text or 'silent'}\n  {install_hint()}"
+        )
+    return Java(path, version, text)
+
+
+def parse_version(text: str) -> int | None:
+    """`openjdk version "17.0.15" ...` as 17; `java version "1.8.0"` as 8."""
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
+
+
+def install_hint() -> str:
+    """The command that installs Java on this system."""
+    names: list[str] = []
+    try:
+        for line in Path("/etc/os-release").read_text().splitlines():
+            key, _, value = line.partition("=")
+            if key in ("ID", "ID_LIKE"):
+                names += value.strip('"').split()
+    except OSError:
+        pass
+    command = next((_INSTALL[name] for name in names if name in _INSTALL), None)
+    return f"install it: {command}" if command else "install a Java 17 runtime and set JAVA_HOME to it"

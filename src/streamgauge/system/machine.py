@@ -1,0 +1,68 @@
+"""Facts about this machine that stand in every result, and how its cores are shared out."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy", "streamgauge")
+
+
+def cpus() -> list[int]:
+    """The processors this process may use."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def split_cpus() -> tuple[list[int], list[int]]:
+    """(driver's, SUT's) processors for `pinned` isolation: one in four to the driver, at least one each."""
+    mine = cpus()
+    driver = max(1, len(mine) // 4)
+    return mine[:driver], mine[driver:]
+
+
+def memory_bytes() -> int:
+    """The memory this process may use: the machine's, or its control group's where that is less."""
+    import psutil
+
+    total = int(psutil.virtual_memory().total)
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(path).read_text()))
+        except (OSError, ValueError):
+            continue
+    return total
+
+
+def environment() -> dict[str, Any]:
+    """What a reader needs to judge a figure: machine, system, versions."""
+    from streamgauge.system.java import find_java
+
+    return {
+        "cpu_model": _cpu_model(),
+        "cpus": len(cpus()),
+        "memory_bytes": memory_bytes(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "java": find_java().text,
+        **{name: _version(name) for name in _LIBRARIES},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -1,0 +1,155 @@
+"""The queue of one generator: chunks of Arrow batches, replayable until committed, bounded in seconds and in bytes."""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.errors import DriverError
+from streamgauge.events import INGEST_TIME, US
+from streamgauge.transports.seam import Chunk, HandOut, Overflow
+
+SMALL_ROWS = 32_768
+"""Batches smaller than this are merged before they are handed out: many small batches cost the reader its throughput."""
+LARGE_ROWS = 262_144
+"""Batches are cut to at most this many rows, so that a reader's copy stays in its cache."""
+
+
+class FlightQueue:
+    """All streams of one partition. Positions are event times; chunk borders are the only cuts there are.
+
+    Args:
+        streams: stream names.
+        bound_us: how much event time may wait to be handed out first.
+        bytes_max: how many bytes may be kept in all, committed ones excluded.
+        now_us: the run's clock.
+    """
+
+    def __init__(self, streams: tuple[str, ...], bound_us: int, bytes_max: int, now_us: Callable[[], int]) -> None:
+        self._bound_us, self._bytes_max, self._now_us = bound_us, bytes_max, now_us
+        self._lock = threading.Lock()
+        self._borders: list[tuple[int, int]] = []
+        self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in streams}
+        self._sizes: list[int] = []
+        self._bytes = 0
+        self._frontier_us = 0
+        self._handed_us: dict[str, int] = dict.fromkeys(streams, 0)
+        self._committed_us = 0
+        self._chunk_log: list[Chunk] = []
+        self._hand_out_log: list[HandOut] = []
+        self._first: dict[str, list[HandOut]] = {name: [] for name in streams}
+        self.overflowed = False
+        self.bytes_peak = 0
+
+    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
+        """Make a chunk available.
+
+        Raises:
+            Overflow: the bound in seconds or bytes is reached; nothing was added.
+        """
+        size = sum(batch.nbytes for batch in batches.values())
+        with self._lock:
+            waiting_us = to_us - max(min(self._handed_us.values()), self._first_border())
+            if (self._borders and waiting_us > self._bound_us) or self._bytes + size > self._bytes_max:
+                self.overflowed = True
+                raise Overflow(f"queue full: {waiting_us / US:.1f} s or {self._bytes + size} bytes waiting")
+            self._borders.append((from_us, to_us))
+            for name, batch in batches.items():
+                self._batches[name].append(batch)
+            self._sizes.append(size)
+            self._bytes += size
+            self.bytes_peak = max(self.bytes_peak, self._bytes)
+            self._frontier_us = to_us
+            events = sum(batch.num_rows for batch in batches.values())
+            self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
+
+    def frontier(self) -> int:
+        return self._frontier_us
+
+    def take(self, stream: str, from_us: int, to_us: int, columns: tuple[str, ...], batch: int) -> list[pa.RecordBatch]:
+        """The events of [from_us, to_us) with `columns`, merged; `ingest_time` is added where it is asked for.
+
+        Raises:
+            DriverError: a part of the range was committed, or lies beyond the frontier.
+        """
+        with self._lock:
+            if from_us < self._committed_us or to_us > self._frontier_us:
+                raise DriverError(
+                    f"{stream}: [{from_us}, {to_us}) was asked for; kept is [{self._committed_us}, {self._frontier_us})"
+                )
+            parts = self._log_hand_out(stream, from_us, to_us, batch)
+            pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
+        return [made for chunk, ingest_us in pieces for made in _merged(chunk, columns, ingest_us)]
+
+    def commit(self, before_us: int) -> None:
+        with self._lock:
+            count = bisect.bisect_right(self._borders, before_us, key=lambda border: border[1])
+            self._bytes -= sum(self._sizes[:count])
+            del self._borders[:count], self._sizes[:count]
+            for batches in self._batches.values():
+                del batches[:count]
+            self._committed_us = max(self._committed_us, before_us)
+            for log in self._first.values():
+                del log[: bisect.bisect_right(log, before_us, key=lambda part: part.to_us)]
+
+    def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
+        """What was logged since the last call."""
+        with self._lock:
+            chunks, self._chunk_log = self._chunk_log, []
+            hand_outs, self._hand_out_log = self._hand_out_log, []
+            return chunks, hand_outs
+
+    @property
+    def bytes_kept(self) -> int:
+        return self._bytes
+
+    def _first_border(self) -> int:
+        return self._borders[0][0] if self._borders else 0
+
+    def _slice(self, stream: str, from_us: int, to_us: int) -> list[pa.RecordBatch]:
+        first = bisect.bisect_left(self._borders, from_us, key=lambda border: border[0])
+        last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
+        return self._batches[stream][first:last]
+
+    def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int) -> list[HandOut]:
+        """The range as re-read parts, with their first stamps, and one new part, stamped now."""
+        parts = [
+            HandOut(stream, max(from_us, old.from_us), min(to_us, old.to_us), 0, old.ingest_us, batch, True)
+            for old in self._first[stream]
+            if old.from_us < to_us and from_us < old.to_us
+        ]
+        fresh_from = max(from_us, self._handed_us[stream])
+        if fresh_from < to_us:
+            new = HandOut(stream, fresh_from, to_us, 0, self._now_us(), batch, False)
+            self._first[stream].append(new)
+            self._handed_us[stream] = to_us
+            parts.append(new)
+        counted = [HandOut(**{**vars(part), "events": self._count(part)}) for part in parts]
+        self._hand_out_log += counted
+        return counted
+
+    def _count(self, part: HandOut) -> int:
+        return sum(batch.num_rows for batch in self._slice(part.stream, part.from_us, part.to_us))
+
+
+def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: int) -> list[pa.RecordBatch]:
+    chunks = [chunk for chunk in chunks if chunk.num_rows]
+    if not chunks:
+        return []
+    table = pa.Table.from_batches(chunks)
+    if table.num_rows < SMALL_ROWS * len(chunks):
+        table = table.combine_chunks()
+    return [_shaped(batch, columns, ingest_us) for batch in table.to_batches(max_chunksize=LARGE_ROWS)]
+
+
+def _shaped(batch: pa.RecordBatch, columns: tuple[str, ...], ingest_us: int) -> pa.RecordBatch:
+    def column(name: str) -> pa.Array:
+        if name == INGEST_TIME:
+            return pa.array(np.full(batch.num_rows, ingest_us, dtype=np.int64))
+        return batch.column(name)
+
+    return pa.RecordBatch.from_arrays([column(name) for name in columns], names=list(columns))
