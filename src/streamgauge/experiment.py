@@ -27,7 +27,6 @@ def _duration(value: Any) -> float:
 
 Rate = Annotated[float, BeforeValidator(_rate)]
 Duration = Annotated[float, BeforeValidator(_duration)]
-Unused = None
 
 
 class Asked(BaseModel):
@@ -79,6 +78,8 @@ class Experiment(Asked):
     load: Load = Load()
     search: Search = Search()
     limits: tuple[str, ...] = ()
+    bind: str = "127.0.0.1"
+    port: int | None = Field(default=None, ge=1024, le=65000)
     out: str | None = None
     keep_results: bool = False
 

@@ -1,4 +1,4 @@
-"""Run folders for the tests of the report. Everything in them is made up by the functions below; nothing was measured."""
+"""Run folders for the tests of the report. All figures are made up by the functions below; nothing was measured."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def made_up_series(seconds: int = WARMUP_S + MEASURED_S + TAIL_S) -> pa.Table:
     backlog = np.maximum(np.cumsum(RATE_PER_S - handed), 0) + 1000
     closes = second % 4 == 3
     late_us = 2.1e6 + 9e5 * rng.random(seconds) + 8e6 * np.exp(-second / 6)
-    phases = np.repeat(["warmup", "measured", "tail"], [WARMUP_S, max(0, seconds - WARMUP_S - TAIL_S), TAIL_S])[:seconds]
+    phases = np.repeat(["warmup", "measured", "tail"], [WARMUP_S, max(0, seconds - WARMUP_S - TAIL_S), TAIL_S])[
+        :seconds
+    ]
     return series.conform(
         pa.table(
             {
@@ -99,14 +101,19 @@ def made_up_batches(count: int = 44) -> pa.Table:
 
 def made_up_hlog() -> str:
     """A log with two synthetic intervals of each kind of latency."""
-    lines = ["#[StartTime: 1767323045.0 (seconds since epoch)]", '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"']
+    lines = [
+        "#[StartTime: 1767323045.0 (seconds since epoch)]",
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
+    ]
     rng = np.random.default_rng(11)
     for tag, middle_us in (("event_time", 2.6e6), ("processing_time", 1.2e6)):
         for interval in range(2):
             histogram = HdrHistogram(1, 3_600 * US, 3)
             for value in rng.lognormal(np.log(middle_us), 0.22, 1500):
                 histogram.record_value(int(value))
-            lines.append(f"Tag={tag},{interval}.000,1.000,{histogram.get_max_value() / 1e6:.3f},{histogram.encode().decode()}")
+            lines.append(
+                f"Tag={tag},{interval}.000,1.000,{histogram.get_max_value() / 1e6:.3f},{histogram.encode().decode()}"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -115,7 +122,9 @@ def made_up_latencies() -> Latencies:
     event = Latency(
         min=1.1e6, mean=2.7e6, p50=2.6e6, p90=3.4e6, p95=3.7e6, p99=4.3e6, max=5.2e6, count=15_000, effective_count=300
     )
-    processing = event.model_copy(update={"min": 6e5, "mean": 1.25e6, "p50": 1.2e6, "p90": 1.6e6, "p95": 1.7e6, "p99": 1.9e6, "max": 2.2e6})
+    processing = event.model_copy(
+        update={"min": 6e5, "mean": 1.25e6, "p50": 1.2e6, "p90": 1.6e6, "p95": 1.7e6, "p99": 1.9e6, "max": 2.2e6}
+    )
     return Latencies(
         event_time_us=event,
         processing_time_us=processing,
@@ -126,7 +135,7 @@ def made_up_latencies() -> Latencies:
 
 def made_up_checks() -> tuple[Check, ...]:
     return (
-        Check(name="driver", value=62_000.0, limit=100_000.0, unit="us", ok=True, state="ok", sentence="slip p99 within its limit"),
+        Check(name="driver", value=62_000.0, limit=100_000.0, unit="us", ok=True, state="ok", sentence="slip is small"),
         Check(name="connected", value=0.0, limit=0.0, unit="", ok=True, state="ok", sentence="no process died"),
         Check(
             name="backlog_trend", value=0.2, limit=1.0, unit="%/s", ok=True, state="ok", low=-0.1, high=0.5,
@@ -173,8 +182,8 @@ def made_up_result(**changes: object) -> Result:
         ),
         "operators": (Operator(name="aggregate", selectivity=0.00125, throughput_per_s=400_000.0, tuple_bytes=48.0),),
         "processes": (
-            ProcessUse(name="spark", role="sut", cpu_percent_mean=146, cpu_percent_max=171, memory_bytes_max=1_900_000_000),
-            ProcessUse(name="generator 0", role="driver", cpu_percent_mean=9, cpu_percent_max=14, memory_bytes_max=210_000_000),
+            ProcessUse(name="spark", role="sut", cpu_percent_mean=146, cpu_percent_max=171, memory_bytes_max=2**31),
+            ProcessUse(name="load 0", role="driver", cpu_percent_mean=9, cpu_percent_max=14, memory_bytes_max=2**28),
         ),
         "phases": (
             Phase(name="warmup", start_us=START_US, end_us=START_US + WARMUP_S * US),
@@ -228,9 +237,10 @@ def made_up_search() -> Result:
     return made_up_result(search=search, processes=(), phases=(), **gone)
 
 
+LABEL = "8 s every 4 s by gem_pack_id: revenue = sum(price)"
 FLOW = [
     {"name": "purchases", "kind": "source", "label": "user_id int, gem_pack_id int, price int", "inputs": []},
-    {"name": "aggregate", "kind": "window aggregate", "label": "8 s every 4 s by gem_pack_id: revenue = sum(price)", "inputs": ["purchases"]},
+    {"name": "aggregate", "kind": "window aggregate", "label": LABEL, "inputs": ["purchases"]},
     {"name": "revenue", "kind": "sink", "label": "append", "inputs": ["aggregate"]},
 ]  # fmt: skip
 

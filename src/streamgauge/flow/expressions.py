@@ -8,6 +8,7 @@ a flow asks for the same expression many times. Spark itself gets the text as it
 from __future__ import annotations
 
 import difflib
+import itertools
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -130,8 +131,10 @@ def _parse_error(error: Any) -> str:
     details = getattr(error, "errors", None)
     if not details:
         return f"cannot be read: {str(error).splitlines()[0]}"
-    first = details[0]
-    return f"cannot be read at character {first.get('col')}: {str(first.get('description')).rstrip('.')}"
+    what = str(details[0].get("description")).rstrip(".")
+    # sqlglot names its own classes where an operand is missing
+    what = "an operand is missing" if "class" in what else what
+    return f"cannot be read at character {details[0].get('col')}: {what}"
 
 
 def _check_names(expression: str) -> None:
@@ -141,11 +144,12 @@ def _check_names(expression: str) -> None:
     from streamgauge.flow.functions import FUNCTIONS, WORDS, Refused
 
     tokens = sqlglot.tokenize(expression, dialect="spark")
-    for token, following in zip(tokens, tokens[1:], strict=False):
+    for token, following in itertools.pairwise(tokens):
         word = token.text.lower()
         named = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
         if named and following.text == "(" and word not in FUNCTIONS | WORDS:
-            raise Refused(f"function {token.text} at character {token.start + 1} is not allowed", _near(word, FUNCTIONS))
+            rule = f"function {token.text} at character {token.start + 1} is not allowed"
+            raise Refused(rule, _near(word, FUNCTIONS))
 
 
 def _near(word: str, names: frozenset[str]) -> str:
@@ -213,7 +217,8 @@ def _check_grouping(tree: exp.Expression) -> None:
             raise Refused(rule, f"min({column.name}), or add it to keys")
     for aggregate in tree.find_all(exp.AggFunc):
         if aggregate.find_ancestor(exp.AggFunc) is not None:
-            raise Refused(f"an aggregate{_position(aggregate)} stands inside another", "a second aggregate step after it")
+            rule = f"an aggregate{_position(aggregate)} stands inside another"
+            raise Refused(rule, "a second aggregate step after it")
 
 
 def _on_duckdb(tree: exp.Expression, types: Types) -> exp.Expression:
@@ -233,15 +238,16 @@ def _lowered(node: exp.Expression, type_of: Any) -> exp.Expression:
     """Arguments first, then the node itself by its rule."""
     from sqlglot import exp
 
-    from streamgauge.flow.functions import RULES, Refused
+    from streamgauge.flow.functions import FUNCTIONS, RULES, Refused
 
     rule = RULES.get(type(node))
     if rule is None:
-        raise Refused(f"{type(node).__name__.lower()} is not allowed in an expression", "arithmetic, comparisons, and/or", node)
+        way_out = f"operators, case, and these functions: {', '.join(sorted(FUNCTIONS))}"
+        raise Refused(f"{type(node).__name__.lower()} is not allowed in an expression", way_out, node)
     if isinstance(node, exp.Column):
         return exp.column(node.name, quoted=True)
     for child in _children(node):
-        child.replace(_lowered(child, type_of))
+        child.replace(_lowered(child.copy(), type_of))
     lowered = rule(node, type_of)
     return lowered if lowered is node else _with_meta(lowered, node)
 
@@ -252,6 +258,8 @@ def _children(node: exp.Expression) -> Iterator[exp.Expression]:
     # The type of a cast and the number inside one are read by the cast's own rule.
     if isinstance(node, exp.TryCast):
         return iter([node.this] if node.args.get("safe") else [])
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+        return iter([])
     return iter(list(node.iter_expressions()))
 
 
@@ -262,6 +270,7 @@ def _with_meta(lowered: exp.Expression, node: exp.Expression) -> exp.Expression:
     return lowered
 
 
+@lru_cache(maxsize=8192)
 def _bound_type(sql: str, types: Types) -> str:
     """The Spark type of DuckDB text over typed columns, by DuckDB's binder (an empty relation, nothing is computed)."""
     import duckdb

@@ -1,15 +1,14 @@
 """The allowlist of expressions: which Spark SQL functions and operators a flow may use, and what each is on DuckDB.
 
-Not a parser (`flow.expressions` is), and not a list of all that both know: only what gives the same answer on both, edge
-rows included; `tests/flow/test_expressions_spark.py` holds Spark against DuckDB on those rows.
+Not a parser (`flow.expressions` is), and not a list of all that both know: only what gives the same answer on both,
+edge rows included; `tests/flow/test_expressions_spark.py` holds Spark against DuckDB on those rows.
 A *rule* takes a node whose arguments are on DuckDB already and gives the DuckDB node, or raises `Refused`.
 Known limit: `upper` and `lower` agree on letters whose other case is one letter ('ß' and dotted 'İ' differ).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import sqlglot
 from sqlglot import exp
@@ -22,15 +21,15 @@ INTEGERS = frozenset({"int", "bigint"})
 NUMBERS = INTEGERS | {"double"}
 BIGINT_MAX = 2**63 - 1
 
-# Names that may stand before a parenthesis. sqlglot knows other dialects' names too, so names are checked, not only nodes.
-FUNCTIONS = frozenset(
-    "abs avg bool cast ceil ceiling char_length coalesce concat contains count endswith floor greatest if ifnull lcase least"
-    " length lower ltrim max mean min mod nullif nvl rtrim startswith substr substring sum trim try_cast try_divide ucase"
-    " upper".split()
-) - {"bool", "mean"}
+# Names that may stand before a parenthesis: sqlglot knows other dialects' names too, so nodes alone are no check.
+FUNCTIONS = frozenset({
+    "abs", "avg", "cast", "ceil", "ceiling", "char_length", "coalesce", "concat", "contains", "count", "endswith",
+    "floor", "greatest", "if", "ifnull", "lcase", "least", "length", "lower", "ltrim", "max", "min", "mod", "nullif",
+    "nvl", "rtrim", "startswith", "substr", "substring", "sum", "trim", "try_cast", "try_divide", "ucase", "upper",
+})  # fmt: skip
 
 # Words that may stand before a parenthesis without being functions.
-WORDS = frozenset("and between case else in is like not or then when".split())
+WORDS = frozenset({"and", "between", "case", "else", "in", "is", "like", "not", "or", "then", "when"})
 
 
 class Refused(Exception):
@@ -78,13 +77,47 @@ def mean(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
-    if isinstance(node.this, exp.Distinct) or node.expressions:
-        raise Refused("count takes one argument, and not distinct", "count(*) or count(column)", node)
+    if node.expressions:
+        raise Refused("count takes one argument", "count(*) or count(column)", node)
+    return node
+
+
+def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, what: str) -> None:
+    """Numbers with numbers, strings with strings: engines differ in what they cast unasked; NULL goes with all."""
+    types = [type_of(node) for node in nodes if not isinstance(node, exp.Null)]
+    families = {"number" if type_ in NUMBERS else type_ for type_ in types}
+    if len(families) > 1:
+        raise Refused(f"{what} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type")
+
+
+def alike(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Comparisons and choices between values, which must be of one family."""
+    _same_family(node.iter_expressions(), type_of, "a comparison or choice")
+    return node
+
+
+def choice(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`case` and `if`: the results are of one family; the conditions are for the binder."""
+    branches = node.args.get("ifs") or [node]
+    results = [branch.args.get("true") for branch in branches] + [node.args.get("default"), node.args.get("false")]
+    _same_family([result for result in results if result is not None], type_of, "case")
+    return node
+
+
+def arithmetic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    for side in node.iter_expressions():
+        _need(side, type_of, NUMBERS, type(node).__name__.lower(), "numbers on both sides")
+    return node
+
+
+def logic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    for side in node.iter_expressions():
+        _need(side, type_of, frozenset({"boolean"}), type(node).__name__.lower(), "a comparison, such as x > 0")
     return node
 
 
 def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Whole numbers only; by zero is an error on both; the smallest number modulo -1 is 0 on Spark, an error on DuckDB."""
+    """Whole numbers only; by zero is an error on both; the smallest one modulo -1 is 0 on Spark, an error on DuckDB."""
     for side in (node.this, node.expression):
         _need(side, type_of, INTEGERS, "%", "% of whole numbers")
     if isinstance(node.expression, exp.Literal):
@@ -141,7 +174,7 @@ def joined(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Spaces only, as on Spark."""
-    if node.expression is not None and node.args.get("expression") is not None:
+    if node.args.get("expression") is not None:
         raise Refused("trim takes one argument", "trim(x)", node)
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
     _need(node.this, type_of, STRING, function, "trim a string")
@@ -170,10 +203,16 @@ def like(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 # Text that Spark takes for a number; DuckDB takes more (1_000, 2.5 for an int).
 _WHOLE = r"[+-]?[0-9]+"
 _REAL = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+
+
+def _parsed_as(pattern: str, type_: str) -> str:
+    return f"CASE WHEN regexp_full_match(trim({{x}}), '{pattern}') THEN TRY_CAST(trim({{x}}) AS {type_}) END"
+
+
 _CASTS = {
-    ("string", "int"): f"CASE WHEN regexp_full_match(trim({{x}}), '{_WHOLE}') THEN TRY_CAST(trim({{x}}) AS INTEGER) END",
-    ("string", "bigint"): f"CASE WHEN regexp_full_match(trim({{x}}), '{_WHOLE}') THEN TRY_CAST(trim({{x}}) AS BIGINT) END",
-    ("string", "double"): f"CASE WHEN regexp_full_match(trim({{x}}), '{_REAL}') THEN TRY_CAST(trim({{x}}) AS DOUBLE) END",
+    ("string", "int"): _parsed_as(_WHOLE, "INTEGER"),
+    ("string", "bigint"): _parsed_as(_WHOLE, "BIGINT"),
+    ("string", "double"): _parsed_as(_REAL, "DOUBLE"),
     ("double", "int"): "TRY_CAST(trunc({x}) AS INTEGER)",
     ("double", "bigint"): "TRY_CAST(trunc({x}) AS BIGINT)",
     ("bigint", "int"): "TRY_CAST({x} AS INTEGER)",
@@ -186,7 +225,6 @@ _CASTS = {
     ("boolean", "string"): "CAST({x} AS VARCHAR)",
 }
 _TARGETS = {"INT": "int", "BIGINT": "bigint", "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string"}
-_SUFFIXED = re.compile(r"[0-9.]+([eE][+-]?[0-9]+)?$")
 
 
 def try_cast(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
@@ -217,27 +255,31 @@ def refuse(rule: str, way_out: str) -> Rule:
     return rule_
 
 
-_PLAIN: tuple[type[exp.Expression], ...] = (
-    exp.Abs, exp.Add, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Coalesce, exp.Column, exp.DataType, exp.EQ,
-    exp.GT, exp.GTE, exp.Greatest, exp.Identifier, exp.If, exp.In, exp.Is, exp.LT, exp.LTE, exp.Least, exp.Max, exp.Min,
-    exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren, exp.Star, exp.Sub,
+_PLAIN = (exp.Boolean, exp.Column, exp.Identifier, exp.Is, exp.Max, exp.Min, exp.Null, exp.Paren)
+_ALIKE = (
+    exp.Between, exp.Coalesce, exp.EQ, exp.GT, exp.GTE, exp.Greatest, exp.In, exp.LT, exp.LTE, exp.Least, exp.NEQ,
+    exp.NullSafeEQ, exp.Nullif,
 )  # fmt: skip
 
 _DIVIDE = refuse("division by zero stops the job on one engine and not on the other", "try_divide(a, b)")
 
 RULES: dict[type[exp.Expression], Rule] = {
     **dict.fromkeys(_PLAIN, lambda node, _: node),
+    **dict.fromkeys(_ALIKE, alike),
+    **dict.fromkeys((exp.Abs, exp.Add, exp.Mul, exp.Neg, exp.Sub), arithmetic),
+    **dict.fromkeys((exp.And, exp.Not, exp.Or), logic),
     exp.Avg: mean,
+    exp.Case: choice,
     exp.Ceil: whole("ceil"),
     exp.Concat: joined,
     exp.Contains: text,
     exp.Count: count,
     exp.DPipe: joined,
-    # its parent `count` refuses it with a better way out
-    exp.Distinct: lambda node, _: node,
+    exp.Distinct: refuse("an aggregate of distinct values is not what streaming engines take", "count(*), or max(x)"),
     exp.Div: _DIVIDE,
     exp.EndsWith: text,
     exp.Floor: whole("floor"),
+    exp.If: choice,
     exp.IntDiv: _DIVIDE,
     exp.Length: length,
     exp.Like: like,
@@ -245,6 +287,7 @@ RULES: dict[type[exp.Expression], Rule] = {
     exp.Lower: text,
     exp.Mod: modulo,
     exp.SafeDivide: try_divide,
+    exp.Star: refuse("* stands for no value", "the name of a column"),
     exp.StartsWith: text,
     exp.Substring: substring,
     exp.Sum: total,

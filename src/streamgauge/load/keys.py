@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.load.bits import Lanes
+from streamgauge.load.bits import Lanes, empty
 
 Distribution = Literal["uniform", "normal", "zipf", "single"]
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
@@ -60,8 +60,8 @@ class Uniform(Sampler):
     low: int = 0
 
     def fill(self, lanes: Lanes, out: Ints) -> None:
-        product = lanes.astype(np.uint64)
-        np.multiply(product, np.uint64(self.span), out=product)
+        product = empty(len(lanes), np.uint64)
+        np.multiply(lanes, np.uint64(self.span), out=product)
         upper_half = product.view("<i4")[1::2]
         # The upper half may pass 2**31 and so look negative; the sum wraps back to the right value.
         np.add(upper_half, np.int32(self.low), out=out) if self.low else np.copyto(out, upper_half)
@@ -90,7 +90,8 @@ class Table(Sampler):
         return np.where(below == above, below, _MARK).astype(np.int32)
 
     def fill(self, lanes: Lanes, out: Ints) -> None:
-        cells = np.right_shift(lanes, self._shift, dtype=np.uint32).astype(np.intp)
+        cells = empty(len(lanes), np.intp)
+        np.right_shift(lanes, self._shift, out=cells, dtype=np.uint32, casting="unsafe")
         # "wrap" is never needed; it spares NumPy the copy that its checking mode makes.
         self._guide.take(cells, out=out, mode="wrap")
         marked = np.flatnonzero(out < 0)

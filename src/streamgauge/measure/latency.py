@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, US, WINDOW_END
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.measure.histogram import Histogram, SecondHistograms
 from streamgauge.result import Latencies, Latency
 from streamgauge.stats.percentile import carries
@@ -149,25 +149,46 @@ def sink_latencies(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The stamps of some results, each (n,) or None where the kind has none."""
+    """Stamps of some results (n,): emission, and for each kind of latency that applies, what it counts from."""
 
-    event_time: Times
     emission: Times
-    ingest: Times | None
-    window_end: Times | None
-    match_time: Times | None
+    bases: dict[str, Times]
+
+    @property
+    def event_time(self) -> Times:
+        return self.bases["event_time"]
 
 
 def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
-    event_time = _times(batch.column(EVENT_TIME))
-    window_end = _times(batch.column(WINDOW_END)) if rule.windowed else None
-    emission = _times(batch.column(EMISSION_TIME))
-    if rule.kind != "join":
-        return _Rows(event_time, emission, _ingest(batch), window_end, None)
+    bases = _join_bases(batch, rule) if rule.kind == "join" else _inherited_bases(batch)
+    if rule.windowed:
+        bases["closing_delay"] = _times(_column(batch, WINDOW_END))
+    if rule.handed_over is not None:
+        bases["uncorrected"] = rule.handed_over(bases["event_time"])
+    return _Rows(_times(_column(batch, EMISSION_TIME)), bases)
+
+
+def _inherited_bases(batch: pa.RecordBatch) -> dict[str, Times]:
+    """Row-wise and aggregated results carry both stamps; a broker hands out unseen, so ingest_time may be null."""
+    bases = {"event_time": _times(_column(batch, EVENT_TIME))}
+    if INGEST_TIME in batch.schema.names and not batch.column(INGEST_TIME).null_count:
+        bases["processing_time"] = _times(batch.column(INGEST_TIME))
+    return bases
+
+
+def _join_bases(batch: pa.RecordBatch, rule: LatencyRule) -> dict[str, Times]:
     assert rule.window_event_time is not None
-    assert window_end is not None
-    ingest = None if rule.window_ingest_time is None else rule.window_ingest_time(window_end)
-    return _Rows(rule.window_event_time(window_end), emission, ingest, window_end, event_time)
+    window_end = _times(_column(batch, WINDOW_END))
+    bases = {"event_time": rule.window_event_time(window_end), "match_time": _times(_column(batch, EVENT_TIME))}
+    if rule.window_ingest_time is not None:
+        bases["processing_time"] = rule.window_ingest_time(window_end)
+    return bases
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if name not in batch.schema.names:
+        raise ValueError(f"results must have a column {name}; they have {', '.join(batch.schema.names)}")
+    return batch.column(name)
 
 
 def _times(column: pa.Array) -> Times:
@@ -180,24 +201,11 @@ def _times(column: pa.Array) -> Times:
     return times
 
 
-def _ingest(batch: pa.RecordBatch) -> Times | None:
-    """The ingest times; None where the transport could not stamp them (a broker hands out unseen)."""
-    if INGEST_TIME not in batch.schema.names or batch.column(INGEST_TIME).null_count:
-        return None
-    return _times(batch.column(INGEST_TIME))
-
-
 def _chosen(rows: _Rows, span: tuple[int, int]) -> _Rows:
     inside = (rows.event_time >= span[0]) & (rows.event_time < span[1])
     if inside.all():
         return rows
-
-    def take(times: Times | None) -> Times | None:
-        return None if times is None else times[inside]
-
-    return _Rows(
-        rows.event_time[inside], rows.emission[inside], take(rows.ingest), take(rows.window_end), take(rows.match_time)
-    )
+    return _Rows(rows.emission[inside], {name: base[inside] for name, base in rows.bases.items()})
 
 
 @dataclass
@@ -207,88 +215,72 @@ class _Tally:
     rule: LatencyRule
     event_time: SecondHistograms = field(default_factory=SecondHistograms)
     processing_time: SecondHistograms = field(default_factory=SecondHistograms)
-    closing_delay: Histogram = field(default_factory=Histogram)
-    match_time: Histogram = field(default_factory=Histogram)
-    uncorrected: Histogram = field(default_factory=Histogram)
+    others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
+    first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
     observations: set[int] = field(default_factory=set)
     rows: int = 0
     rows_without_ingest: int = 0
-    first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, rows: _Rows) -> None:
         self.rows += rows.event_time.size
-        self._observe(rows)
-        self.event_time.add(rows.event_time, self._latency("event time", rows.emission, rows.event_time))
-        if rows.ingest is None:
-            self.rows_without_ingest += rows.event_time.size
-        else:
-            latency = self._latency("ingest time", rows.emission, rows.ingest)
-            self.processing_time.add(rows.event_time, latency)
-        if rows.window_end is not None:
-            self.closing_delay.add(self._latency("window end", rows.emission, rows.window_end))
-        if rows.match_time is not None:
-            self.match_time.add(self._latency("match time", rows.emission, rows.match_time))
-        if self.rule.handed_over is not None:
-            handed_over = self.rule.handed_over(rows.event_time)
-            self.uncorrected.add(self._latency("hand-over", rows.emission, handed_over))
+        self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
+        self._observe(rows.emission, rows.bases.get("closing_delay"))
+        for name, base in rows.bases.items():
+            latency_us = rows.emission - base
+            self._note_negative(name, latency_us, base)
+            self._count(name, rows.event_time, latency_us)
 
     def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
-        """Missing results enter as lower bounds, in the second of their event time, by the deadline [method 1]."""
+        """Missing results enter as lower bounds, in the second of their event time [method 1]."""
         inside = (missing.event_time_us >= span[0]) & (missing.event_time_us < span[1])
         event_time = missing.event_time_us[inside]
-        if not event_time.size:
-            return
+        window_end = missing.window_end_us if self.rule.windowed else None
+        bases = {"event_time": missing.event_time_us, "processing_time": missing.ingest_time_us}
+        for name, base in (bases | {"closing_delay": window_end}).items():
+            if base is not None and event_time.size:
+                self._count(name, event_time, missing.deadline_us - base[inside])
+                self.bounds[name] = int(event_time.size)
         self.rows += event_time.size
-        self.event_time.add(event_time, missing.deadline_us - event_time)
-        self.bounds["event_time"] = int(event_time.size)
-        if missing.ingest_time_us is not None:
-            self.processing_time.add(event_time, missing.deadline_us - missing.ingest_time_us[inside])
-            self.bounds["processing_time"] = int(event_time.size)
-        if missing.window_end_us is not None and self.rule.windowed:
-            window_end = missing.window_end_us[inside]
-            self.closing_delay.add(missing.deadline_us - window_end)
-            self.bounds["closing_delay"] = int(event_time.size)
-            self.observations.update(np.unique(window_end).tolist())
+        if window_end is not None:
+            self.observations.update(np.unique(window_end[inside]).tolist())
 
     def result(self) -> SinkLatencies:
         kinds = self._histograms()
         negatives = sum(histogram.n_negative for histogram in kinds.values())
-        return SinkLatencies(self._latencies(kinds), self._seconds(), negatives, self.effective_count, kinds)
+        reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
+        latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
+        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds)
 
     @property
     def effective_count(self) -> int:
         return self.rows if self.rule.kind == "row" else len(self.observations)
 
-    def _observe(self, rows: _Rows) -> None:
-        if self.rule.kind == "update":
-            self.observations.update(np.unique(rows.emission).tolist())
-        elif rows.window_end is not None:
-            self.observations.update(np.unique(rows.window_end).tolist())
+    def _count(self, name: str, event_time: Times, latency_us: Times) -> None:
+        if name == "event_time":
+            self.event_time.add(event_time, latency_us)
+        elif name == "processing_time":
+            self.processing_time.add(event_time, latency_us)
+        else:
+            self.others.setdefault(name, Histogram()).add(latency_us)
 
-    def _latency(self, base_name: str, emission: Times, base: Times) -> Times:
-        latency = emission - base
-        if base_name not in self.first_negative and latency.size and latency.min() < 0:
-            first = int(np.argmax(latency < 0))
-            self.first_negative[base_name] = (int(base[first]), int(emission[first]))
-        return latency
+    def _observe(self, emission: Times, window_end: Times | None) -> None:
+        if self.rule.kind == "update":
+            self.observations.update(np.unique(emission).tolist())
+        elif window_end is not None:
+            self.observations.update(np.unique(window_end).tolist())
+
+    def _note_negative(self, name: str, latency_us: Times, base: Times) -> None:
+        if name not in self.first_negative and latency_us.min() < 0:
+            first = int(np.argmax(latency_us < 0))
+            self.first_negative[name] = (int(base[first]), int(base[first] + latency_us[first]))
 
     def _histograms(self) -> dict[str, Histogram]:
-        """Kind to whole histogram, of the kinds that apply."""
+        """Kind to whole histogram, of the kinds that apply; event time always does."""
         kinds = {"event_time": self.event_time.total}
         if self.processing_time.total.count or self.processing_time.total.n_negative:
             kinds["processing_time"] = self.processing_time.total
-        if self.rule.windowed:
-            kinds["closing_delay"] = self.closing_delay
-        if self.rule.kind == "join":
-            kinds["match_time"] = self.match_time
-        if self.rule.handed_over is not None:
-            kinds["uncorrected"] = self.uncorrected
-        return kinds
-
-    def _latencies(self, kinds: dict[str, Histogram]) -> Latencies:
-        reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
-        return Latencies(**reported, notes=tuple(self._notes(kinds)))
+        return kinds | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         latency = summary(histogram, self.effective_count)
@@ -296,16 +288,15 @@ class _Tally:
 
     def _notes(self, kinds: dict[str, Histogram]) -> list[str]:
         notes = [
-            f"negative latency: emission {emission} is before {base_name} {base} (us since the epoch)"
-            for base_name, (base, emission) in self.first_negative.items()
+            f"{name}: a negative latency, emission {emission} before {base} (us since the epoch)"
+            for name, (base, emission) in self.first_negative.items()
         ]
         if self.rows_without_ingest:
-            notes.append(f"processing time: {self.rows_without_ingest} results carry no ingest time")
+            notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")
         unbounded = [name for name in kinds if name not in self.bounds]
         if self.bounds and unbounded:
-            notes.append(
-                f"{', '.join(unbounded)}: {self.bounds['event_time']} missing results are not in these figures"
-            )
+            missing = self.bounds["event_time"]
+            notes.append(f"{', '.join(unbounded)}: {missing} missing results are not in these figures")
         return notes
 
     def _seconds(self) -> SecondsTable:

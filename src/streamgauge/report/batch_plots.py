@@ -1,4 +1,4 @@
-"""The engine's batches, as it reports them: how long each took over the run, and where the time of some of them went."""
+"""The engine's batches, as it reports them: how long each took, and where the time of some of them went."""
 
 from __future__ import annotations
 
@@ -84,13 +84,16 @@ def waterfall(batches: Batches) -> Figure | None:
         return None
     index = np.unique(np.linspace(0, len(batches) - 1, WATERFALL_MAX - 1).round().astype(np.int64))
     shown = batches.take(np.union1d(index, [int(batches.total_us.argmax())]))
+    note = (
+        f"{len(shown)} of {len(batches)} batches, evenly chosen; the longest, batch {_longest(batches)}, is among them."
+    )
     return figure(
         "batch-waterfall",
         "Where the time of a batch goes",
         "For some batches, one row each: the steps one after the other, from the batch's start.",
         lambda width: _waterfall_chart(shown, width),
         _keys(shown),
-        [f"{len(shown)} of {len(batches)} batches, evenly chosen, with the longest (batch {_longest(batches)}) among them."],
+        [note],
     )
 
 
@@ -107,8 +110,8 @@ def _longest_of_every_few(batches: Batches) -> tuple[Batches, int]:
 
 
 def _keys(batches: Batches) -> list[Key]:
-    used = batches.steps_us.any(axis=0)
-    return [Key(label, colour, "area") for (label, colour), there in zip(_NAMES.values(), used, strict=True) if there]
+    used = batches.steps_us.max(axis=0) > 0
+    return [Key(label, colour, "area") for n, (label, colour) in enumerate(_NAMES.values()) if used[n]]
 
 
 def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
@@ -117,7 +120,12 @@ def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
     begins = ends - batches.steps_us / factor
     return [
         [
-            {"b": int(batches.batch_id[i]), "t": float(batches.start_s[i]), "v": float(begins[i, k]), "to": float(ends[i, k])}
+            {
+                "b": int(batches.batch_id[i]),
+                "t": float(batches.start_s[i]),
+                "v": float(begins[i, k]),
+                "to": float(ends[i, k]),
+            }
             for i in range(len(batches))
             if batches.steps_us[i, k] > 0
         ]

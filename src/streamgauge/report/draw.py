@@ -1,4 +1,4 @@
-"""From an Altair chart to an inline SVG that takes its colours from the page, so that one drawing serves light and dark.
+"""From an Altair chart to an inline SVG that takes its colours from the page, so one drawing serves light and dark.
 
 Every thing that is shown has one colour throughout, as a CSS variable (`COLOURS`); page.css gives each its two values.
 Each chart is drawn twice, for wide and for narrow screens, because text in a scaled SVG would become unreadable.
@@ -6,6 +6,7 @@ Each chart is drawn twice, for wide and for narrow screens, because text in a sc
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ FONT = "system-ui, sans-serif"
 WIDE_PX, NARROW_PX = 830, 300
 AXIS_PX = 46
 """Room for the labels of every vertical axis, so that stacked panels share one time axis exactly."""
+
 
 @dataclass(frozen=True)
 class Key:
@@ -67,13 +69,13 @@ def figure(
 
 def svg(chart: Any, words: str, prefix: str) -> str:
     """A chart as an inline SVG with an accessible name; `prefix` keeps its ids apart from those of other charts."""
-    text: str = vl_convert.vegalite_to_svg(_styled(chart).to_json(validate=False, indent=None))
+    text: str = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _style()})
     return _embed(text, words, prefix)
 
 
 def values(rows: list[dict[str, Any]]) -> Any:
-    """Rows as inline data of a chart."""
-    return alt.Data(values=rows)
+    """Rows as inline data of a chart; as text, because Altair copies nested data dozens of times while it composes."""
+    return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
 
 
 def stack(panels: list[Any]) -> Any:
@@ -81,9 +83,9 @@ def stack(panels: list[Any]) -> Any:
     return alt.vconcat(*panels, spacing=14).resolve_scale(x="shared")
 
 
-def axis_title(text: str) -> Any:
+def axis_title(text: str, offset_px: int = 6) -> Any:
     """A panel's heading: what its vertical axis shows, and in what unit; upright, so that it reads at any width."""
-    return alt.TitleParams(text, anchor="start", frame="group", offset=6)
+    return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
 
 
 def unit_of_time(greatest_us: float) -> tuple[float, str]:
@@ -100,18 +102,22 @@ def unit_of_size(greatest_bytes: float) -> tuple[float, str]:
     return (2.0**20, "MiB") if greatest_bytes >= 2**20 else (2.0**10, "KiB")
 
 
-def _styled(chart: Any) -> Any:
+def _style() -> dict[str, Any]:
+    """The look of every chart, as Vega-Lite configuration."""
     ink, muted, grid = COLOURS["ink"], COLOURS["muted"], COLOURS["grid"]
-    axis = {"labelColor": muted, "titleColor": muted, "domainColor": grid, "tickColor": grid, "gridColor": grid}
-    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelFont": FONT, "titleFont": FONT}
-    return (
-        chart.configure(background="transparent", aria=False, font=FONT, padding=4)
-        .configure_axis(**axis, **text, tickSize=4, labelPadding=4)
-        .configure_axisY(domain=False, ticks=False, minExtent=AXIS_PX, maxExtent=AXIS_PX)
-        .configure_view(stroke=None)
-        .configure_title(color=ink, fontSize=12.5, fontWeight=600, font=FONT)
-        .configure_text(color=ink, font=FONT, fontSize=12)
-    )
+    colours = {"labelColor": muted, "titleColor": muted, "domainColor": grid, "tickColor": grid, "gridColor": grid}
+    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    return {
+        "aria": False,
+        "background": "transparent",
+        "font": FONT,
+        "padding": 4,
+        "axis": {**colours, **text, "tickSize": 4, "labelPadding": 4},
+        "axisY": {"domain": False, "ticks": False, "minExtent": AXIS_PX, "maxExtent": AXIS_PX},
+        "view": {"stroke": None},
+        "title": {"color": ink, "fontSize": 12.5, "fontWeight": 600},
+        "text": {"color": ink, "fontSize": 12},
+    }
 
 
 def _embed(text: str, words: str, prefix: str) -> str:

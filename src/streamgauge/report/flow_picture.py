@@ -154,8 +154,9 @@ def _arrow(begin: _Box, end: _Box, across: bool, prefix: str) -> str:
 
 
 def _drawn(box: _Box) -> str:
+    x, y = box.x + _PAD_PX, box.y + _PAD_PX + 10
     text = "".join(
-        f'<text class="{kind}" x="{box.x + _PAD_PX:.1f}" y="{box.y + _PAD_PX + _LINE_PX * n + 10:.1f}">{escape(line)}</text>'
+        f'<text class="{kind}" x="{x:.1f}" y="{y + _LINE_PX * n:.1f}">{escape(line)}</text>'
         for n, (kind, line) in enumerate(box.lines)
     )
     place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'

@@ -95,7 +95,7 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
         "key_figures": _key_figures(result),
         "latency_columns": [name.replace("_", ".") for name in _COLUMNS],
         "latency_rows": latency_rows,
-        "latency_reasons": tuple(dict.fromkeys(row.reason for row in latency_rows if row.reason)),
+        "latency_reasons": _reasons(latency_rows),
         "several_sinks": len(result.sinks) > 1,
         "trials": _trial_rows(folder, result),
         "verified": sentences.capital(words.verified(result.verification)),
@@ -111,8 +111,10 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     """(name, figure, remark) of what a reader compares between runs, most wanted first."""
     found: list[tuple[str, str, str]] = []
     if result.rate is not None:
-        found.append(("offered", words.rate(result.rate.offered_per_s), f"planned {words.rate(result.rate.planned_per_s)}"))
-        found.append(("ingested", words.rate(result.rate.ingested_per_s), f"by {result.engine}"))
+        found.append(
+            ("offered", words.rate(result.rate.offered_per_s), f"planned {words.rate(result.rate.planned_per_s)}")
+        )
+        found.append(("ingested", words.rate(result.rate.ingested_per_s), "at first hand-out"))
     found += _latency_figures(result.latency)
     if result.backlog is not None:
         most = f"at most {words.count(result.backlog.max)}, {words.digits(result.backlog.max_s)} s of the rate"
@@ -125,7 +127,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:
-    kinds = (("event-time latency", latency.event_time_us), ("processing-time latency", latency.processing_time_us))
+    kinds = (("event time", latency.event_time_us), ("processing time", latency.processing_time_us))
     return [
         (f"{name} p50 / p99", f"{words.time_us(one.p50)} / {words.time_us(one.p99)}", f"max {words.time_us(one.max)}")
         for name, one in kinds
@@ -134,7 +136,9 @@ def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:
 
 
 def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
-    by_role = {role: [use.cpu_percent_mean for use in result.processes if use.role == role] for role in ("sut", "driver")}
+    by_role = {
+        role: [use.cpu_percent_mean for use in result.processes if use.role == role] for role in ("sut", "driver")
+    }
     if not by_role["sut"]:
         return []
     driver = f"driver {words.percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
@@ -150,19 +154,31 @@ def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
 def _latency_rows(result: Result) -> list[LatencyRow]:
     """Every kind of latency there is; per sink where there are several."""
     sinks = [("", result.latency)] if len(result.sinks) < 2 else [(sink.name, sink.latency) for sink in result.sinks]
-    return [_latency_row(kind, sink, one) for sink, all_ in sinks for kind in _KINDS if (one := _kind(all_, kind)) is not None]
+    return [
+        _latency_row(kind, sink, one)
+        for sink, all_ in sinks
+        for kind in _KINDS
+        if (one := _kind(all_, kind)) is not None
+    ]
 
 
 def _kind(latencies: Latencies, kind: str) -> Latency | None:
-    return getattr(latencies, f"{kind}_us")  # type: ignore[no-any-return]
+    return getattr(latencies, f"{kind}_us")
 
 
 def _latency_row(kind: str, sink: str, one: Latency) -> LatencyRow:
     values = [getattr(one, name) for name in _COLUMNS]
     cells = tuple(words.time_us(value) for value in values)
-    reason = f"{_KINDS[kind]}: {sentences.missing_percentile(one)}" if None in values else ""
+    reason = sentences.missing_percentile(one) if None in values else ""
     counts = words.count(one.count), words.count(one.effective_count)
     return LatencyRow(_KINDS[kind], _MEANING[kind], sink, cells, *counts, reason)
+
+
+def _reasons(rows: list[LatencyRow]) -> list[str]:
+    """Why some cells are "-", each reason once with the kinds it holds for."""
+    reasons = dict.fromkeys(row.reason for row in rows if row.reason)
+    kinds = {reason: dict.fromkeys(row.kind for row in rows if row.reason == reason) for reason in reasons}
+    return [f"{', '.join(kinds[reason])}: {reason}" for reason in reasons]
 
 
 def _trial_rows(folder: RunFolder, result: Result) -> list[TrialRow]:

@@ -20,7 +20,7 @@ _LATENCY_COLUMNS = ("event_time_us_p50", "event_time_us_p99", "processing_time_u
 _DASH = (6, 3)
 _FEW_POINTS = 90
 _ROOM_ABOVE = 2.5
-"""How many times the offered rate the rate panel shows; a first batch that swallows the start would flatten all else."""
+"""How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,12 @@ def over_time(timeline: Timeline | None) -> Figure | None:
     """Offered and ingested, backlog, both latencies and the output frontier on one time axis; phases as bands."""
     if timeline is None:
         return None
-    keys = [Key("offered", "offered"), Key("ingested, mean of 10 s", "ingested"), Key("ingested, per point", "ingested", "area")]
-    keys += [Key("backlog", "backlog", "area")]
-    keys += [Key("event time p99 (thin: p50)", "event-time"), Key("processing time p99 (thin: p50)", "processing-time", "dash")]
-    keys += [Key("output frontier behind the plan", "frontier")] if timeline.known("frontier_lag_us") else []
     return figure(
         "over-time",
         "Offered, ingested, backlog and latency over time",
-        "Four charts over one time axis: rates, backlog, latencies by second of event time, and how far output is behind.",
+        "Charts over one time axis: rates, backlog, latencies by second of event time, and how far output is behind.",
         lambda width: stack(_drawn(_time_panels(timeline), timeline, width)),
-        keys,
+        _time_keys(timeline),
         [_bin_note(timeline), _cut_note(timeline)],
     )
 
@@ -56,7 +52,10 @@ def percentiles(curves: dict[str, list[Point]]) -> Figure | None:
     curves = {kind: points for kind, points in curves.items() if points}
     if not curves:
         return None
-    labels = {"event_time": Key("event time", "event-time"), "processing_time": Key("processing time", "processing-time", "dash")}
+    labels = {
+        "event_time": Key("event time", "event-time"),
+        "processing_time": Key("processing time", "processing-time", "dash"),
+    }
     return figure(
         "percentiles",
         "Latency by percentile",
@@ -83,6 +82,22 @@ def resources(timeline: Timeline | None) -> Figure | None:
     )
 
 
+def _time_keys(timeline: Timeline) -> list[Key]:
+    keys = [Key("planned", "muted", "dash")] if _plan_missed(timeline) else []
+    keys += [
+        Key("offered", "offered"),
+        Key("ingested, mean of the last 10 s", "ingested"),
+        Key("ingested, per point", "ingested", "area"),
+        Key("backlog", "backlog", "area"),
+    ]
+    if timeline.known(*_LATENCY_COLUMNS):
+        keys.append(Key("event time p99 (thin: p50)", "event-time"))
+        keys.append(Key("processing time p99 (thin: p50)", "processing-time", "dash"))
+    if timeline.known("frontier_lag_us"):
+        keys.append(Key("output frontier behind the plan", "frontier"))
+    return keys
+
+
 def _time_panels(timeline: Timeline) -> list[_Panel]:
     panels = [_rate_panel(timeline), _backlog_panel(timeline)]
     if timeline.known(*_LATENCY_COLUMNS):
@@ -107,10 +122,17 @@ def _resource_panels(timeline: Timeline) -> list[_Panel]:
 def _rate_panel(timeline: Timeline) -> _Panel:
     layers = (
         _area(timeline.rows("handed_out"), "ingested", opacity=0.22),
-        _line(timeline.rows("offered"), "offered", interpolate="step-after"),
-        _line(timeline.rows("handed_out_mean"), "ingested"),
+        _line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
+        *([_line(timeline.rows("planned"), "muted", dash=(2, 2))] if _plan_missed(timeline) else []),
+        _line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
     )
     return _Panel("rate (events/s)", layers, _rate_top(timeline))
+
+
+def _plan_missed(timeline: Timeline) -> bool:
+    """Whether the driver offered visibly less or more than it had planned; then both are drawn."""
+    planned, offered = timeline.columns["planned"], timeline.columns["offered"]
+    return bool((abs(planned - offered) > 0.01 * planned).any())
 
 
 def _backlog_panel(timeline: Timeline) -> _Panel:
@@ -122,9 +144,9 @@ def _latency_panel(timeline: Timeline) -> _Panel:
     top = timeline.top(*_LATENCY_COLUMNS)
     factor, unit = unit_of_time(top)
     layers = (
-        _line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", thin=True, dash=_DASH),
+        _line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=_DASH),
         _line(timeline.rows("processing_time_us_p99", factor, gaps=False), "processing-time", dash=_DASH, dots=True),
-        _line(timeline.rows("event_time_us_p50", factor, gaps=False), "event-time", thin=True),
+        _line(timeline.rows("event_time_us_p50", factor, gaps=False), "event-time", width=1),
         _line(timeline.rows("event_time_us_p99", factor, gaps=False), "event-time", dots=True),
     )
     return _Panel(f"latency by second of event time ({unit})", layers, top / factor)
@@ -160,27 +182,34 @@ def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: 
     scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
     y = alt.Y("v:Q", scale=scale, axis=alt.Axis(format="~s", tickCount=4, title=None))
     layers = [*_bands(timeline, width, x, highest), *(layer.encode(x=x, y=y) for layer in panel.layers)]
-    return alt.layer(*layers).properties(width=width, height=panel.height_px, title=axis_title(panel.title))
+    return alt.layer(*layers).properties(
+        width=width, height=panel.height_px, title=axis_title(panel.title, 18 if highest else 6)
+    )
 
 
 def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
     """Phases other than the measured one shaded, borders between phases, and their names where they fit."""
     bands = timeline.bands
-    layers = [_shade(band, x) for band in bands if not band.measured]
+    layers = [_shades([band for band in bands if not band.measured], x)]
     if len(bands) > 1:
         borders = alt.Chart(values([{"t": band.start_s} for band in bands[1:]]))
         layers.append(borders.mark_rule(color=COLOURS["muted"], strokeDash=[2, 3], opacity=0.8).encode(x=x))
     if labelled:
         names = values([{"t": band.start_s, "label": _fitting(band, timeline.end_s, width)} for band in bands])
-        text = alt.Chart(names).mark_text(align="left", dx=4, dy=8, color=COLOURS["muted"], fontSize=11.5)
+        text = alt.Chart(names).mark_text(
+            align="left", baseline="bottom", dx=3, dy=-4, color=COLOURS["muted"], fontSize=11.5
+        )
         layers.append(text.encode(x=x, y=alt.value(0), text="label:N"))
     return layers
 
 
-def _shade(band: Band, x: Any) -> Any:
-    colour = COLOURS["fault" if "fault" in band.name else "shade"]
-    row = values([{"t": band.start_s, "to": band.end_s}])
-    return alt.Chart(row).mark_rect(color=colour, opacity=0.75, clip=True).encode(x=x, x2="to:Q")
+def _shades(bands: list[Band], x: Any) -> Any:
+    rows = [
+        {"t": band.start_s, "to": band.end_s, "fill": COLOURS["fault" if "fault" in band.name else "shade"]}
+        for band in bands
+    ]
+    chart = alt.Chart(values(rows)).mark_rect(opacity=0.75, clip=True)
+    return chart.encode(x=x, x2="to:Q", color=alt.Color("fill:N", scale=None))
 
 
 def _fitting(band: Band, end_s: float, width: int) -> str:
@@ -191,7 +220,7 @@ def _fitting(band: Band, end_s: float, width: int) -> str:
 def _line(
     rows: list[dict[str, Any]],
     colour: str,
-    thin: bool = False,
+    width: float = 1.8,
     dash: tuple[int, int] | None = None,
     dots: bool = False,
     interpolate: str = "linear",
@@ -199,7 +228,7 @@ def _line(
     point = {"size": 16, "color": COLOURS[colour], "filled": True} if dots and len(rows) <= _FEW_POINTS else False
     style: dict[str, Any] = {"strokeDash": list(dash)} if dash else {}
     return alt.Chart(values(rows)).mark_line(
-        color=COLOURS[colour], strokeWidth=1 if thin else 1.8, point=point, interpolate=interpolate, clip=True, **style
+        color=COLOURS[colour], strokeWidth=width, point=point, interpolate=interpolate, clip=True, **style
     )
 
 
@@ -242,7 +271,9 @@ _TICKS = {1: "0", 2: "50", 4: "75", 10: "90", 20: "95", 100: "99", 1000: "99.9",
 def _percentile_line(kind: str, points: list[Point], factor: float, unit: str) -> Any:
     rows = [{"x": point.tail, "v": point.latency_us / factor} for point in points]
     labels = " : ".join(f"datum.value == {tick} ? '{text}'" for tick, text in _TICKS.items()) + " : ''"
-    axis = alt.Axis(values=list(_TICKS), labelExpr=labels, title="percentile (% of results at most this late)", labelOverlap=True)
+    axis = alt.Axis(
+        values=list(_TICKS), labelExpr=labels, title="percentile (% of results at most this late)", labelOverlap=True
+    )
     x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=None, tickCount=5, format="~g"))
     dash = _DASH if kind == "processing_time" else None

@@ -38,7 +38,8 @@ class Setting:
 def settings(experiment: Mapping[str, Any]) -> tuple[Setting, ...]:
     """What `experiment` (the dump of an `Experiment`) sets other than by default; the command and workload are not."""
     return tuple(
-        Setting(name, words.plain(value), words.plain(default)) for name, (value, default) in _differing(experiment).items()
+        Setting(name, words.plain(value), words.plain(default))
+        for name, (value, default) in _differing(experiment).items()
     )
 
 

@@ -62,8 +62,11 @@ def _x(trials: Sequence[TrialSummary]) -> Any:
     return alt.X("n:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
 
 
-def _y(name: str) -> Any:
-    return alt.Y(name, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title=None, format="~s", tickCount=6))
+def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
+    rates = [trial.offered_per_s for trial in trials if trial.offered_per_s is not None]
+    room = 0.12 * (max(rates) - min(rates)) or 0.05 * max(rates)
+    scale = alt.Scale(domain=[max(0.0, min(rates) - room), max(rates) + room], zero=False, nice=True)
+    return alt.Y(name, scale=scale, axis=alt.Axis(title=None, format="~s", tickCount=6))
 
 
 def _band(trials: Sequence[TrialSummary]) -> list[Any]:
@@ -75,7 +78,7 @@ def _band(trials: Sequence[TrialSummary]) -> list[Any]:
     if not rows:
         return []
     band = alt.Chart(values(rows)).mark_rect(color=COLOURS["shade"])
-    return [band.encode(x=_x(trials), x2="to:Q", y=_y("v:Q"), y2="high:Q")]
+    return [band.encode(x=_x(trials), x2="to:Q", y=_y("v:Q", trials), y2="high:Q")]
 
 
 def _marks(trials: Sequence[TrialSummary]) -> list[Any]:
@@ -84,6 +87,8 @@ def _marks(trials: Sequence[TrialSummary]) -> list[Any]:
         rows = [{"n": t.number, "v": t.offered_per_s} for t in trials if (t.verdict or "interrupted") == verdict]
         if rows:
             angle = 45 if shape == "cross" else 0
-            mark = alt.Chart(values(rows)).mark_point(shape=shape, color=COLOURS[colour], filled=True, opacity=1, size=90, angle=angle)
-            layers.append(mark.encode(x=_x(trials), y=_y("v:Q")))
+            mark = alt.Chart(values(rows)).mark_point(
+                shape=shape, color=COLOURS[colour], filled=True, opacity=1, size=90, angle=angle
+            )
+            layers.append(mark.encode(x=_x(trials), y=_y("v:Q", trials)))
     return layers

@@ -5,7 +5,9 @@ from __future__ import annotations
 from streamgauge.report import words
 from streamgauge.result import Check, Latency, Result
 
-UNUSABLE = "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
+UNUSABLE = (
+    "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
+)
 
 
 def answer(result: Result) -> str:
@@ -68,7 +70,7 @@ def _throughput(result: Result) -> str:
     rate = result.rate
     return (
         f"{words.rate(rate.offered_per_s)} were offered{during}, and {result.engine} took in "
-        f"{words.rate(rate.ingested_per_s)} of them."
+        f"{words.rate(rate.ingested_per_s)}."
     )
 
 
@@ -76,9 +78,17 @@ def _lateness(result: Result) -> str:
     latency = result.latency.event_time_us
     if latency is None or latency.p50 is None:
         return ""
-    tail = f", 99 % within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
-    last = f", the last within {words.time_us(latency.max)}" if latency.max is not None and not latency.lower_bounds else ""
-    missing = f"; {words.count(latency.lower_bounds)} never came and count as at least that late" if latency.lower_bounds else ""
+    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
+    last = (
+        f", the last within {words.time_us(latency.max)}"
+        if latency.max is not None and not latency.lower_bounds
+        else ""
+    )
+    missing = (
+        f"; {words.count(latency.lower_bounds)} never came and count as at least that late"
+        if latency.lower_bounds
+        else ""
+    )
     return f"Half of the results came within {words.time_us(latency.p50)} of their event time{tail}{last}{missing}."
 
 

@@ -202,7 +202,9 @@ class RunFolder:
         try:
             return pq.ParquetFile(path).read()
         except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")) from None
+            raise InputError(
+                Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
+            ) from None
 
 
 def latest(root: str | Path = "runs") -> RunFolder:

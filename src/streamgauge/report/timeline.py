@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from streamgauge.events import US
 
 POINTS_MAX = 300
-_MEANS = ("planned", "offered", "handed_out", "committed", "sut_cpu_percent", "driver_cpu_percent", "sut_net_bytes_per_s")
+_MEANS = (
+    "planned",
+    "offered",
+    "handed_out",
+    "committed",
+    "sut_cpu_percent",
+    "driver_cpu_percent",
+    "sut_net_bytes_per_s",
+)
 _SMOOTH_S = 10
 
 Floats = NDArray[np.float64]
@@ -97,11 +105,10 @@ def _reduce(name: str, values: Floats, edges: NDArray[np.int64]) -> Floats:
 
 
 def _smooth(values: Floats) -> Floats:
-    """Mean over the ten seconds around each second; micro-batches make the second itself jump between 0 and much."""
+    """Mean over each second and the nine before it; micro-batches make the second itself jump between 0 and much."""
     known = np.isfinite(values).astype(np.float64)
-    ones = np.ones(min(_SMOOTH_S, len(values)))
-    total = np.convolve(np.where(known > 0, values, 0.0), ones, "same")
-    n = np.convolve(known, ones, "same")
+    total = np.convolve(np.where(known > 0, values, 0.0), np.ones(_SMOOTH_S))[: len(values)]
+    n = np.convolve(known, np.ones(_SMOOTH_S))[: len(values)]
     return np.divide(total, n, out=np.full(len(values), np.nan), where=(n > 0) & (known > 0))
 
 

@@ -129,7 +129,8 @@ def verified(verification: Verification | None) -> str:
         return verification.sentence.rstrip(".")
     if verification.right:
         return f"{grouped(verification.expected)} results expected, all matched"
-    return f"{grouped(verification.expected)} results expected, {grouped(verification.matched)} matched; {faults(verification)}"
+    matched = f"{grouped(verification.matched)} matched"
+    return f"{grouped(verification.expected)} results expected, {matched}; {faults(verification)}"
 
 
 def faults(verification: Verification) -> str:
@@ -160,6 +161,11 @@ def plain(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(plain(item) for item in value) or NONE
     return str(value) or NONE
+
+
+def fact(name: str, value: Any) -> str:
+    """A named fact about the machine: sizes by their unit, everything else as it is."""
+    return size(value) if name.endswith("_bytes") and isinstance(value, int | float) else plain(value)
 
 
 def number(value: float) -> str:

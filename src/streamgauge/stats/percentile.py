@@ -3,7 +3,7 @@
 The rule: at least one observation is expected beyond it, `count * (1 - q) >= 1`. With fewer, the estimate is the
 maximum under another name: of n observations the largest lies below the true q-quantile with probability q^n, which is
 still 0.37 where the rule is just met and grows to 1 below it. A percentile that is allowed may thus still be uncertain;
-one that is not allowed says nothing. "Count" is the effective count: windows closed, not rows, where rows close together.
+one that is not allowed says nothing. "Count" is the effective count: where rows close together, windows and not rows.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import cloudpickle
 import psutil
 
 from streamgauge.engines.seam import Edges, EngineStatus
+from streamgauge.engines.spark.home import view_of_spark_home
 from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.errors import EngineError
 from streamgauge.flow.nodes import Flow
@@ -41,13 +42,14 @@ class SparkEngine:
         job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
         path = private / "job.pkl"
         path.write_bytes(cloudpickle.dumps(job))
-        self._child = Child("spark", "streamgauge.engines.spark.main", [str(path)], folder / "spark.log", self._cpus)
+        environment = {"SPARK_HOME": str(view_of_spark_home(private / "spark-home"))}
+        log = folder / "spark.log"
+        self._child = Child("spark", "streamgauge.engines.spark.main", [str(path)], log, self._cpus, environment)
         try:
             self._settings = {"master": job.master, **self._child.ask("start", START_TIMEOUT_S)}
         except ChildFailed as error:
-            log = str(self._child.log)
             self.stop()
-            raise EngineError(f"spark did not start: {error}", log) from None
+            raise EngineError(f"spark did not start: {error}", str(log)) from None
 
     def status(self) -> EngineStatus:
         assert self._child is not None

@@ -55,7 +55,7 @@ class Lowering:
         frame = self._read(node)
         if EVENT_TIME not in frame.columns:
             return frame
-        return frame.withColumn(TIME, F.timestamp_micros(F.col(EVENT_TIME))).withWatermark(TIME, "0 seconds")
+        return frame.withColumn(TIME, F.timestamp_micros(F.col(EVENT_TIME)))
 
     @lower.register
     def _(self, node: Select) -> DataFrame:
@@ -69,7 +69,7 @@ class Lowering:
     @lower.register
     def _(self, node: WindowAggregate) -> DataFrame:
         keys = [F.col(key) for key in node.keys]
-        grouped = self.lower(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
+        grouped = self._marked(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
         rows = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
         return rows.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
 
@@ -88,12 +88,17 @@ class Lowering:
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
-        joined = left.join(right.drop(TIME), [WINDOW, *node.keys], "inner")
+        joined = left.join(right, [WINDOW, *node.keys], "inner")
         columns = [F.col(name) for name in joined.columns if name not in (WINDOW, TIME)]
         return joined.select(*columns, *_borders())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
-        return self.lower(node).withColumn(WINDOW, _window(window)).drop(TIME)
+        return self._marked(node).withColumn(WINDOW, _window(window)).drop(TIME)
+
+    def _marked(self, node: Node) -> DataFrame:
+        """The input of an operator that closes windows. Marked here and not at the source: a mark cannot be set twice."""
+        frame = self.lower(node)
+        return frame if _is_marked(frame) else frame.withWatermark(TIME, "0 seconds")
 
 
 def _window(window: Window) -> Any:
@@ -106,6 +111,10 @@ def _borders() -> list[Any]:
 
 def _window_time() -> list[Any]:
     return [F.window_time(F.col(WINDOW)).alias(TIME)]
+
+
+def _is_marked(frame: DataFrame) -> bool:
+    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
 
 
 def _time_of(frame: DataFrame) -> list[Any]:

@@ -1,0 +1,7 @@
+"""The reference: DuckDB computes what a flow's answer is, from the planned input, by another statement of the semantics."""
+
+from __future__ import annotations
+
+from streamgauge.engines.oracle.engine import Oracle
+
+__all__ = ["Oracle"]

@@ -1,0 +1,54 @@
+"""The oracle as an engine: it answers, and does nothing else [design 5]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from streamgauge.engines.oracle import lower
+from streamgauge.errors import InputError, Problem
+from streamgauge.flow import schema
+from streamgauge.flow.nodes import Flow
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+class Oracle:
+    """Computes the right answer of a flow over given inputs."""
+
+    name = "oracle"
+
+    def capabilities(self) -> dict[str, bool]:
+        """What this engine can do, as data: one entry a node kind, and whether it can be measured."""
+        return {kind.__name__: True for kind in lower.kinds()} | {"answer": True, "measure": False}
+
+    def answer(
+        self,
+        flow: Flow,
+        inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str],
+        con: duckdb.DuckDBPyConnection,
+        points: str | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """The flow's results over `inputs`, as a relation of `con`, not computed yet.
+
+        `inputs`: stream name to Arrow data, or to the name of a relation of `con`; each has the fields the flow needs
+        (`flow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that a flow with lineage
+        reads. A reader can be read once, so a flow that reads its stream twice needs a table or a relation.
+        `points`: see `lower.sql`. Take the result with `.create(name)`, `.to_arrow_table()` or as a reader.
+        """
+        relations = {source.name: _relation(source.name, inputs, con) for source in schema.sources(flow)}
+        return con.sql(lower.sql(flow, relations, points))
+
+
+def _relation(
+    stream: str, inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str], con: duckdb.DuckDBPyConnection
+) -> str:
+    if stream not in inputs:
+        raise InputError(Problem("inputs", f"stream {stream!r} of the flow is not there", sorted(inputs), "give its data"))
+    given = inputs[stream]
+    if isinstance(given, str):
+        return given
+    con.register(f"input_{stream}", given)
+    return f'"input_{stream}"'

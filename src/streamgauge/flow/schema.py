@@ -1,0 +1,289 @@
+"""What columns each node gives, and whether a flow is right: both in one walk, before anything is started.
+
+Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing row by row follows a running aggregate
+(its results are updates, not rows), and a running aggregate reads rows of a source, not results of windows or joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, singledispatch
+from typing import assert_never
+
+from streamgauge import events
+from streamgauge.errors import InputError, Problem
+from streamgauge.flow import expressions
+from streamgauge.flow.nodes import (
+    Flow,
+    Node,
+    RunningAggregate,
+    Select,
+    Source,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
+
+RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME})
+"""Names that the instrument's own columns have."""
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def columns(node: Node) -> dict[str, str]:
+    """Column name to Spark type name, in order; raises InputError where the node, or one before it, is wrong."""
+    return dict(_cached(node))
+
+
+@lru_cache(maxsize=1024)
+def _cached(node: Node) -> Pairs:
+    found = tuple(_columns(node))
+    _check_duplicates([name for name, _ in found], _setting(node))
+    return found
+
+
+def check(flow: Flow) -> None:
+    """Raises InputError where the flow is wrong: any node, the names of its operators, the mode of its sink."""
+    columns(flow.sink.input)
+    _check_names(flow)
+    running = isinstance(flow.sink.input, RunningAggregate)
+    if running != (flow.sink.mode == "update"):
+        needed = "update" if running else "append"
+        rule = f"takes mode {needed} after {type(flow.sink.input).__name__.lower()}"
+        raise InputError(Problem(f"sink {flow.sink.name!r}", rule, flow.sink.mode, f"mode={needed!r}, or none"))
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node reads, left first."""
+    match node:
+        case Source():
+            return ()
+        case WindowJoin():
+            return (node.left, node.right)
+        case Select() | Where() | WindowAggregate() | RunningAggregate():
+            return (node.input,)
+        case _:
+            assert_never(node)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node up to this one, inputs first, each once (equal nodes are one operator)."""
+    seen: dict[Node, None] = {}
+
+    def visit(current: Node) -> None:
+        for input_ in inputs(current):
+            visit(input_)
+        seen.setdefault(current)
+
+    visit(node)
+    return iter(seen)
+
+
+def sources(flow: Flow) -> tuple[Source, ...]:
+    """The flow's sources in the order in which they are met, each once."""
+    return tuple(node for node in walk(flow.sink.input) if isinstance(node, Source))
+
+
+def carries_lineage(node: Node) -> bool:
+    """Whether the lineage rewrite has been over this already."""
+    return any(isinstance(each, Source) and each.lineage for each in walk(node))
+
+
+def check_window(window: Window, setting: str = "slide") -> None:
+    """Raises InputError where events would be counted nowhere, or the window has no length."""
+    range_text, slide_text = seconds(window.range_us), seconds(window.slide_us)
+    if window.range_us <= 0 or window.slide_us <= 0:
+        rule = "window range and slide must be at least 1 us"
+        raise InputError(
+            Problem(setting, rule, f"range {range_text}, slide {slide_text}", "--set range=8s --set slide=4s")
+        )
+    if window.slide_us > window.range_us:
+        rule = f"window slide {slide_text} is longer than its range {range_text}"
+        rule += ": events between windows would be counted nowhere"
+        way_out = f"--set slide={range_text} (tumbling), or --set range={slide_text}"
+        raise InputError(Problem(setting, rule, slide_text, way_out))
+
+
+def seconds(us: int) -> str:
+    """Microseconds as `8s` or `0.25s`, exactly."""
+    whole, part = divmod(abs(us), events.US)
+    fraction = f"{part:06d}".rstrip("0")
+    return f"{'-' if us < 0 else ''}{whole}{'.' if fraction else ''}{fraction}s"
+
+
+def _setting(node: Node) -> str:
+    return f"{type(node).__name__.lower()} {node.name!r}"
+
+
+@singledispatch
+def _columns(node: Node) -> Pairs:
+    raise TypeError(f"flow.schema knows no columns for a {type(node).__name__}")
+
+
+@_columns.register
+def _(node: Source) -> Pairs:
+    for field in node.schema.fields:
+        if field.type not in events.TYPES:
+            way_out = f"one of {', '.join(events.TYPES)}"
+            raise InputError(
+                Problem(f"source {node.name!r}", f"field {field.name} has no type of a flow", field.type, way_out)
+            )
+    _check_reserved(node.schema.names, _setting(node))
+    fields = tuple((field.name, field.type) for field in node.schema.fields)
+    return fields + tuple((name, "bigint") for name in node.lineage)
+
+
+@_columns.register
+def _(node: Select) -> Pairs:
+    _check_rows_before(node)
+    return _row_wise(node.columns, node.input, _setting(node))
+
+
+@_columns.register
+def _(node: Where) -> Pairs:
+    _check_rows_before(node)
+    there = columns(node.input)
+    checked = expressions.checked(node.predicate, there, _setting(node))
+    if checked.aggregate:
+        _refuse_aggregate(_setting(node), node.predicate)
+    if checked.type != "boolean":
+        raise InputError(
+            Problem(_setting(node), f"must be true or false, and is {checked.type}", node.predicate, "x > 0")
+        )
+    return tuple(there.items())
+
+
+@_columns.register
+def _(node: WindowAggregate) -> Pairs:
+    check_window(node.window, _setting(node))
+    _check_rows_before(node)
+    return _keys(node, node.input) + _WINDOW + _aggregates(node)
+
+
+@_columns.register
+def _(node: RunningAggregate) -> Pairs:
+    stateful = [each for each in walk(node.input) if isinstance(each, RunningAggregate | WindowAggregate | WindowJoin)]
+    if stateful:
+        rule = "must read rows of a source, not results of windows, joins or running aggregates"
+        raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
+    return _keys(node, node.input) + _aggregates(node)
+
+
+@_columns.register
+def _(node: WindowJoin) -> Pairs:
+    check_window(node.window, _setting(node))
+    _check_rows_before(node)
+    left, right = columns(node.left), columns(node.right)
+    keys = _keys(node, node.left)
+    _check_key_types(node, left, dict(_keys(node, node.right)))
+    others = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
+    _check_join_names([name for name, _ in others], _setting(node))
+    return keys + tuple(others) + _WINDOW
+
+
+_WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "timestamp"))
+
+
+def _row_wise(pairs: Pairs, input_: Node, setting: str) -> Pairs:
+    if not pairs:
+        raise InputError(Problem(setting, "must give at least one column", "none", "name='expression'"))
+    if not carries_lineage(input_):
+        _check_reserved([name for name, _ in pairs], setting)
+    there = columns(input_)
+    found = []
+    for name, expression in pairs:
+        checked = expressions.checked(expression, there, f"{setting}, column {name}")
+        if checked.aggregate:
+            _refuse_aggregate(f"{setting}, column {name}", expression)
+        found.append((name, checked.type))
+    return tuple(found)
+
+
+def _refuse_aggregate(setting: str, expression: str) -> None:
+    rule = "aggregates rows, which this operator cannot"
+    raise InputError(Problem(setting, rule, expression, "window(...).aggregate(...), or running(...)"))
+
+
+def _aggregates(node: WindowAggregate | RunningAggregate) -> Pairs:
+    setting = _setting(node)
+    if not node.aggregates:
+        raise InputError(Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'"))
+    if not carries_lineage(node.input):
+        _check_reserved([name for name, _ in node.aggregates], setting)
+    there = columns(node.input)
+    found = []
+    for name, expression in node.aggregates:
+        checked = expressions.checked(expression, there, f"{setting}, column {name}")
+        if not checked.aggregate:
+            raise InputError(
+                Problem(f"{setting}, column {name}", "must aggregate rows", expression, f"max({expression})")
+            )
+        found.append((name, checked.type))
+    return tuple(found)
+
+
+def _keys(node: WindowAggregate | RunningAggregate | WindowJoin, input_: Node) -> Pairs:
+    there = columns(input_)
+    if not node.keys:
+        raise InputError(Problem(_setting(node), "needs at least one key", "none", f"keys={next(iter(there))!r}"))
+    for key in node.keys:
+        if key not in there:
+            known = ", ".join(there)
+            raise InputError(
+                Problem(_setting(node), f"key {key!r} must be a column of its input", key, f"one of {known}")
+            )
+    return tuple((key, there[key]) for key in node.keys)
+
+
+def _check_key_types(node: WindowJoin, left: dict[str, str], right: dict[str, str]) -> None:
+    for key in node.keys:
+        if left[key] != right[key]:
+            rule = f"key {key!r} must have one type on both sides"
+            way_out = f"select a try_cast({key} as {left[key]}) before the join"
+            raise InputError(Problem(_setting(node), rule, f"{left[key]} and {right[key]}", way_out))
+
+
+def _check_rows_before(node: Node) -> None:
+    for input_ in inputs(node):
+        if any(isinstance(each, RunningAggregate) for each in walk(input_)):
+            rule = "cannot follow a running aggregate, whose results are updates of earlier ones"
+            raise InputError(Problem(_setting(node), rule, _setting(input_), "put it before, or send that to the sink"))
+
+
+def _check_reserved(names: Iterable[str], setting: str) -> None:
+    for name in names:
+        if name.lower() in RESERVED or name.startswith("__"):
+            raise InputError(
+                Problem(setting, "uses a name of the instrument's own columns", name, f"{name.strip('_')}_2")
+            )
+
+
+def _check_duplicates(names: list[str], setting: str) -> None:
+    """Engines do not tell `Price` from `price`, so neither do we."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise InputError(Problem(setting, "gives two columns of one name", name, "another name for one of them"))
+        seen.add(name.lower())
+
+
+def _check_join_names(names: list[str], setting: str) -> None:
+    seen = {events.WINDOW_START, events.WINDOW_END}
+    for name in names:
+        if name.lower() in seen:
+            rule = "column is neither a key nor on one side alone"
+            raise InputError(
+                Problem(setting, rule, name, "select it under another name before the join, or add it to on")
+            )
+        seen.add(name.lower())
+
+
+def _check_names(flow: Flow) -> None:
+    seen: dict[str, Node] = {}
+    for node in walk(flow.sink.input):
+        if isinstance(node, Source) and isinstance(seen.get(node.name), Source) and seen[node.name] != node:
+            rule = "is read with two schemas"
+            raise InputError(Problem(f"source {node.name!r}", rule, node.schema.names, "one schema for one stream"))
+        if seen.setdefault(node.name, node) != node:
+            raise InputError(Problem("name", "two operators have one name", node.name, "name='...' on one of them"))

@@ -1,0 +1,221 @@
+"""Fields: one kind of column each, and streams made of them.
+
+A field makes its column from random lanes (`bits.Bits`) for events [first, last) of a partition: a pure function, so
+any slicing gives the same rows. Kinds are frozen values; what is wrong with one is said when it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import LINEAGE, Field, Schema
+from streamgauge.load.bits import Bits, empty
+from streamgauge.load.keys import DISTRIBUTIONS, DOMAIN_MAX, TABLE_DOMAIN_MAX, Distribution, Sampler, Uniform, sampler
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+PAYLOAD_POOL_BYTES = 2**20
+PAYLOAD_BYTES_MAX = 2**26
+WORDS_MAX = 10_000
+
+_SYLLABLES = (
+    "ba be bi bo da de di do fa fe fi fo ga ge gi go ka ke ki ko la le li lo ma me mi mo ra re ri ro "
+    "sta ste sti sto tran tren trin tron"
+).split()
+
+
+@dataclass(frozen=True)
+class FieldSpec(ABC):
+    """A named column and how its values are made; `spark_type` is its type by Spark SQL name."""
+
+    name: str
+    spark_type: ClassVar[str]
+
+    @abstractmethod
+    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
+        """The values of events [first, last), shape (last - first,)."""
+
+    @property
+    def row_bytes(self) -> int:
+        """About what a value takes in memory."""
+        return {"int": 4, "double": 8}[self.spark_type]
+
+
+def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
+    return InputError(Problem(setting, rule, got, way_out))
+
+
+def _sampled(by: Sampler, bits: Bits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
+    """`width` samples an event, shape ((last - first) * width,)."""
+    out = empty((last - first) * width, np.int32)
+    if by.lanes_per_event == 0:
+        by.fill(np.empty(0, dtype=np.uint32), out)
+        return out
+    for part, lanes in bits.blocks(first, last, width):
+        by.fill(lanes, out[part.start * width : part.stop * width])
+    return out
+
+
+@dataclass(frozen=True)
+class Key(FieldSpec):
+    """A key of 0..domain-1 with a distribution of `keys.DISTRIBUTIONS`; `exponent` is Zipf's."""
+
+    domain: int
+    distribution: Distribution = "uniform"
+    exponent: float = 1.0
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        if self.distribution not in DISTRIBUTIONS:
+            raise _refuse(f"{self.name}.distribution", f"must be one of {', '.join(DISTRIBUTIONS)}",
+                          self.distribution, "normal")  # fmt: skip
+        most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
+        if not 1 <= self.domain <= most:
+            rule = f"a {self.distribution} domain must hold 1 to {most} keys"
+            raise _refuse(f"{self.name}.domain", rule, self.domain, f"{min(most, 1_000_000)}, or uniform keys")
+        if not (math.isfinite(self.exponent) and self.exponent >= 0):
+            raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
+
+    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
+
+
+@dataclass(frozen=True)
+class Integer(FieldSpec):
+    """A whole number, every one of `low`..`high` (both included) equally likely."""
+
+    low: int
+    high: int
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        if not INT_MIN <= self.low <= self.high <= INT_MAX:
+            rule = "low..high must rise and lie within 32-bit integers"
+            raise _refuse(self.name, rule, (self.low, self.high), "1 and 100")
+
+    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return _sampled(Uniform(self.high - self.low + 1, self.low), bits, first, last)
+
+
+@dataclass(frozen=True)
+class Decimal(FieldSpec):
+    """A double in [low, high), uniform on a grid of 2**32 steps."""
+
+    low: float
+    high: float
+    spark_type: ClassVar[str] = "double"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise _refuse(self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
+
+    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.float64]:
+        out = empty(last - first, np.float64)
+        step = (self.high - self.low) / 2**32
+        for part, lanes in bits.blocks(first, last):
+            np.multiply(lanes, step, out=out[part])
+            np.add(out[part], self.low, out=out[part])
+        return out
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> pa.Array:
+    """The words of `Text`: 1600 of two syllables, four to eight letters; the first are the most frequent."""
+    return pa.array([first + last for last in _SYLLABLES for first in _SYLLABLES])
+
+
+@dataclass(frozen=True)
+class Text(FieldSpec):
+    """A line of `words` words drawn from `vocabulary` with Zipf's frequencies, with single spaces between them."""
+
+    words: int
+    spark_type: ClassVar[str] = "string"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.words <= WORDS_MAX:
+            raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "10")
+
+    @property
+    def row_bytes(self) -> int:
+        return 9 * self.words
+
+    def column(self, bits: Bits, first: int, last: int) -> pa.Array:
+        by = sampler("zipf", len(vocabulary()))
+        words = vocabulary().take(pa.array(_sampled(by, bits, first, last, self.words)))
+        ends = np.arange(0, len(words) + 1, self.words, dtype=np.int32)
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), words), " ")
+
+
+@dataclass(frozen=True)
+class Payload(FieldSpec):
+    """`size_bytes` bytes that do not compress: rows of a prepared pool of random rows, one after the other, cyclic.
+
+    A row costs no random numbers and is never copied unless a slice wraps around the pool (1 MiB, at least one row).
+    """
+
+    size_bytes: int
+    spark_type: ClassVar[str] = "binary"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX:
+            rule = f"must be 1 to {PAYLOAD_BYTES_MAX} bytes"
+            raise _refuse(f"{self.name}.size_bytes", rule, self.size_bytes, "100")
+
+    @property
+    def row_bytes(self) -> int:
+        return self.size_bytes + 4
+
+    def column(self, bits: Bits, first: int, last: int) -> pa.Array:
+        pool = _payload_pool(bits, self.size_bytes)
+        parts = []
+        while first < last:
+            start = first % len(pool)
+            parts.append(pool.slice(start, min(len(pool) - start, last - first)))
+            first += len(parts[-1])
+        if len(parts) == 1:
+            return parts[0]
+        return pa.concat_arrays(parts) if parts else pool.slice(0, 0)
+
+
+@lru_cache(maxsize=64)
+def _payload_pool(bits: Bits, size_bytes: int) -> pa.Array:
+    rows = max(PAYLOAD_POOL_BYTES // size_bytes, 1)
+    data = bits.lanes(0, -(-rows * size_bytes // 4))
+    ends = np.arange(0, (rows + 1) * size_bytes, size_bytes, dtype=np.int32)
+    return pa.BinaryArray.from_buffers(pa.binary(), rows, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """An input stream: its fields in order, and its share (above 0, at most 1) of the plan's total rate."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.fields]
+        if not names or len(set(names)) < len(names) or set(names) & set(LINEAGE):
+            rule = f"needs at least one field; names must differ, and {', '.join(LINEAGE)} are taken"
+            raise _refuse(f"stream {self.name}", rule, names, "rename the field")
+        if not 0 < self.share <= 1:
+            raise _refuse(f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The stream's columns, lineage not among them."""
+        return Schema(tuple(Field(field.name, field.spark_type) for field in self.fields))
+
+    @property
+    def row_bytes(self) -> int:
+        """About what an event takes in memory, event time and id included."""
+        return sum(field.row_bytes for field in self.fields) + 16

@@ -1,0 +1,283 @@
+"""Everything that can be known to be wrong, found before anything is started: all problems at once.
+
+What passes comes out as a `Ready`: the experiment with every default filled in.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streamgauge.engines.seam import Capabilities
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import US, parse_size
+from streamgauge.experiment import Experiment
+from streamgauge.flow.lineage import needed_columns, with_lineage
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.reach import reach_us
+from streamgauge.flow.schema import walk
+from streamgauge.load.fields import StreamSpec
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import RateProfile, parse_profile
+from streamgauge.run.catalogue import TRANSPORTS, capabilities, streaming_engines
+from streamgauge.run.conduct import Spans
+from streamgauge.run.verdict import ServiceLevel, parse_limit
+from streamgauge.system.machine import cpus, memory_bytes, split_cpus
+from streamgauge.workloads.base import Workload
+from streamgauge.workloads.base import get as get_workload
+
+FRESH_WARMUP_S = 45.0
+"""A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
+WARM_WARMUP_SHARE = 0.25
+"""Of the events, on an engine that has run before [K]."""
+UNBOUNDED_TAIL_S = 2.0
+"""Running state has no reach: nothing to close, so the tail only lets the last measured events through."""
+TAIL_MARGIN_S = 1.0
+FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
+FAST_RATE_PER_S = 200_000
+ROW_OVERHEAD_BYTES = 24
+QUEUE_FLOOR_S = 10.0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An experiment that can be started, with what follows from it."""
+
+    experiment: Experiment
+    workload: Workload
+    parameters: Any
+    engine: Capabilities
+    flow: Flow
+    generators: int
+    chunk_us: int
+    bytes_max: int
+    tail_us: int
+    reach_us: int | None
+    limits: tuple[ServiceLevel, ...]
+    driver_cpus: tuple[int, ...] | None
+    sut_cpus: tuple[int, ...] | None
+
+    @property
+    def lineage_flow(self) -> Flow:
+        return with_lineage(self.flow)
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        return needed_columns(self.lineage_flow)
+
+    def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
+        """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
+        _, streams = self.workload.build(self.parameters, rate_per_s)
+        return tuple(streams)
+
+    def warmup_s(self, fresh: bool, duration_s: float) -> float:
+        if self.experiment.load.warmup is not None:
+            return self.experiment.load.warmup
+        of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
+        return max(FRESH_WARMUP_S, of_events) if fresh else of_events
+
+    def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
+        measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
+        measured_to = measured_from + round(duration_s * US)
+        return Spans(start_us, measured_from, measured_to, measured_to + self.tail_us)
+
+    def plan(self, start_us: int, rate_per_s: float, whole_s: float, profile: RateProfile | None = None) -> Plan:
+        profile = profile or parse_profile("constant", rate_per_s, whole_s)
+        load = self.experiment.load
+        return Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
+
+    def own_plan(self, spans: Spans) -> Plan:
+        """The plan of a single trial: the profile asked for begins where the warm-up ends, at its first rate."""
+        load = self.experiment.load
+        whole_s = (spans.end_us - spans.start_us) / US
+        profile = parse_profile(load.profile, load.rate, load.duration)
+        warmup_s = (spans.measured_from_us - spans.start_us) / US
+        return self.plan(
+            spans.start_us, load.rate, whole_s, profile if load.profile == "constant" else profile.delayed(warmup_s)
+        )
+
+    def chunk_for(self, rate_per_s: float) -> int:
+        asked = self.experiment.load.chunk
+        if asked is not None:
+            return round(asked * US)
+        return FAST_CHUNK_US if rate_per_s >= FAST_RATE_PER_S else SLOW_CHUNK_US
+
+    def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
+        """(seconds of the rate that the queue holds, whether memory cut that below what was asked)."""
+        asked = self.experiment.load.bound
+        row_bytes = sum(stream.row_bytes * stream.share for stream in self.streams(rate_per_s)) + ROW_OVERHEAD_BYTES
+        by_memory = self.bytes_max / (row_bytes * rate_per_s)
+        return min(asked, by_memory), by_memory < asked
+
+
+def check(experiment: Experiment) -> Ready:
+    """The experiment, ready to start.
+
+    Raises:
+        InputError: with every problem found.
+        MachineError: this machine lacks what is needed (Java).
+    """
+    problems: list[Problem] = []
+    workload, parameters, flow = _workload(experiment, problems)
+    engine = _engine(experiment, problems)
+    limits = tuple(level for text in experiment.limits if (level := _try(lambda t=text: parse_limit(t), problems)))
+    _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
+    problems += [
+        *_transport_problems(experiment), *_load_problems(experiment), *_place_problems(experiment),
+        *(_capability_problems(flow, engine) if flow and engine else []),
+        *(_option_problems(experiment, engine) if engine else []),
+    ]  # fmt: skip
+    bytes_max = _memory(experiment, problems)
+    start_us(experiment, problems)
+    if problems:
+        raise InputError(problems)
+    assert workload is not None and flow is not None and engine is not None
+    reach = reach_us(flow)
+    driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
+    ready = Ready(
+        experiment, workload, parameters, engine, flow,
+        generators=experiment.load.generators or max(1, min(len(sut or cpus()), 8)),
+        chunk_us=0, bytes_max=bytes_max,
+        tail_us=round((TAIL_MARGIN_S + (UNBOUNDED_TAIL_S if reach is None else reach / US)) * US),
+        reach_us=reach, limits=limits,
+        driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
+    )  # fmt: skip
+    return replace(ready, chunk_us=ready.chunk_for(experiment.load.rate))
+
+
+def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> int | None:
+    """`--start` as microseconds since the epoch; None where it was not given."""
+    text = experiment.load.start
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        problem = Problem(
+            "load.start", "must be a time such as a result's start_time", text, "--start 2026-01-31T12:00:00+00:00"
+        )
+        if problems is None:
+            raise InputError(problem) from None
+        problems.append(problem)
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * US + since.microseconds
+
+
+def _try(call: Callable[[], Any], problems: list[Problem]) -> Any:
+    try:
+        return call()
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload | None, Any, Flow | None]:
+    workload = _try(lambda: get_workload(experiment.workload), problems)
+    if workload is None:
+        return None, None, None
+    parameters = _try(lambda: workload.read(experiment.parameters), problems)
+    if parameters is None:
+        return workload, None, None
+    built = _try(lambda: workload.build(parameters, experiment.load.rate), problems)
+    return workload, parameters, built[0] if built else None
+
+
+def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | None:
+    known = streaming_engines()
+    if experiment.engine in known:
+        return capabilities()[experiment.engine]
+    near = difflib.get_close_matches(experiment.engine, known, 1)
+    way_out = f"--engine {near[0] if near else known[0]} (streamgauge engines lists them)"
+    problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
+    return None
+
+
+def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
+    for node in walk(flow.sink.input):
+        kind = type(node).__name__
+        if kind not in engine.nodes:
+            yield Problem("engine", f"has no lowering for {kind}", engine.name, "streamgauge engines shows who has one")
+    if flow.sink.mode not in engine.sink_modes:
+        yield Problem("engine", f"cannot write {flow.sink.mode} results", engine.name, "another engine")
+
+
+def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[Problem]:
+    known = {setting.name: setting for setting in engine.settings}
+    for name, value in experiment.options.items():
+        if name.startswith("spark."):
+            continue
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, "spark."], 1)
+            hint = f"--option {near[0]}=..." if near else f"one of {', '.join(known)}, or any spark.* setting"
+            yield Problem(f"option {name}", f"is not an option of {engine.name}", value, hint)
+        elif known[name].choices and value not in known[name].choices:
+            choices = known[name].choices
+            yield Problem(
+                f"option {name}", f"must be one of {', '.join(choices)}", value, f"--option {name}={choices[0]}"
+            )
+        elif name == "buckets" and not (value.isdecimal() and 1 <= int(value) <= 4096):
+            yield Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
+
+
+def _transport_problems(experiment: Experiment) -> Iterator[Problem]:
+    if experiment.transport not in TRANSPORTS:
+        rule = f"must be one of {', '.join(TRANSPORTS)}"
+        yield Problem("transport", rule, experiment.transport, f"--transport {TRANSPORTS[0]}")
+    ports = range(experiment.port or 0, (experiment.port or -1) + 1 + (experiment.load.generators or len(cpus())))
+    for port in ports:
+        if reason := _port_problem(experiment.bind, port):
+            yield Problem(
+                "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out: free ones are found"
+            )
+            return
+
+
+def _port_problem(host: str, port: int) -> str:
+    with socket.socket() as probe:
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
+
+
+def _load_problems(experiment: Experiment) -> Iterator[Problem]:
+    load = experiment.load
+    if not 1 <= load.duration <= 7 * 86_400:
+        yield Problem("load.duration", "must be from 1 s to 7 days", f"{load.duration:g}s", "--duration 60s")
+    if load.warmup is not None and load.warmup > 3600:
+        yield Problem("load.warmup", "must be at most an hour", f"{load.warmup:g}s", "--warmup 45s")
+    if load.rate > 1e9:
+        yield Problem("load.rate", "must be at most 1G events/s", load.rate, "--rate 1M")
+    if load.chunk is not None and not 0.001 <= load.chunk <= 1:
+        yield Problem("load.chunk", "must be from 1 ms to 1 s", f"{load.chunk:g}s", "--chunk 50ms")
+    if not 1 <= load.bound <= 3600:
+        yield Problem("load.bound", "must be from 1 s to an hour of the rate", f"{load.bound:g}s", "--bound 30s")
+    if experiment.isolation == "pinned" and len(cpus()) < 2:
+        yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")
+
+
+def _memory(experiment: Experiment, problems: list[Problem]) -> int:
+    asked = _try(lambda: parse_size(experiment.load.memory, "load.memory"), problems)
+    there = memory_bytes()
+    if asked is not None and not 2**20 <= asked <= there:
+        rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
+        problems.append(Problem("load.memory", rule, experiment.load.memory, "--memory 2GiB"))
+    return asked or there
+
+
+def _place_problems(experiment: Experiment) -> Iterator[Problem]:
+    root = Path(experiment.out or "runs")
+    standing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
+    if not standing.is_dir():
+        yield Problem("out", "must be a folder, and a file has that name", str(root), "--out DIR")
+    elif not os.access(standing, os.W_OK):
+        yield Problem("out", f"must be a place you may write to ({standing} is not)", str(root), "--out DIR")
