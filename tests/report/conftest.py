@@ -45,7 +45,7 @@ def made_up_series(seconds: int = WARMUP_S + MEASURED_S + TAIL_S) -> pa.Table:
     second = np.arange(seconds)
     rng = np.random.default_rng(7)
     handed = np.where(second % 2 == 1, 2 * RATE_PER_S, 0)
-    handed[:6], handed[6] = 0, 7 * RATE_PER_S
+    handed[:6], handed[6:7] = 0, 7 * RATE_PER_S
     backlog = np.maximum(np.cumsum(RATE_PER_S - handed), 0) + 1000
     closes = second % 4 == 3
     late_us = 2.1e6 + 9e5 * rng.random(seconds) + 8e6 * np.exp(-second / 6)
@@ -293,6 +293,15 @@ def run_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
     folder.write_series(made_up_series())
     folder.write_batches(made_up_batches())
     folder.write_hlog(made_up_hlog())
+    folder.write_result(made_up_result())
+    return folder
+
+
+@pytest.fixture
+def bare_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
+    """A made-up run of which only the result was kept: quick to render."""
+    folder = RunFolder.create(tmp_path / "runs", "made_up_aggregation", "spark", NOW)
+    folder.write_experiment(experiment)
     folder.write_result(made_up_result())
     return folder
 

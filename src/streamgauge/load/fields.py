@@ -27,10 +27,8 @@ PAYLOAD_POOL_BYTES = 2**20
 PAYLOAD_BYTES_MAX = 2**26
 WORDS_MAX = 10_000
 
-_SYLLABLES = (
-    "ba be bi bo da de di do fa fe fi fo ga ge gi go ka ke ki ko la le li lo ma me mi mo ra re ri ro "
-    "sta ste sti sto tran tren trin tron"
-).split()
+_CONSONANTS, _VOWELS = ("b", "d", "f", "g", "k", "l", "m", "r", "st", "tr"), ("a", "e", "i", "o")
+_SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (*_VOWELS, "an"))
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class Decimal(FieldSpec):
 
 @lru_cache(maxsize=1)
 def vocabulary() -> pa.Array:
-    """The words of `Text`: 1600 of two syllables, four to eight letters; the first are the most frequent."""
+    """The words of `Text`: 2500 of two syllables, four to eight letters; the first are the most frequent."""
     return pa.array([first + last for last in _SYLLABLES for first in _SYLLABLES])
 
 

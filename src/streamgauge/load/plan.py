@@ -16,7 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import EVENT_ID, EVENT_TIME, PARTITION_BITS, STREAM_BITS, US, arrow_type, event_id_base
+from streamgauge.events import (
+    EVENT_ID,
+    EVENT_TIME,
+    PARTITION_BITS,
+    SEQUENCE_BITS,
+    STREAM_BITS,
+    US,
+    arrow_type,
+    event_id_base,
+)
 from streamgauge.load.bits import BLOCK_EVENTS, Bits, empty
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.rates import RateProfile
@@ -25,8 +34,8 @@ Times = npt.NDArray[np.int64]
 
 ROWS_MAX = 262_144
 BATCH_BYTES_MAX = 2**26
-EVENTS_MAX = 10**13
-"""Events of a plan, far above a month at 1 M/s: up to here times rise strictly and ids fit their bits."""
+EVENTS_MAX = 2**SEQUENCE_BITS
+"""Events of a plan, above three months at 1 M/s: up to here rounding moves no time past the next, and ids fit."""
 
 _GUESS_MARGIN = 2
 

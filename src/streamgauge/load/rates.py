@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class RateProfile:
-    """The rate over time, made by `parse_profile`; the first piece starts at 0, the last one has no end and no slope."""
+    """The rate over time, made by `parse_profile`: the first piece starts at 0, the last has no end and no slope."""
 
     kind: Kind
     pieces: tuple[Piece, ...]
@@ -122,11 +122,21 @@ class RateProfile:
         pieces = (Piece(p.start_s, p.rate_per_s * factor, p.slope_per_s2 * factor) for p in self.pieces)
         return replace(self, pieces=tuple(pieces))
 
+    def delayed(self, lead_s: float) -> RateProfile:
+        """The same profile `lead_s` later: until then the rate with which it begins. A trial's warm-up is such a lead."""
+        first, *others = self.pieces
+        later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
+        if first.slope_per_s2:
+            later = [replace(first, start_s=lead_s), *later]
+            first = replace(first, slope_per_s2=0.0)
+        return replace(self, pieces=(first, *later), duration_s=self.duration_s + lead_s)
+
     def describe(self) -> str:
         """One line for people: `burst: 100 k/s, 150 k/s from 30 s, 100 k/s from 40 s`."""
         first, *others = self.pieces
         if self.kind == "ramp":
-            return f"ramp: {format_rate(first.rate_per_s)} to {format_rate(others[-1].rate_per_s)} in {self.duration_s:g} s"
+            last = format_rate(others[-1].rate_per_s)
+            return f"ramp: {format_rate(first.rate_per_s)} to {last} in {self.duration_s:g} s"
         later = [f", {format_rate(piece.rate_per_s)} from {piece.start_s:g} s" for piece in others]
         return f"{self.kind}: {format_rate(first.rate_per_s)}{''.join(later)}"
 

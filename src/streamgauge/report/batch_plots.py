@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.events import US
-from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, unit_of_time, values
+from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, ticks, unit_of_time, values
 from streamgauge.report.series import STEPS
 
 BARS_MAX, WATERFALL_MAX = 140, 10
@@ -136,7 +136,9 @@ def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
 def _duration_chart(batches: Batches, width: int) -> Any:
     factor, unit = unit_of_time(float(batches.total_us.max()))
     bar_px = max(1.0, 0.72 * width / max(len(batches), 12))
-    x = alt.X("t:Q", axis=alt.Axis(title="start of the batch, seconds since the run's start", grid=False, tickCount=8))
+    title = "start of the batch, seconds since the run's start"
+    scale = alt.Scale(domain=_room_for_bars(batches.start_s, bar_px / width), nice=False)
+    x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width)))
     y = alt.Y("v:Q", axis=alt.Axis(title=None, tickCount=5, format="~g"))
     layers = [
         alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], size=bar_px).encode(x=x, y=y, y2="to:Q")
@@ -144,6 +146,13 @@ def _duration_chart(batches: Batches, width: int) -> Any:
         if rows
     ]
     return alt.layer(*layers).properties(width=width, height=150, title=axis_title(f"duration of a batch ({unit})"))
+
+
+def _room_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float]:
+    """The run's time with half a bar's room at both ends; a bar is `bar_share` of the axis wide."""
+    first, last = min(0.0, float(start_s.min())), float(start_s.max())
+    room = bar_share * max(last - first, 1.0)
+    return [first - room if first == float(start_s.min()) else first, last + room]
 
 
 def _waterfall_chart(batches: Batches, width: int) -> Any:

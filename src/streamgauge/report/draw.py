@@ -15,6 +15,7 @@ from typing import Any
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 COLOURS = {
     name: f"var(--{name})"
@@ -62,8 +63,10 @@ def figure(
     notes: Iterable[str] = (),
 ) -> Figure:
     """Draws `build(width_px)` for both widths."""
-    wide = svg(build(WIDE_PX), words, f"{name}-wide")
-    narrow = svg(build(NARROW_PX), words, f"{name}-narrow")
+    # Altair checks every part of every chart as it is made, which takes longer than drawing it.
+    with debug_mode(False):
+        wide = svg(build(WIDE_PX), words, f"{name}-wide")
+        narrow = svg(build(NARROW_PX), words, f"{name}-narrow")
     return Figure(name, title, wide, narrow, words, tuple(keys), tuple(note for note in notes if note))
 
 
@@ -86,6 +89,16 @@ def stack(panels: list[Any]) -> Any:
 def axis_title(text: str, offset_px: int = 6) -> Any:
     """A panel's heading: what its vertical axis shows, and in what unit; upright, so that it reads at any width."""
     return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
+
+
+def amounts(ticks: int) -> Any:
+    """A vertical axis of counts, labelled 0, 100k, 1.5M."""
+    return alt.Axis(title=None, tickCount=ticks, labelExpr="format(datum.value, '~s')")
+
+
+def ticks(width_px: int) -> int:
+    """How many labels of a time axis fit side by side."""
+    return max(4, min(10, width_px // 70))
 
 
 def unit_of_time(greatest_us: float) -> tuple[float, str]:

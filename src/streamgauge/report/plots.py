@@ -12,7 +12,19 @@ import altair as alt
 
 from streamgauge.report import words
 from streamgauge.report.curve import Point
-from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, stack, unit_of_size, unit_of_time, values
+from streamgauge.report.draw import (
+    COLOURS,
+    Figure,
+    Key,
+    amounts,
+    axis_title,
+    figure,
+    stack,
+    ticks,
+    unit_of_size,
+    unit_of_time,
+    values,
+)
 from streamgauge.report.timeline import Band, Timeline
 
 _PANEL_PX = 120
@@ -177,10 +189,10 @@ def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:
 
 def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: bool) -> Any:
     title = "seconds since the run's start" if lowest else None
-    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=8)
+    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width))
     x = alt.X("t:Q", scale=alt.Scale(domain=[0, timeline.end_s], nice=False), axis=axis)
     scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
-    y = alt.Y("v:Q", scale=scale, axis=alt.Axis(format="~s", tickCount=4, title=None))
+    y = alt.Y("v:Q", scale=scale, axis=amounts(4))
     layers = [*_bands(timeline, width, x, highest), *(layer.encode(x=x, y=y) for layer in panel.layers)]
     return alt.layer(*layers).properties(
         width=width, height=panel.height_px, title=axis_title(panel.title, 18 if highest else 6)

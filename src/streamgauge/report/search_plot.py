@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, values
+from streamgauge.report.draw import COLOURS, Figure, Key, amounts, axis_title, figure, values
 from streamgauge.result import SearchResult, TrialSummary
 
 _MARKS = {
@@ -66,7 +66,7 @@ def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
     rates = [trial.offered_per_s for trial in trials if trial.offered_per_s is not None]
     room = 0.12 * (max(rates) - min(rates)) or 0.05 * max(rates)
     scale = alt.Scale(domain=[max(0.0, min(rates) - room), max(rates) + room], zero=False, nice=True)
-    return alt.Y(name, scale=scale, axis=alt.Axis(title=None, format="~s", tickCount=6))
+    return alt.Y(name, scale=scale, axis=amounts(6))
 
 
 def _band(trials: Sequence[TrialSummary]) -> list[Any]:

@@ -53,6 +53,12 @@ class Conducted:
     interrupted: bool = False
     drained: bool = False
     deadline_us: int = 0
+    earlier_trials: bool = False
+
+    def offered_until(self) -> int:
+        """The event time up to which every generator offered all there was."""
+        reached = [log[-1].to_us if log else self.spans.start_us for log in self.journal.chunks]
+        return min([self.spans.end_us, *reached])
 
 
 class Stop(Exception):
@@ -87,7 +93,7 @@ class Conductor:
     ) -> None:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
         self._drain_s, self._open_ended, self._plan = drain_s, open_ended, plan
-        self.done = Conducted(Journal(plan), spans)
+        self.done = Conducted(Journal(plan), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._status_due = 0.0
 

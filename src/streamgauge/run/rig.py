@@ -69,6 +69,7 @@ class Rig:
         self._generators: list[Child] = []
         self._recorder: Child | None = None
         self._plans = 0
+        self.trials = 0
         self.engine: Engine = make_engine()
 
     def __enter__(self) -> Rig:
@@ -99,6 +100,7 @@ class Rig:
 
     def begin(self, plan: Plan, end_us: int, wait_when_full: bool = False) -> None:
         """Let all generators follow `plan` until `end_us`."""
+        self.trials += 1
         path = self._write_plan(plan)
         for child in self._generators:
             child.ask("segment", plan=path, end_us=end_us, wait_when_full=wait_when_full)

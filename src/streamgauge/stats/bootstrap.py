@@ -28,8 +28,9 @@ Floats = NDArray[np.float64]
 
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4
-_ESTIMATED_BLOCK_FROM = 8
-"""Below this many points a block length cannot be estimated; the textbook interval is all there is."""
+_ESTIMATED_BLOCK_FROM = 16
+"""Below this many points a block length cannot be estimated, and four blocks would be three points each: estimating
+them would cost more certainty than it gives, so the textbook interval is all there is."""
 
 
 @dataclass(frozen=True)

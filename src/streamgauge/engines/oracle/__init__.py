@@ -1,4 +1,4 @@
-"""The reference: DuckDB computes what a flow's answer is, from the planned input, by another statement of the semantics."""
+"""The reference: DuckDB computes a flow's answer from the planned input, by another statement of the semantics."""
 
 from __future__ import annotations
 

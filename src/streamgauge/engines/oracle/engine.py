@@ -46,7 +46,9 @@ def _relation(
     stream: str, inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str], con: duckdb.DuckDBPyConnection
 ) -> str:
     if stream not in inputs:
-        raise InputError(Problem("inputs", f"stream {stream!r} of the flow is not there", sorted(inputs), "give its data"))
+        raise InputError(
+            Problem("inputs", f"stream {stream!r} of the flow is not there", sorted(inputs), "give its data")
+        )
     given = inputs[stream]
     if isinstance(given, str):
         return given

@@ -1,0 +1,219 @@
+"""Words to calls: parse, call, print. Each command is shorthand for an experiment (`--print-toml` shows it); it decides nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge.errors import InputError, Problem, StreamgaugeError
+
+app = typer.Typer(
+    help="How much a stream-processing job can sustain, how late its results are, and whether they are right.",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
+
+EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
+
+Workload = Annotated[str, typer.Argument(help="a workload's name (streamgauge workloads lists them)")]
+Rate = Annotated[str, typer.Option(help="events per second of all streams together: 100k, 1.5M")]
+Duration = Annotated[str, typer.Option(help="the measured span; warm-up comes before, the tail after: 60s, 2m")]
+Warmup = Annotated[str | None, typer.Option(help="warm-up before the span  [default: 45s on a fresh JVM]")]
+Engine = Annotated[str, typer.Option(help="engine under test (streamgauge engines)")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a workload parameter; repeatable")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="an engine setting or lowering: spark.sql.shuffle.partitions=4"),
+]
+Transport = Annotated[str, typer.Option(help="how events travel")]
+Master = Annotated[str | None, typer.Option(help="Spark master  [default: local[all cores]]")]
+Isolation = Annotated[str, typer.Option(help="shared: same cores for driver and SUT; pinned: cores apart")]
+Generators = Annotated[int | None, typer.Option(help="generator processes  [default: one per SUT core, at most 8]")]
+Seed = Annotated[str, typer.Option(help="the same seed gives the same input, byte for byte")]
+Profile = Annotated[str, typer.Option(help="constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH")]
+Chunk = Annotated[str | None, typer.Option(help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]")]
+Bound = Annotated[str, typer.Option(help="the queue's bound, in seconds of the rate")]
+Memory = Annotated[str, typer.Option(help="the queue's bound, in bytes")]
+Frontier = Annotated[str, typer.Option(help="common: all partitions cut at one event time; free: each at its own")]
+Bind = Annotated[str, typer.Option(help="address that endpoints listen on")]
+Port = Annotated[int | None, typer.Option(help="first port of the endpoints  [default: free ones]")]
+Out = Annotated[str | None, typer.Option(help="where run folders go  [default: runs]")]
+Keep = Annotated[bool, typer.Option("--keep-results", help="keep every result as results.parquet")]
+Limit = Annotated[
+    list[str] | None, typer.Option("--limit", metavar="RULE", help='a service level: "event_time_p99<=2s"; repeatable')
+]
+AsJson = Annotated[bool, typer.Option("--json", help="the result object on stdout, nothing else there")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="every check, not only those that matter")]
+PrintToml = Annotated[bool, typer.Option("--print-toml", help="show the experiment as a file, and stop")]
+
+
+def main() -> None:
+    """The command `streamgauge`."""
+    try:
+        app()
+    except InputError as error:
+        from streamgauge.report.terminal import show_refusal
+
+        show_refusal(error)
+        sys.exit(error.exit_code)
+    except StreamgaugeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(1)
+
+
+def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
+    problems, pairs = [], {}
+    for text in given or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            problems.append(Problem(f"--{name}", "must be NAME=VALUE", text, f"--{name} {key or 'name'}=value"))
+        pairs[key.strip()] = value
+    if problems:
+        raise InputError(problems)
+    return pairs
+
+
+def _experiment(command: str, workload: str, *, sets: list[str] | None, options: list[str] | None, **asked: Any) -> Any:
+    from streamgauge.experiment import build
+
+    values = {"command": command, "workload": workload, **asked}
+    problems: list[Problem] = []
+    for key, name, given in (("parameters", "set", sets), ("options", "option", options)):
+        try:
+            values[key] = _pairs(name, given)
+        except InputError as error:
+            problems += error.problems
+    try:
+        experiment = build(_without_none(values))
+    except InputError as error:
+        raise InputError([*problems, *error.problems]) from None
+    if problems:
+        raise InputError(problems)
+    return experiment
+
+
+def _without_none(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_none(value) for key, value in values.items() if value is not None}
+    return values
+
+
+def _answer(experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: bool, print_toml: bool) -> None:
+    if print_toml:
+        from streamgauge.experiment import to_toml
+
+        print(to_toml(experiment), end="")
+        return
+    from streamgauge.report.terminal import show_result
+
+    result = run(experiment)
+    if as_json:
+        print(result.to_json())
+    else:
+        show_result(result, verbose)
+    sys.exit(EXITS[result.verdict.value])
+
+
+@app.command()
+def run(
+    workload: Workload, rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None, engine: Engine = "spark",
+    set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
+    isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1", profile: Profile = "constant",
+    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
+    limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
+    json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
+) -> None:  # fmt: skip
+    """One trial: is this rate sustained, how late are the results, are they right?"""
+    experiment = _experiment(
+        "run", workload, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out, keep_results=keep_results,
+        load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
+              "profile": profile, "chunk": chunk, "bound": bound, "memory": memory, "frontier": frontier},
+    )  # fmt: skip
+    _answer(experiment, _run_with_view, json_, verbose, print_toml)
+
+
+def _run_with_view(experiment: Any) -> Any:
+    from streamgauge.report.terminal import TrialView
+    from streamgauge.run.single import run_single
+
+    with TrialView() as view:
+        return run_single(experiment, view.update)
+
+
+@app.command()
+def generate(
+    workload: Workload, out: Annotated[Path, typer.Option(help="folder to write to: DIR/<stream>/part-<partition>.parquet")],
+    rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None, set_: Sets = None,
+    generators: Generators = None, seed: Seed = "1", profile: Profile = "constant",
+    start: Annotated[str | None, typer.Option(
+        help="a run's start_time: write that run's whole input, warm-up and tail included"
+    )] = None,
+    json_: AsJson = False, print_toml: PrintToml = False,
+    engine: Engine = "spark", option: Options = None, transport: Transport = "flight", master: Master = None,
+    isolation: Isolation = "shared", keep_results: Keep = False,
+) -> None:  # fmt: skip
+    """The planned input itself, as Parquet, without any engine."""
+    experiment = _experiment(
+        "generate", workload, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        isolation=isolation, keep_results=keep_results,
+        load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
+              "profile": profile, "start": start},
+    )  # fmt: skip
+    if print_toml:
+        _answer(experiment, lambda _: None, json_, False, True)
+        return
+    from streamgauge.run.generate import generate as write
+
+    written = write(experiment, out)
+    if json_:
+        print(json.dumps(written, indent=2))
+    else:
+        for name, events in written["events"].items():
+            print(f"{events:,} events  {out / name}", file=sys.stderr)
+
+
+@app.command()
+def workloads(json_: AsJson = False) -> None:
+    """The workloads there are, with their parameters."""
+    from streamgauge.report.listing import show_workloads
+    from streamgauge.workloads.base import catalogue
+
+    rows = catalogue()
+    print(json.dumps(rows, indent=2)) if json_ else show_workloads(rows)
+
+
+@app.command()
+def engines(json_: AsJson = False) -> None:
+    """The engines there are, and what each can do."""
+    from streamgauge.report.listing import show_engines
+    from streamgauge.run.catalogue import matrix
+
+    rows = matrix()
+    print(json.dumps(rows, indent=2)) if json_ else show_engines(rows)
+
+
+@app.command()
+def report(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder, or a trial's inside it")],
+    json_: AsJson = False,
+) -> None:
+    """Make the HTML report of a run again, from what its folder holds."""
+    from streamgauge.report.page import write_page
+    from streamgauge.report.store import RunFolder
+    from streamgauge.run.picture import flow_of
+
+    folder = RunFolder.open(run_folder)
+    path = write_page(folder, flow_of(folder.read_result()))
+    print(json.dumps({"report": str(path)}) if json_ else str(path))
+
+
+if __name__ == "__main__":
+    main()

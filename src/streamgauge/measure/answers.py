@@ -1,0 +1,280 @@
+"""Answers: compares what arrived with what should have, row by row, and counts every kind of fault [method 9].
+
+Not the reference itself (the oracle computes that), and no verdict. Terms: *identity*, the columns that tell one result
+from another; *judged*, the expected rows that must be there (the measured span; others may be there or not, and their
+values are not looked at, but a row that was never expected is extra wherever it lies).
+
+How: both sides are reduced, in one pass each, to a count and two sums of row hashes for each bucket of identities.
+Equal buckets hold equal rows, and no join is done; only identities of unequal buckets are joined. Buckets of event ids
+are ranges, so what an engine failed to deliver at the end lies in few of them. Floats cannot be hashed within a
+tolerance, so a comparison of floats joins everything. All of it is DuckDB's, so it works out of core where the
+connection has a temp directory.
+
+Counts are rows. Each judged identity is one of matched, missing, wrong or late, and they add up to `expected`; each
+identity never expected is extra; every further row of any identity is a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.errors import EngineError
+from streamgauge.events import EMISSION_TIME
+from streamgauge.measure import answers_sql as sql
+from streamgauge.measure.answers_sql import Question
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+EXAMPLES_MAX = 10
+
+Relation = str | Callable[[], Any]
+"""A relation of the connection by name, or a function that gives the rows anew at each call (Arrow table, reader or
+dataset): for rows that are generated and never stored."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a comparison found; the fields are those of `result.Verification` of the same names."""
+
+    expected: int = 0
+    matched: int = 0
+    missing: int = 0
+    extra: int = 0
+    duplicate: int = 0
+    wrong: int = 0
+    late: int = 0
+    examples: tuple[dict[str, Any], ...] = ()
+
+    def __add__(self, other: Counts) -> Counts:
+        """Both comparisons together; the first examples are kept."""
+        numbers = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "examples"}
+        return Counts(**numbers, examples=(self.examples + other.examples)[:EXAMPLES_MAX])
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `Verification(judged=True, independent=True, reference="...", **counts.as_dict())`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def compare(
+    con: duckdb.DuckDBPyConnection,
+    expected: Relation,
+    received: Relation,
+    identity: Sequence[str],
+    columns: Sequence[str],
+    judged: str = "true",
+    float_tolerance: float = 1e-9,
+    update: bool = False,
+    deadline_us: int | None = None,
+) -> Counts:
+    """Compares `received` with `expected` in `columns` (and `identity`), null-safe.
+
+    `judged`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
+    `float_tolerance`: relative. `update`: received rows are successive values; every one must be in `expected` (the
+    values at every event time, or at the received ones), and the last expected one of each key must be there.
+    `deadline_us`: a right row with a later `emission_time` is late. Identities of `expected` must differ.
+    Raises EngineError where received columns are missing or of another kind of type.
+    """
+    values = tuple(name for name in columns if name not in identity)
+    question = Question(tuple(identity), values, judged, float_tolerance, update, deadline_us)
+    kinds, raw = _kinds(con, expected), _kinds(con, received)
+    _check_kinds(question, kinds, raw)
+    sides = _Sides(con, question, expected, received, kinds, raw)
+    if update or any(kinds[name] == "float" for name in values):
+        return _joined(sides, "true", None)
+    return _by_fingerprint(sides)
+
+
+def compare_sliced(
+    con: duckdb.DuckDBPyConnection, slices: Iterable[tuple[Relation, Relation]], *args: Any, **rules: Any
+) -> Counts:
+    """The sum of `compare` over (expected, received) slices; no identity may lie in two slices.
+
+    `args` and `rules` are those of `compare` from `identity` on.
+    """
+    total = Counts()
+    for expected, received in slices:
+        total += compare(con, expected, received, *args, **rules)
+    return total
+
+
+def files(paths: Sequence[str | Path], schema: pa.Schema | None = None) -> Relation:
+    """Arrow IPC files as a relation, read anew each time and never held; `schema` is needed where there are none."""
+
+    def rows() -> Any:
+        import pyarrow.dataset as ds
+
+        return ds.dataset([str(path) for path in paths], schema=schema, format="ipc")
+
+    return rows
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both sides of a comparison, and the kinds of their columns."""
+
+    con: duckdb.DuckDBPyConnection
+    question: Question
+    expected: Relation
+    received: Relation
+    expected_kinds: dict[str, str]
+    received_kinds: dict[str, str]
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[str, str]]:
+        """Both as bracketed queries whose columns are in normal form: BIGINT, DOUBLE, or as they are."""
+        with _named(self.con, self.expected, "expected") as e, _named(self.con, self.received, "received") as r:
+            yield sql.normal(e, self.expected_kinds), sql.normal(r, self.received_kinds)
+
+
+@contextmanager
+def _named(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Iterator[str]:
+    if isinstance(relation, str):
+        yield relation
+        return
+    name = f"answers_{side}"
+    con.register(name, relation())
+    try:
+        yield name
+    finally:
+        con.unregister(name)
+
+
+def _kinds(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, str]:
+    """Column name to `int`, `float`, `time`, or the name of its DuckDB type."""
+    with _named(con, relation, "described") as name:
+        rows = con.execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
+    return {row[0]: sql.kind_of(str(row[1])) for row in rows}
+
+
+def _check_kinds(question: Question, expected: dict[str, str], received: dict[str, str]) -> None:
+    # engines give a timestamp as one or as microseconds
+    alike = {"time": "int"}
+    emission = () if question.deadline_us is None else (EMISSION_TIME,)
+    for name in (*question.identity, *question.values, *emission):
+        if name not in received:
+            raise EngineError(f"results have no column {name!r}; they have {', '.join(received)}")
+        kind = expected.get(name, "int" if name == EMISSION_TIME else "missing")
+        if alike.get(kind, kind) != alike.get(received[name], received[name]):
+            raise EngineError(f"results have column {name!r} as {received[name]}, and {kind} is expected")
+
+
+Fingerprints = dict[tuple[int, int], tuple[int, int, int]]
+"""(bucket, label) to the number of rows and two sums of their hashes. Labels: 0 not judged, 1 judged, 2 too late."""
+
+
+def _by_fingerprint(sides: _Sides) -> Counts:
+    with sides.open() as (expected, received):
+        wanted = _fingerprints(sides, expected, "true")
+        got = _fingerprints(sides, received, sides.question.in_time)
+    judged = {bucket: rows for (bucket, label), (rows, *_) in wanted.items() if label == 1}
+    empty = judged.keys() - {bucket for bucket, _ in got}
+    lost = sum(judged[bucket] for bucket in empty)
+    all_lost = Counts(expected=lost, missing=lost, examples=_lost_examples(sides, empty))
+    rest = sum(judged.values()) - lost
+    dirty = _unequal(wanted, got) - empty
+    if not dirty:
+        return all_lost + Counts(expected=rest, matched=rest)
+    return all_lost + _joined(sides, sql.among(sides.question, dirty), rest)
+
+
+def _unequal(wanted: Fingerprints, got: Fingerprints) -> set[int]:
+    """Buckets that need a join: judged rows differ, rows came too late, or rows not judged came that differ."""
+    judged = {bucket for bucket, label in wanted.keys() | got.keys() if label == 1}
+    differ = {bucket for bucket in judged if wanted.get((bucket, 1)) != got.get((bucket, 1))}
+    came = {bucket for bucket, label in got if label != 1 and got[bucket, label] != wanted.get((bucket, label))}
+    return differ | came
+
+
+def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
+    query = sql.fingerprints(sides.question, rows, in_time)
+    return {(bucket, label): tuple(sums) for bucket, label, *sums in sides.con.execute(query).fetchall()}
+
+
+def _lost_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any], ...]:
+    """Of buckets of which nothing came at all."""
+    if not buckets:
+        return ()
+    question = sides.question
+    lost = f"({question.judged}) AND {sql.among(question, buckets)}"
+    with sides.open() as (expected, _):
+        query = f"SELECT {sql.quoted(question.identity)} FROM {expected} WHERE {lost} LIMIT {EXAMPLES_MAX}"
+        rows = sides.con.execute(query).fetchall()
+    ids = [dict(zip(question.identity, row, strict=True)) for row in rows]
+    return _examples(sides, [("missing", 0, 0, ids, None)])
+
+
+def _joined(sides: _Sides, suspects: str, judged: int | None) -> Counts:
+    """Counts by joining the suspected identities; `judged` is how many expected rows are judged, where known."""
+    ids = ", ".join(f"{sql.quote(name)} := {sql.quote(name)}" for name in sides.question.identity)
+    some = f"min(struct_pack({ids}), {EXAMPLES_MAX})"
+    with sides.open() as (expected, received):
+        found = sides.con.execute(
+            f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), {some}, {some} FILTER (__n > 1)"
+            f" FROM ({sql.groups(sides.question, sides.expected_kinds, expected, received, suspects)}) GROUP BY __fault"
+        ).fetchall()
+    number = {fault: count for fault, count, *_ in found}
+    bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
+    total = sum(bad.values()) + number.get("matched", 0) if judged is None else judged
+    return Counts(
+        expected=total,
+        matched=total - sum(bad.values()),
+        extra=number.get("extra", 0),
+        duplicate=sum(int(row[2]) for row in found),
+        examples=_examples(sides, found),
+        **bad,
+    )
+
+
+def _examples(sides: _Sides, found: list[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
+    """Some of each fault, with what was expected and what came."""
+    bad = [(fault, id_) for fault, _, _, ids, _ in found if fault not in (None, "matched") for id_ in ids]
+    bad += [("duplicate", id_) for *_, ids in found for id_ in ids or ()]
+    chosen = sorted(bad, key=lambda pair: _turn(bad, pair))[:EXAMPLES_MAX]
+    if not chosen:
+        return ()
+    wanted = list({tuple(id_.values()): id_ for _, id_ in chosen}.values())
+    with sides.open() as (expected, received):
+        should = _rows_of(sides, expected, wanted)
+        came = _rows_of(sides, received, wanted)
+    return tuple(
+        {"fault": fault} | _shown(sides, id_) | {"expected": should.get(key, []), "received": came.get(key, [])}
+        for fault, id_ in chosen
+        for key in [tuple(id_.values())]
+    )
+
+
+def _turn(bad: list[tuple[str, dict[str, Any]]], pair: tuple[str, dict[str, Any]]) -> int:
+    """The place of an example among those of its fault, so that each kind of fault is shown."""
+    return [other for other in bad if other[0] == pair[0]].index(pair)
+
+
+def _rows_of(sides: _Sides, rows: str, ids: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Identity to the values that one side has for it, at most a few rows each."""
+    question = sides.question
+    one = " AND ".join(f"{sql.quote(name)} IS NOT DISTINCT FROM ?" for name in question.identity)
+    names = (*question.identity, *question.values)
+    any_of = " OR ".join(f"({one})" for _ in ids)
+    query = f"SELECT {sql.quoted(names)} FROM {rows} WHERE {any_of} LIMIT {10 * EXAMPLES_MAX}"
+    result: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in sides.con.execute(query, [value for id_ in ids for value in id_.values()]).fetchall():
+        key, values = row[: len(question.identity)], row[len(question.identity) :]
+        result.setdefault(key, []).append(_shown(sides, dict(zip(question.values, values, strict=True))))
+    return result
+
+
+def _shown(sides: _Sides, values: dict[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value, sides.expected_kinds[name]) for name, value in values.items()}
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """A value that JSON can hold: times of windows in ISO 8601, bytes in hexadecimal."""
+    if kind == "time" and value is not None:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
+    return value.hex() if isinstance(value, bytes) else value

@@ -1,0 +1,265 @@
+"""What the terminal shows: progress, one trial's end, a search as it goes, refusals. All of it goes to stderr.
+
+On a terminal the progress is one line rewritten in place; elsewhere it is a plain line every few seconds of the run.
+Under NO_COLOR nothing is styled. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from streamgauge.errors import InputError
+from streamgauge.report import sentences, words
+from streamgauge.result import Check, Latency, Result, TrialSummary
+
+PLAIN_EVERY_S = 5.0
+"""Seconds of the run between two plain lines; a change of phase or a new note is always told."""
+
+STYLES = {
+    "sustained": "bold green",
+    "not_sustained": "bold red",
+    "undecided": "bold yellow",
+    "invalid": "bold magenta",
+    "interrupted": "bold",
+}
+_INDENT = "  "
+_COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
+
+
+@dataclass(frozen=True)
+class TrialSnapshot:
+    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results."""
+
+    phase: str
+    elapsed_s: float
+    planned_s: float
+    offered_per_s: float | None = None
+    ingested_per_s: float | None = None
+    backlog_events: int | None = None
+    event_time_p99_us: float | None = None
+    note: str = ""
+
+
+def console() -> Console:
+    """The console on stderr; NO_COLOR (set to anything but nothing) takes colour and weight away."""
+    if os.environ.get("NO_COLOR"):
+        return Console(stderr=True, highlight=False, color_system=None)
+    return Console(stderr=True, highlight=False)
+
+
+class TrialView:
+    """The progress of one trial: a context manager; `update` as often as there is something new."""
+
+    def __init__(self, on: Console | None = None, indent: str = "") -> None:
+        self._console = on or console()
+        self._indent = indent
+        self._live: Live | None = None
+        self._told: TrialSnapshot | None = None
+
+    def __enter__(self) -> TrialView:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def update(self, snapshot: TrialSnapshot) -> None:
+        """Shows `snapshot`, or passes it over where a plain line has just been written."""
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._rewrite(snapshot)
+        elif self._due(snapshot):
+            self._told = snapshot
+            _say(self._console, self._indent + progress(snapshot))
+
+    def close(self) -> None:
+        """Takes the progress line away; what is printed next stands in its place."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _rewrite(self, snapshot: TrialSnapshot) -> None:
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        line = Text(_typed(self._indent + progress(snapshot)), no_wrap=True, overflow="ellipsis")
+        self._live.update(line, refresh=True)
+
+    def _due(self, snapshot: TrialSnapshot) -> bool:
+        told = self._told
+        if told is None or (told.phase, told.note) != (snapshot.phase, snapshot.note):
+            return True
+        return not 0 <= snapshot.elapsed_s - told.elapsed_s < PLAIN_EVERY_S
+
+
+class SearchView:
+    """A search as a table that grows: a context manager; each trial's line replaces its progress."""
+
+    def __init__(self, on: Console | None = None) -> None:
+        self._console = on or console()
+        self._progress = TrialView(self._console, _INDENT)
+
+    def __enter__(self) -> SearchView:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.close()
+
+    def header(self, text: str) -> None:
+        """What is asked, on what machine; then the names of the columns."""
+        _say(self._console, text)
+        _say(self._console, "")
+        _say(self._console, (_INDENT + "".join(name.ljust(width) for name, width in _COLUMNS), "bold"))
+
+    def trial_progress(self, snapshot: TrialSnapshot) -> None:
+        self._progress.update(snapshot)
+
+    def trial(self, trial: TrialSummary) -> None:
+        """One finished trial as a line of the table."""
+        self._progress.close()
+        cells = [
+            cell.ljust(width - 1) + " " if width else cell
+            for cell, (_, width) in zip(_cells(trial), _COLUMNS, strict=True)
+        ]
+        style = STYLES.get(trial.verdict or "", "")
+        _say(self._console, _INDENT + "".join(cells[:2]), (cells[2], style), "".join(cells[3:]))
+
+    def finish(self, result: Result) -> None:
+        """The answer with its bounds, whether it is right, what limits it, where to look further."""
+        self._progress.close()
+        _say(self._console, "")
+        show_result(result, False, self._console)
+
+
+def progress(snapshot: TrialSnapshot) -> str:
+    """One line: `measured 24/60 s   offered 200 k events/s   ingested ...   backlog ...   p99 ...`."""
+    parts = [f"{snapshot.phase} {snapshot.elapsed_s:.0f}/{snapshot.planned_s:.0f}{words.GAP}s"]
+    parts.append(f"offered {words.rate(snapshot.offered_per_s)}")
+    parts.append(f"ingested {words.rate(snapshot.ingested_per_s)}")
+    backlog = words.NONE if snapshot.backlog_events is None else words.rate(snapshot.backlog_events, "events")
+    parts.append(f"backlog {backlog}")
+    parts.append(f"event time p99 {words.time_us(snapshot.event_time_p99_us)}")
+    return "   ".join(part for part in [*parts, snapshot.note] if part)
+
+
+def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
+    """The end of a trial or a search: verdict, checks that matter (`verbose`: all), figures, where the report is."""
+    to = on or console()
+    verdict = words.VERDICTS[result.verdict.value]
+    _say(to, (f"{verdict}   ", STYLES[result.verdict.value]), (_headline(result), "bold"))
+    if result.verdict.value == "invalid":
+        _say(to, sentences.UNUSABLE)
+    if result.verdict.sentence:
+        _say(to, result.verdict.sentence)
+    for check in result.verdict.checks if verbose else _that_matter(result):
+        _say(to, f"  {_check_line(check)}")
+    for name, text in _facts(result):
+        _say(to, f"{name:<12}{text}")
+
+
+def show_refusal(error: InputError, on: Console | None = None) -> None:
+    """Every problem with its way out, then that nothing was started."""
+    to = on or console()
+    for problem in error.problems:
+        _say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
+        _say(to, f"  got: {words.plain(problem.got)}")
+        _say(to, f"  try: {problem.way_out}")
+    _say(to, "nothing was started")
+
+
+def _say(to: Console, *parts: tuple[str, str] | str) -> None:
+    """Text as it is, or (text, style): `[x]` is no markup, and long lines are the terminal's to wrap."""
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    to.print(Text.assemble(*((_typed(text), style) for text, style in pairs)), soft_wrap=True)
+
+
+def _typed(text: str) -> str:
+    """Only spaces that can be typed, so that what is printed can be searched, and every terminal can show it."""
+    return text.replace(words.GAP, " ")
+
+
+def _cells(trial: TrialSummary) -> tuple[str, ...]:
+    known = trial.event_time_p50_us is not None or trial.event_time_p99_us is not None
+    latency = f"{words.time_us(trial.event_time_p50_us)} / {words.time_us(trial.event_time_p99_us)}"
+    return (
+        str(trial.number),
+        "overload" if trial.offered_per_s is None else words.rate(trial.offered_per_s, "/s").replace(" /s", "/s"),
+        words.VERDICTS[trial.verdict] if trial.verdict else words.NONE,
+        latency if known else words.NONE,
+        words.slope(trial.backlog_slope_share),
+        trial.why,
+    )
+
+
+def _headline(result: Result) -> str:
+    if result.search is None:
+        return words.rate(result.rate.planned_per_s if result.rate else None)
+    took = words.span(result.search.seconds)
+    return f"{words.rate(result.search.sustained_per_s)}   ({words.bracket(result.search)})   {took}"
+
+
+def _that_matter(result: Result) -> tuple[Check, ...]:
+    """Those that decided, and those that do not hold; where all hold, none needs reading."""
+    decided = result.verdict.decided_by
+    return tuple(check for check in result.verdict.checks if check.name in decided or check.state != "ok")
+
+
+def _check_line(check: Check) -> str:
+    number, limit = words.measured(check.value, check.unit), words.measured(check.limit, check.unit)
+    return f"{check.name:<16}{words.STATES[check.state]:<12}{number} (limit {limit})   {check.sentence}".rstrip()
+
+
+def _facts(result: Result) -> list[tuple[str, str]]:
+    """(name, text) lines under the verdict; what was not measured is left out, what was not judged is said."""
+    found: list[tuple[str, str]] = []
+    if result.rate is not None:
+        rate = result.rate
+        both = f"offered {words.rate(rate.offered_per_s)}   ingested {words.rate(rate.ingested_per_s)}"
+        found.append(("rate", f"{both}   isolation: {result.isolation}"))
+    found += _latency_facts(result)
+    if result.search is not None and result.search.at_90_percent is not None:
+        at_90 = result.search.at_90_percent
+        figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
+        found.append((f"at 90{words.GAP}%", f"{figures}   event time"))
+    found.append(("answers", words.verified(result.verification).removeprefix("answers: ")))
+    found += _cpu_facts(result)
+    if result.search is not None and result.search.limit:
+        found.append(("limit", result.search.limit))
+    found += [("warning", warning) for warning in result.warnings]
+    if result.verdict.advice:
+        found.append(("next", result.verdict.advice))
+    if result.folder:
+        found.append(("report", os.path.join(result.folder, "report.html")))
+    return found
+
+
+def _latency_facts(result: Result) -> list[tuple[str, str]]:
+    """Both kinds, one under the other, so that their percentiles can be compared."""
+    kinds = (("event time", result.latency.event_time_us), ("processing", result.latency.processing_time_us))
+    return [
+        (name, "   ".join(f"{label} {words.time_us(value)}" for label, value in _percentiles(one)))
+        for name, one in kinds
+        if one is not None
+    ]
+
+
+def _percentiles(one: Latency) -> list[tuple[str, float | None]]:
+    return [("p50", one.p50), ("p90", one.p90), ("p99", one.p99), ("p99.9", one.p99_9), ("max", one.max)]
+
+
+def _cpu_facts(result: Result) -> list[tuple[str, str]]:
+    if not result.processes:
+        return []
+    totals = dict.fromkeys(("sut", "driver"), 0.0)
+    for use in result.processes:
+        totals[use.role] += use.cpu_percent_mean
+    text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}   of a core"
+    return [("cpu", text)]

@@ -1,0 +1,251 @@
+"""The named checks of [method 3]: each takes the evidence of a trial and answers with its number and its limit.
+
+    driver         the plan was kept, events were available in time, clocks agree            else invalid
+    connected      no process of the SUT died, no read was aborted, no task was retried      else not sustained
+    backlog_trend  the backlog does not grow by more than 1 % of the rate                    else not sustained
+    output_trend   results do not fall behind by more than 0.01 s per second                 else not sustained
+    queue_bound    the backlog stayed below its bound, and the bound was 10 s or more        else not sustained, invalid
+    answers        verification found nothing wrong                                          else not sustained
+    evidence       20 batches, 5 windows closed, start-up backlog gone                       else undecided
+    (service levels, each by its own name: event_time_p99 and the like)                      else not sustained
+
+A trend is ok when its whole interval is at most the limit, failed when all of it is above, undecided otherwise.
+
+What interval is honest with 5 to 8 windows? The frontier of windowed results is a staircase, so its seconds are not
+observations: only the moments at which it moved are, one a window. With so few, neither a block length nor the shape of
+the noise can be estimated (a percentile bootstrap of six points covers 81 % where it says 95 %). The interval is then
+the one of Student's t with n - 2 degrees of freedom; it takes closing delays of different windows as independent, which
+they are where windows are longer than batches. It is wide: slope 0 is told from the limit when closing delays scatter
+by less than 60 ms (standard deviation) with 7 windows of 4 s, 240 ms with 15. So a frontier that moves with every batch
+is worth having, and a longer span helps with its power 1.5, which the advice computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamgauge.events import format_us
+from streamgauge.result import Check, CheckState, Latency
+from streamgauge.run.facts import Evidence, Samples, ServiceLevel
+from streamgauge.stats.bootstrap import Interval, slope_interval
+
+PLAN_SHARE_MIN = 0.99
+SLIP_US_MAX = 100_000.0
+SLIP_SHARE_OF_LATENCY = 0.02
+STARVATION_SHARE_MAX = 0.10
+BACKLOG_SLOPE_SHARE_MAX = 0.01
+OUTPUT_SLOPE_MAX = 0.01
+BOUND_S_MIN = 10.0
+BATCHES_MIN, WINDOWS_MIN = 20, 5
+TREND_POINTS_MIN = 5
+
+Judge = Callable[[Evidence], Check]
+
+
+def checks_of(evidence: Evidence) -> list[tuple[str, Judge]]:
+    """Name and check, in the order in which they are shown; service levels last."""
+    levels = [(level.name, _level_check(level)) for level in evidence.levels]
+    return [*CHECKS, *levels]
+
+
+def answer(
+    name: str,
+    state: CheckState,
+    value: float | None,
+    limit: float | None,
+    unit: str,
+    sentence: str,
+    interval: Interval | None = None,
+) -> Check:
+    ok = {"ok": True, "failed": False, "invalid": False}.get(state)
+    low, high = (interval.low, interval.high) if interval is not None else (None, None)
+    return Check(
+        name=name, value=value, limit=limit, unit=unit, ok=ok, state=state, sentence=sentence, low=low, high=high
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One condition of a check that has several; `good` where it holds."""
+
+    good: bool
+    value: float
+    limit: float
+    unit: str
+    sentence: str
+
+
+def _of_parts(name: str, parts: list[_Part], bad_state: CheckState, shown: int) -> Check:
+    """A check from its parts: the first bad one gives the number, all bad ones the sentence; else part `shown`."""
+    bad = [part for part in parts if not part.good]
+    part = bad[0] if bad else parts[shown]
+    sentence = "; ".join(one.sentence for one in bad) if bad else part.sentence
+    return answer(name, bad_state if bad else "ok", part.value, part.limit, part.unit, sentence)
+
+
+def _driver(evidence: Evidence) -> Check:
+    parts = [_plan(evidence), _slip(evidence), _starvation(evidence), _clock(evidence)]
+    return _of_parts("driver", parts, "invalid", shown=1)
+
+
+def _plan(evidence: Evidence) -> _Part:
+    planned, offered = np.asarray(evidence.planned_per_s, float), np.asarray(evidence.offered_per_s, float)
+    asked = planned > 0
+    if not asked.any():
+        raise ValueError("no second of the plan was recorded")
+    share = float((offered[asked] / planned[asked]).min())
+    sentence = f"in the worst second {share:.1%} of the plan was offered, at least {PLAN_SHARE_MIN:.0%} is needed"
+    return _Part(share >= PLAN_SHARE_MIN, share, PLAN_SHARE_MIN, "share of plan", sentence)
+
+
+def _slip(evidence: Evidence) -> _Part:
+    limit = max(SLIP_US_MAX, SLIP_SHARE_OF_LATENCY * (_statistic(evidence, "event_time", "p50") or 0.0))
+    slip = evidence.slip_us_p99
+    sentence = f"events became available {format_us(slip)} late (p99), at most {format_us(limit)} is allowed"
+    return _Part(slip <= limit, slip, limit, "us", sentence)
+
+
+def _starvation(evidence: Evidence) -> _Part:
+    share, limit = evidence.starvation_share, STARVATION_SHARE_MAX
+    sentence = f"a driver process waited for a processor {share:.0%} of the time, at most {limit:.0%} is allowed"
+    return _Part(share <= limit, share, limit, "share of span", sentence)
+
+
+def _clock(evidence: Evidence) -> _Part:
+    negative = evidence.negative_latencies
+    return _Part(negative == 0, negative, 0, "results", f"clock: {negative} latencies are negative")
+
+
+def _connected(evidence: Evidence) -> Check:
+    reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
+    parts = [
+        _Part(evidence.sut_alive, 1, 0, "deaths", f"a process of the system under test died{reason}"),
+        _counted(evidence.aborted_reads, "aborted reads", "reads of the system under test were aborted"),
+        _counted(evidence.retried_tasks, "retried tasks", "tasks of the system under test were retried"),
+    ]
+    if all(part.good for part in parts):
+        return answer("connected", "ok", 0, 0, "faults", "nothing died, was aborted or retried")
+    return _of_parts("connected", parts, "failed", shown=1)
+
+
+def _counted(n: int, unit: str, what: str) -> _Part:
+    return _Part(n == 0, n, 0, unit, f"{n} {what}")
+
+
+def _backlog_trend(evidence: Evidence) -> Check:
+    share = Samples(evidence.backlog.time_s, evidence.backlog.value / evidence.rate_per_s)
+    return _trend("backlog_trend", share, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
+
+
+def _output_trend(evidence: Evidence) -> Check:
+    moved = steps(evidence.output_lag)
+    return _trend("output_trend", moved, OUTPUT_SLOPE_MAX, evidence, "results fall behind by", "of the time")
+
+
+def steps(lag_s: Samples) -> Samples:
+    """The samples at which the output frontier (time - lag) moved: one a window, all of the same phase.
+
+    A stall leaves no step behind. So where the last sample's lag, less the largest step ever made, is above the last
+    step's, it is kept too: the next step could not have come with less.
+    """
+    frontier_s = lag_s.time_s - lag_s.value
+    jump_s = np.diff(frontier_s)
+    at = np.flatnonzero(jump_s > 1e-6) + 1
+    times, lags = lag_s.time_s[at], lag_s.value[at]
+    if at.size and at[-1] != frontier_s.size - 1:
+        least_s = lag_s.value[-1] - jump_s.max()
+        if least_s > lags[-1]:
+            times, lags = np.append(times, lag_s.time_s[-1]), np.append(lags, least_s)
+    return Samples(times, lags)
+
+
+def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, verb: str, of_what: str) -> Check:
+    n = samples.value.size
+    if n < TREND_POINTS_MIN:
+        return answer(name, "undecided", None, limit, "s/s", f"{n} observations carry no trend; {TREND_POINTS_MIN} do")
+    interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
+    sentence = (
+        f"{verb} {interval.estimate:+.2%} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
+        f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
+    )
+    return answer(name, _trend_state(interval, limit), interval.estimate, limit, "s/s", sentence, interval)
+
+
+def _trend_state(interval: Interval, limit: float) -> CheckState:
+    if interval.high <= limit:
+        return "ok"
+    return "failed" if interval.low > limit else "undecided"
+
+
+def _queue_bound(evidence: Evidence) -> Check:
+    reached, bound = evidence.backlog_max_s, evidence.bound_s
+    if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
+        sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
+        return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
+    sentence = f"the backlog reached {reached:.3g} s of the rate, its bound is {bound:.3g} s"
+    return answer("queue_bound", "ok" if reached < bound else "failed", reached, bound, "s", sentence)
+
+
+def _answers(evidence: Evidence) -> Check:
+    found = evidence.verification
+    if found is None or not found.judged:
+        return answer("answers", "not_judged", None, 0, "rows", "answers: not judged")
+    faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
+    number = sum(faults.values())
+    listed = ", ".join(f"{count} {name}" for name, count in faults.items() if count)
+    sentence = f"of {found.expected} expected results: {listed or 'all right'}"
+    return answer("answers", "ok" if found.right else "failed", number, 0, "rows", sentence)
+
+
+def _evidence(evidence: Evidence) -> Check:
+    windows = evidence.windows_closed
+    parts = [
+        _enough(evidence.batches, BATCHES_MIN, "batches"),
+        _Part(not evidence.draining_at_start, 1, 0, "", "the span began while start-up backlog was still draining"),
+    ]
+    if windows is not None:
+        parts.insert(1, _enough(windows, WINDOWS_MIN, "windows closed"))
+    return _of_parts("evidence", parts, "undecided", shown=0)
+
+
+def _enough(n: int, least: int, what: str) -> _Part:
+    return _Part(n >= least, n, least, what, f"{n} {what}, at least {least} are needed")
+
+
+def _level_check(level: ServiceLevel) -> Judge:
+    def check(evidence: Evidence) -> Check:
+        latency: Latency | None = getattr(evidence.latencies, f"{level.kind}_us")
+        value = _statistic(evidence, level.kind, level.statistic)
+        if latency is None or value is None:
+            seen = 0 if latency is None else latency.effective_count
+            sentence = f"{level.text}: {seen} independent results do not carry it"
+            return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
+        sentence = f"{level.text}: it is {format_us(value)}"
+        if value > level.limit_us:
+            return answer(level.name, "failed", value, level.limit_us, "us", sentence)
+        if latency.lower_bounds:
+            sentence += f" or more: {latency.lower_bounds} results had not arrived"
+            return answer(level.name, "undecided", value, level.limit_us, "us", sentence)
+        return answer(level.name, "ok", value, level.limit_us, "us", sentence)
+
+    return check
+
+
+def _statistic(evidence: Evidence, kind: str, statistic: str) -> float | None:
+    latency = getattr(evidence.latencies, f"{kind}_us")
+    value: float | None = None if latency is None else getattr(latency, statistic)
+    return value
+
+
+CHECKS: tuple[tuple[str, Judge], ...] = (
+    ("driver", _driver),
+    ("connected", _connected),
+    ("backlog_trend", _backlog_trend),
+    ("output_trend", _output_trend),
+    ("queue_bound", _queue_bound),
+    ("answers", _answers),
+    ("evidence", _evidence),
+)

@@ -1,0 +1,108 @@
+"""From what the conductor saw to what a verdict rests on; and the two questions asked while a trial still runs."""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from streamgauge.events import US
+from streamgauge.result import Latencies
+from streamgauge.run import figures
+from streamgauge.run.check import QUEUE_FLOOR_S, Ready
+from streamgauge.run.conduct import Conducted
+from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
+from streamgauge.run.verify import Verified
+
+DRAINING_FACTOR = 2.0
+"""The span began too early where its first hand-outs found this many times the backlog of its last ones."""
+DRAINING_FLOOR_S = 1.0
+TRENDS = ("backlog_trend", "output_trend", "evidence")
+
+
+def evidence_of(
+    ready: Ready, done: Conducted, rate_per_s: float, verified: Verified | None, latencies: Latencies | None
+) -> Evidence:
+    """The evidence of a trial; without `verified` the answers are not judged."""
+    spans, journal = done.spans, done.journal
+    low, high = spans.measured_from_us, spans.measured_to_us
+    planned, kept = journal.kept_events(low, max(low + 1, min(high, done.deadline_us or high)), figures.SLIP_LIMIT_US)
+    slip = figures.slip(done)
+    backlog = _samples(figures.within(journal.backlog_peaks(), spans))
+    bound_s, cut = ready.bound_s(rate_per_s)
+    rereads = sum(1 for part in journal.all_hand_outs() if part.again)
+    return Evidence(
+        rate_per_s=rate_per_s,
+        planned_per_s=planned.astype(float),
+        offered_per_s=kept.astype(float),
+        slip_us_p50=slip.p50,
+        slip_us_p99=slip.p99,
+        starvation_share=figures.starvation_share(done),
+        sut_alive=not done.engine_failed,
+        sut_reason=done.engine_failed,
+        backlog=backlog,
+        output_lag=_samples(figures.within(journal.output_lags(), spans)),
+        backlog_max_s=bound_s if journal.overflowed else _largest(backlog, rate_per_s),
+        bound_s=bound_s,
+        bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
+        verification=verified.verification if verified else None,
+        batches=_batches(done),
+        windows_closed=verified.windows_closed if verified else _windows_closed(ready, done),
+        latencies=latencies or Latencies(),
+        retried_tasks=rereads,
+        negative_latencies=verified.latencies.negatives if verified else 0,
+        draining_at_start=_draining(backlog, rate_per_s),
+        interrupted=done.interrupted,
+        look=done.looks - 1,
+        levels=ready.limits if latencies is not None else (),
+    )
+
+
+def trends_undecided(ready: Ready, done: Conducted, rate_per_s: float) -> bool:
+    """At the end of the span: whether a longer one could decide what this one cannot."""
+    verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
+    states = {check.name: check.state for check in verdict.checks}
+    if any(state in ("failed", "invalid") for name, state in states.items() if name != "answers"):
+        return False
+    return any(states.get(name) == "undecided" for name in TRENDS)
+
+
+def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:
+    """While the trial runs: why it can only end as not sustained."""
+    if done.journal.overflowed:
+        return "the queue's bound was reached"
+    if now_us < done.spans.measured_from_us:
+        return None
+    backlog = _samples(figures.within(done.journal.backlog_peaks(), done.spans))
+    remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)
+    return hopeless(backlog, rate_per_s, ready.bound_s(rate_per_s)[0], remaining_s)
+
+
+def _samples(pair: tuple[np.ndarray, np.ndarray]) -> Samples:
+    times, values = pair
+    start = times[0] if len(times) else 0
+    return Samples((times - start) / US, values.astype(float))
+
+
+def _largest(backlog: Samples, rate_per_s: float) -> float:
+    return float(backlog.value.max()) / rate_per_s if len(backlog.value) else 0.0
+
+
+def _batches(done: Conducted) -> int:
+    low, high = done.spans.measured_from_us, done.spans.measured_to_us
+    return sum(1 for commit in done.journal.commits if low <= commit.committed_us < high)
+
+
+def _windows_closed(ready: Ready, done: Conducted) -> int | None:
+    """While it runs: how often the output frontier moved, which for windows is once each."""
+    if ready.reach_us in (None, 0):
+        return None
+    return len(figures.within(done.journal.output_lags(), done.spans)[0])
+
+
+def _draining(backlog: Samples, rate_per_s: float) -> bool:
+    """Whether the span began while backlog of the start was still being worked off."""
+    third = len(backlog.value) // 3
+    if third < 2:
+        return False
+    first, last = float(np.median(backlog.value[:third])), float(np.median(backlog.value[-third:]))
+    return first > DRAINING_FACTOR * last and first - last > DRAINING_FLOOR_S * rate_per_s

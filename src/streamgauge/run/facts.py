@@ -1,0 +1,107 @@
+"""What a verdict rests on: the numbers of one trial's measured span, and the limits that a user may add."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import US, parse_duration
+from streamgauge.result import Latencies, Verification
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE, LOOKS = 0.95, 3
+
+_KINDS = ("event_time", "processing_time", "closing_delay", "match_time", "uncorrected")
+_STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max")
+_LIMIT = re.compile(rf"\s*(?:({'|'.join(_KINDS)})_)?({'|'.join(_STATISTICS)}|p99\.9)\s*<=\s*(\S+)\s*$")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A quantity at moments of the measured span: `time_s` (n,) ascending, `value` (n,)."""
+
+    time_s: Floats
+    value: Floats
+
+    @classmethod
+    def of(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
+        return cls(np.asarray(list(time_s), dtype=np.float64), np.asarray(list(value), dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class ServiceLevel:
+    """A limit that the user sets on one statistic of one latency, microseconds; `text` is as it was written."""
+
+    kind: str
+    statistic: str
+    limit_us: float
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}_{self.statistic}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """All that a verdict rests on, of the measured span only.
+
+    `planned_per_s`, `offered_per_s` (seconds,): events whose *due* time lies in each second, and those of them that
+    were made available in time; binned by plan on both sides, since chunks straddle seconds of the wall clock.
+    `backlog`: events due and not handed out, at hand-outs, every sample in the same phase (all just before, or all just
+    after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
+    commits where they say how far the input is done, which gives a point a batch; else as results arrive.
+    `starvation_share`: share of the span that the worst driver process waited in a run queue.
+    `backlog_max_s`, `bound_s`: in seconds of the rate. `windows_closed`: None where nothing is windowed.
+    `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
+    """
+
+    rate_per_s: float
+    planned_per_s: Floats
+    offered_per_s: Floats
+    slip_us_p50: float
+    slip_us_p99: float
+    starvation_share: float
+    sut_alive: bool
+    backlog: Samples
+    output_lag: Samples
+    backlog_max_s: float
+    bound_s: float
+    verification: Verification | None
+    batches: int
+    latencies: Latencies = field(default_factory=Latencies)
+    windows_closed: int | None = None
+    aborted_reads: int = 0
+    retried_tasks: int = 0
+    negative_latencies: int = 0
+    bound_cut_by_memory: bool = False
+    draining_at_start: bool = False
+    interrupted: bool = False
+    look: int = 0
+    levels: tuple[ServiceLevel, ...] = ()
+    sut_reason: str = ""
+
+    @property
+    def confidence(self) -> float:
+        """Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni)."""
+        if not 0 <= self.look < LOOKS:
+            raise ValueError(f"look must be 0 to {LOOKS - 1}, got {self.look}")
+        return 1 - (1 - CONFIDENCE) / LOOKS
+
+
+def parse_limit(text: str, setting: str = "limit") -> ServiceLevel:
+    """`event_time_p99 <= 2s` as a service level; `p99<=2s` means event time. InputError on anything else."""
+    match = _LIMIT.match(text)
+    if match is None:
+        rule = f"must be KIND_STATISTIC <= TIME, KIND one of {', '.join(_KINDS)}, STATISTIC of {', '.join(_STATISTICS)}"
+        raise InputError(Problem(setting, rule, text, '"event_time_p99 <= 2s"'))
+    limit_us = parse_duration(match.group(3), setting) * US
+    if limit_us <= 0:
+        raise InputError(Problem(setting, "must allow more than no time", text, '"event_time_p99 <= 2s"'))
+    return ServiceLevel(match.group(1) or "event_time", match.group(2).replace(".", "_"), limit_us, text.strip())

@@ -1,0 +1,251 @@
+"""From a trial's journal to its tables and sums: the per-second series, rates, backlog, slip, processes, the engine's batches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.events import US
+from streamgauge.measure.latency import SecondsTable
+from streamgauge.measure.monitors import Usage
+from streamgauge.report.series import BATCHES
+from streamgauge.result import Backlog, DriverResult, Phase, ProcessUse, Rates, Slip
+from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.journal import Floats, Ints, Journal
+
+SLIP_LIMIT_US = 100_000
+
+
+def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
+    """Warm-up, measured span, tail and drain by planned time; empty ones are left out."""
+    borders = (
+        ("warm-up", spans.start_us, spans.measured_from_us),
+        ("measured", spans.measured_from_us, spans.measured_to_us),
+        ("tail", spans.measured_to_us, spans.end_us),
+        ("drain", spans.end_us, max(spans.end_us, deadline_us)),
+    )
+    return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in borders if high > low)
+
+
+def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
+    """Events per second over the measured span."""
+    journal, spans = done.journal, done.spans
+    low, high = spans.measured_from_us, min(spans.measured_to_us, max(done.deadline_us, spans.measured_from_us + 1))
+    seconds = (high - low) / US
+    planned, kept = journal.kept_events(low, high, SLIP_LIMIT_US)
+    return Rates(
+        offered_per_s=float(kept.sum()) / seconds,
+        planned_per_s=float(planned.sum()) / seconds,
+        achieved_per_s=journal.committed_between(low, high) / seconds,
+        ingested_per_s=journal.ingested_between(low, high) / seconds,
+        generator_ceiling_per_s=ceiling_per_s,
+        shares={stream.name: stream.share for stream in journal.plan.streams},
+    )
+
+
+def backlog(done: Conducted) -> Backlog:
+    """The backlog over the measured span: largest, at its end, and its slope through the samples before each hand-out."""
+    times, events = within(done.journal.backlog_peaks(), done.spans)
+    slope = float(np.polyfit((times - times[0]) / US, events, 1)[0]) if len(times) > 1 else 0.0
+    peak = int(events.max()) if len(events) else _unread(done)
+    rate = max(1.0, done.journal.plan.profile.rate_at((done.spans.measured_from_us - done.spans.start_us) / US))
+    return Backlog(max=max(peak, 0), end=max(_unread(done), 0), slope_per_s=slope, max_s=peak / rate)
+
+
+def _unread(done: Conducted) -> int:
+    """Events due and not handed out at the end of the measured span."""
+    when = min(done.spans.measured_to_us, done.deadline_us)
+    due = done.journal.plan.planned_events(done.spans.start_us, when)
+    return due - done.journal.ingested_between(0, when + 1)
+
+
+def within(samples: tuple[Ints, Any], spans: Spans) -> tuple[Ints, Any]:
+    """The samples of the measured span."""
+    times, values = samples
+    inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)
+    return times[inside], values[inside]
+
+
+def slip(done: Conducted) -> Slip:
+    slips = done.journal.slips(done.spans.measured_from_us, done.spans.measured_to_us)
+    if not len(slips):
+        return Slip(p50=0.0, p99=0.0, max=0.0)
+    p50, p99 = np.percentile(slips, [50, 99])
+    return Slip(p50=float(p50), p99=float(p99), max=float(slips.max()))
+
+
+def driver(done: Conducted) -> DriverResult:
+    journal = done.journal
+    totals = _by_second(journal.usages, "driver")
+    return DriverResult(
+        slip_us=slip(done),
+        events_planned=journal.plan.planned_events(done.spans.start_us, done.spans.end_us),
+        events_offered=journal.offered_events(),
+        events_handed_out=journal.handed_out_events(),
+        events_reread=journal.reread_events(),
+        events_committed=journal.committed_events(),
+        cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
+        memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
+    )
+
+
+def processes(done: Conducted) -> tuple[ProcessUse, ...]:
+    """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed."""
+    spans = done.spans
+    inside = [u for u in done.journal.usages if spans.measured_from_us <= u.time_us < spans.measured_to_us]
+    groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
+    for usage in inside:
+        groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
+    return tuple(_process_use(name, role, usages) for (name, role), usages in sorted(groups.items()))
+
+
+def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
+    totals = _by_second(usages, role)
+    cpu = [one for one, _ in totals.values()]
+    return ProcessUse(
+        name=name, role=role, cpu_percent_mean=float(np.mean(cpu)), cpu_percent_max=float(np.max(cpu)),
+        memory_bytes_max=max(memory for _, memory in totals.values()),
+    )  # fmt: skip
+
+
+def starvation_share(done: Conducted) -> float:
+    """The largest mean share of the measured span that one driver process waited for a core."""
+    spans = done.spans
+    waits: dict[str, list[float]] = defaultdict(list)
+    for usage in done.journal.usages:
+        if usage.role == "driver" and spans.measured_from_us <= usage.time_us < spans.measured_to_us:
+            waits[usage.name].append(usage.waiting_share)
+    return max((float(np.mean(shares)) for shares in waits.values()), default=0.0)
+
+
+def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:
+    """Second to (CPU percent, resident bytes), summed over the processes of one side."""
+    sums: dict[int, tuple[float, int]] = {}
+    for usage in usages:
+        if usage.role == role:
+            cpu, memory = sums.get(usage.time_us // US, (0.0, 0))
+            sums[usage.time_us // US] = (cpu + usage.cpu_percent, memory + usage.memory_bytes)
+    return sums
+
+
+def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
+    """The per-second table of `report.series`, from the first planned second to the deadline."""
+    spans, journal = done.spans, done.journal
+    starts = np.arange(spans.start_us, max(done.deadline_us, spans.start_us + US), US)
+    last_due = [min(int(start) + US, spans.end_us) for start in starts]
+    planned = np.array([_planned(journal, int(low), high) for low, high in zip(starts, last_due, strict=True)])
+    handed, committed = _handed(journal, starts), _committed(journal, starts)
+    due = np.cumsum(planned)
+    columns: dict[str, Any] = {
+        "time_us": starts,
+        "phase": [_phase(spans, int(start)) for start in starts],
+        "planned": planned,
+        "offered": _offered(journal, starts),
+        "handed_out": handed,
+        "committed": committed,
+        "backlog_events": np.maximum(due - np.cumsum(handed), 0),
+        "lag_events": np.maximum(due - np.cumsum(committed), 0),
+        "slip_us_max": _slip_max(journal, starts),
+        "frontier_lag_us": _frontier_lag(journal, starts),
+        **_usage_columns(journal, starts),
+        **(_latency_columns(latency, starts) if latency is not None else {}),
+    }
+    return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
+
+
+def _planned(journal: Journal, from_us: int, to_us: int) -> int:
+    return journal.plan.planned_events(from_us, to_us) if to_us > from_us else 0
+
+
+def _phase(spans: Spans, when_us: int) -> str:
+    found = [phase.name for phase in phases(spans, when_us + 1) if phase.start_us <= when_us < phase.end_us]
+    return found[-1] if found else "drain"
+
+
+def _binned(starts: Ints, times: Iterable[int], counts: Iterable[int]) -> Ints:
+    when = (np.fromiter(times, np.int64) - starts[0]) // US
+    return np.bincount(np.clip(when, 0, len(starts) - 1), np.fromiter(counts, float), len(starts)).astype(np.int64)
+
+
+def _offered(journal: Journal, starts: Ints) -> Ints:
+    chunks = [chunk for log in journal.chunks for chunk in log]
+    return _binned(starts, (c.from_us for c in chunks), (c.events for c in chunks))
+
+
+def _handed(journal: Journal, starts: Ints) -> Ints:
+    parts = [part for part in journal.all_hand_outs() if not part.again]
+    return _binned(starts, (p.ingest_us for p in parts), (p.events for p in parts))
+
+
+def _committed(journal: Journal, starts: Ints) -> Ints:
+    events: dict[int, int] = defaultdict(int)
+    for part in journal.all_hand_outs():
+        events[part.batch] += 0 if part.again else part.events
+    commits = [commit for commit in journal.commits if commit.batch in events]
+    return _binned(starts, (c.committed_us for c in commits), (events[c.batch] for c in commits))
+
+
+def _slip_max(journal: Journal, starts: Ints) -> Floats:
+    worst = np.full(len(starts), np.nan)
+    for log in journal.chunks:
+        for chunk in log:
+            second = min(int((chunk.from_us - starts[0]) // US), len(starts) - 1)
+            worst[second] = np.fmax(worst[second], chunk.published_us - chunk.from_us)
+    return worst
+
+
+def _frontier_lag(journal: Journal, starts: Ints) -> Floats:
+    times, lags = journal.output_lags()
+    lag = np.full(len(starts), np.nan)
+    for when, value in zip(times, lags, strict=True):
+        lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
+    return lag
+
+
+def _usage_columns(journal: Journal, starts: Ints) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for role in ("sut", "driver"):
+        sums = _by_second(journal.usages, role)
+        seconds = [sums.get(int(start) // US) for start in starts]
+        columns[f"{role}_cpu_percent"] = [one[0] if one else None for one in seconds]
+        columns[f"{role}_memory_bytes"] = [one[1] if one else None for one in seconds]
+    return columns
+
+
+def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
+    index = {int(second): place for place, second in enumerate(latency.second)}
+    places = [index.get(int(start) // US) for start in starts]
+
+    def column(values: Any) -> list[Any]:
+        return [None if place is None else values[place].item() for place in places]
+
+    names = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
+    return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in names}}
+
+
+def batches(progress: list[dict[str, Any]], since_us: int) -> pa.Table:
+    """Spark's own progress as the table of the engine's batches; those of earlier trials are left out."""
+    rows = [row for one in progress if (row := _batch_row(one))["start_us"] >= since_us]
+    unique = {row["batch_id"]: row for row in rows}
+    return pa.Table.from_pylist([unique[key] for key in sorted(unique)], schema=BATCHES)
+
+
+def _batch_row(progress: dict[str, Any]) -> dict[str, Any]:
+    start_us = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * US)
+    took = progress.get("durationMs", {})
+    steps = {
+        "latest_offset_ms": "latestOffset", "wal_commit_ms": "walCommit", "query_planning_ms": "queryPlanning",
+        "add_batch_ms": "addBatch", "commit_offsets_ms": "commitOffsets", "trigger_ms": "triggerExecution",
+    }  # fmt: skip
+    return {
+        "batch_id": progress["batchId"],
+        "start_us": start_us,
+        "end_us": start_us + round(1000 * took.get("triggerExecution", 0)),
+        "rows": progress.get("numInputRows"),
+        **{name: took.get(theirs) for name, theirs in steps.items()},
+    }

@@ -1,0 +1,28 @@
+"""`generate`: the planned input as Parquet, so that anyone can check an answer with a tool of their own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from streamgauge.events import US
+from streamgauge.experiment import Experiment
+from streamgauge.load.export import write_input
+from streamgauge.run.check import check, start_us
+
+
+def generate(experiment: Experiment, out: Path) -> dict[str, Any]:
+    """Write DIR/<stream>/part-<partition>.parquet.
+
+    Without `start`: exactly the duration asked for, from now's whole second on. With `start`, the start_time of a run:
+    that run's whole input, so warm-up, measured span and tail.
+    """
+    ready = check(experiment)
+    given = start_us(experiment)
+    begin = given if given is not None else int(time.time()) * US
+    spans = ready.spans(begin, True, experiment.load.duration)
+    end = spans.end_us if given is not None else begin + round(experiment.load.duration * US)
+    plan = ready.own_plan(spans)
+    events = write_input(plan, out, begin, end)
+    return {"out": str(out), "start_us": begin, "end_us": end, "events": events}

@@ -1,0 +1,88 @@
+"""One trial as an experiment of its own: a fresh rig, a run folder, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.events import Clock
+from streamgauge.experiment import Experiment
+from streamgauge.flow.picture import describe
+from streamgauge.load.ceiling import measure_ceiling
+from streamgauge.load.plan import Plan
+from streamgauge.report.page import write_page
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.result import Result, Verdict
+from streamgauge.run.catalogue import start_of
+from streamgauge.run.check import Ready, check
+from streamgauge.run.rig import Rig
+from streamgauge.run.trial import TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US as LEAD_US
+from streamgauge.system.java import find_java
+
+Progress = Callable[[TrialSnapshot], None]
+
+
+def create_folder(ready: Ready) -> RunFolder:
+    """The run folder of an experiment, with what was asked in it."""
+    experiment = ready.experiment
+    folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
+    folder.write_experiment(experiment)
+    return folder
+
+
+def ceiling_of(ready: Ready, rate_per_s: float) -> float:
+    """What all generators together can make on this machine, events per second; measured now."""
+    plan = ready.plan(0, rate_per_s, 10.0)
+    return measure_ceiling(plan)
+
+
+def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:
+    """Check, start, run, verify, judge, report.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError, DriverError: the engine or the driver never started; the folder says so.
+    """
+    find_java()
+    ready = check(experiment)
+    folder = create_folder(ready)
+    load = experiment.load
+    on_progress(TrialSnapshot("start", 0.0, 0.0, note=f"starting {experiment.engine} and {ready.generators} generators"))
+    ceiling = ceiling_of(ready, load.rate)
+    settings = TrialSettings(
+        rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
+        may_extend=load.profile == "constant",
+        probe_batches=experiment.options.get("probes", "on") == "on",
+    )  # fmt: skip
+    with Rig(rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
+        with failure_noted(folder):
+            rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))
+        plan_of = None if load.profile == "constant" else ready.own_plan
+        judged = run_trial(
+            ready, rig, folder, settings, plan_of=plan_of, on_progress=on_progress, ceiling_per_s=ceiling
+        )
+    write_page(folder, describe(ready.flow))
+    return judged.result
+
+
+@contextmanager
+def failure_noted(folder: RunFolder) -> Any:
+    """A start that fails leaves a folder that says why."""
+    try:
+        yield
+    except StreamgaugeError as error:
+        noted = folder.read_result().model_copy(
+            update={"verdict": Verdict(value="invalid", sentence=str(error).splitlines()[0]), "folder": str(folder.path)}
+        )
+        folder.write_result(noted)
+        raise
+
+
+def planned(ready: Ready, start_us: int, seconds: float) -> Plan:
+    """The plan alone, for `generate`."""
+    return ready.plan(start_us, ready.experiment.load.rate, seconds)

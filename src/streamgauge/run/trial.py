@@ -1,0 +1,203 @@
+"""One trial, whole: conduct it on a started rig, verify the answers, judge, write the run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from streamgauge.events import US
+from streamgauge.load.plan import Plan
+from streamgauge.measure.histogram import log_lines
+from streamgauge.measure.latency import SinkLatencies
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.result import Result, SinkResult, Verdict
+from streamgauge.run import figures
+from streamgauge.run.check import Ready
+from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.evidence import evidence_of, hopeless_reason, trends_undecided
+from streamgauge.run.rig import Rig, RigSettings
+from streamgauge.run.verdict import judge
+from streamgauge.run.verify import Verified, verify
+from streamgauge.system.machine import environment
+
+EXTENSIONS_MAX = 2
+START_LEAD_US = 700_000
+
+
+@dataclass(frozen=True)
+class TrialSettings:
+    """What differs from trial to trial."""
+
+    rate_per_s: float
+    fresh: bool
+    duration_s: float
+    purpose: str = "trial"
+    may_extend: bool = True
+    keep_results: bool = False
+    probe_batches: bool = True
+    skip_answers_when_failed: bool = False
+
+
+@dataclass
+class Judged:
+    """A trial's result and what it was made from."""
+
+    result: Result
+    done: Conducted
+    verified: Verified | None
+
+
+def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
+    """The rig that an experiment needs at a rate."""
+    load = ready.experiment.load
+    bound_s, _ = ready.bound_s(rate_per_s)
+    port = ready.experiment.port
+    return RigSettings(
+        flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
+        chunk_us=ready.chunk_for(rate_per_s), bound_us=round(bound_s * US), bytes_max=ready.bytes_max,
+        frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
+        driver_cpus=ready.driver_cpus, host=ready.experiment.bind,
+        ports=tuple(range(port, port + ready.generators + 1)) if port else (),
+    )  # fmt: skip
+
+
+def next_start(rig: Rig) -> int:
+    """The next whole second that leaves the generators time to make their first chunk."""
+    return -(-(rig.clock.now_us() + START_LEAD_US) // US) * US
+
+
+def run_trial(
+    ready: Ready,
+    rig: Rig,
+    folder: RunFolder,
+    settings: TrialSettings,
+    *,
+    plan_of: Callable[[Spans], Plan] | None = None,
+    on_progress: Callable[[TrialSnapshot], None] = lambda _: None,
+    ceiling_per_s: float | None = None,
+) -> Judged:
+    """Conduct, verify and judge one trial; the folder holds everything when this returns."""
+    started_us = next_start(rig)
+    spans = ready.spans(started_us, settings.fresh, settings.duration_s)
+    plan = plan_of(spans) if plan_of else _constant_plan(ready, spans, settings)
+    conductor = Conductor(
+        rig, plan, spans,
+        on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
+        hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
+        undecided=lambda done: _extension_us(ready, done, settings, folder),
+    )  # fmt: skip
+    done = conductor.conduct()
+    progress = rig.engine.evidence() if settings.probe_batches and not done.engine_failed else []
+    return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)
+
+
+def conclude(
+    ready: Ready,
+    rig: Rig,
+    folder: RunFolder,
+    settings: TrialSettings,
+    done: Conducted,
+    progress: list[dict[str, Any]],
+    on_progress: Callable[[TrialSnapshot], None],
+    ceiling_per_s: float | None,
+) -> Judged:
+    """Verify, judge and write down; what was measured is written before it is judged."""
+    base = _unjudged(ready, rig, folder, done, ceiling_per_s)
+    folder.write_result(base)
+    folder.write_batches(figures.batches(progress, done.spans.start_us))
+    folder.write_series(figures.series(done, None))
+    if done.interrupted:
+        result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
+        folder.write_result(result)
+        return Judged(result, done, None)
+    on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
+    verified = verify(ready, done, folder if settings.keep_results else None)
+    folder.write_verification(verified.verification)
+    sinks = (SinkResult(name=ready.flow.sink.name, rows=verified.rows, latency=verified.latencies.latencies),)
+    verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, verified.latencies))
+    result = _with_verdict(base, verdict).model_copy(
+        update={"sinks": sinks, "latency": verified.latencies.latencies, "verification": verified.verification}
+    )
+    folder.write_series(figures.series(done, verified.latencies.seconds))
+    folder.write_hlog(_hlog(verified.latencies))
+    folder.write_result(result)
+    return Judged(result, done, verified)
+
+
+def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
+    """What progress shows: the last five seconds, at most."""
+    journal, spans = done.journal, done.spans
+    since = max(spans.start_us, now_us - 5 * US)
+    seconds = max(0.5, (now_us - since) / US)
+    offered = sum(c.events for log in journal.chunks for c in log if c.from_us >= since) / seconds
+    latencies = [c.latency_us_p99 for c in journal.commits if c.emitted_us >= since and c.latency_us_p99 is not None]
+    now = min(now_us, spans.end_us)
+    return TrialSnapshot(
+        phase=next((p.name for p in figures.phases(spans, now_us + 1) if p.start_us <= now_us < p.end_us), "drain"),
+        elapsed_s=max(0.0, (now - spans.start_us) / US),
+        planned_s=(spans.end_us - spans.start_us) / US,
+        offered_per_s=offered,
+        ingested_per_s=journal.ingested_between(since, now_us + 1) / seconds,
+        backlog_events=max(0, journal.offered_events() - journal.handed_out_events()),
+        event_time_p99_us=max(latencies, default=None),
+        note="",
+    )
+
+
+def _constant_plan(ready: Ready, spans: Spans, settings: TrialSettings) -> Plan:
+    whole_s = (spans.end_us - spans.start_us) / US + EXTENSIONS_MAX * settings.duration_s
+    return ready.plan(spans.start_us, settings.rate_per_s, whole_s)
+
+
+def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings, folder: RunFolder) -> int:
+    """At the end of a look: how much longer to measure. Judged on trends alone; answers are compared after the run."""
+    if not settings.may_extend or done.looks > EXTENSIONS_MAX:
+        return 0
+    return round(settings.duration_s * US) if trends_undecided(ready, done, settings.rate_per_s) else 0
+
+
+def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceiling_per_s: float | None) -> Result:
+    experiment = ready.experiment
+    start = datetime.fromtimestamp(done.spans.start_us / US, UTC)
+    return Result(
+        run_id=folder.read_result().run_id,
+        start_time=start.isoformat(),
+        workload=ready.workload.name,
+        engine=experiment.engine,
+        isolation=experiment.isolation,
+        experiment=experiment.model_dump(mode="json"),
+        environment=environment() | {"generators": ready.generators, "chunk_ms": rig.settings.chunk_us / 1000},
+        settings=rig.engine.settings(),
+        verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
+        rate=figures.rates(done, ceiling_per_s),
+        backlog=figures.backlog(done),
+        driver=figures.driver(done),
+        processes=figures.processes(done),
+        phases=figures.phases(done.spans, done.deadline_us),
+        warnings=_warnings(ready, done),
+        folder=str(folder.path),
+    )
+
+
+def _warnings(ready: Ready, done: Conducted) -> tuple[str, ...]:
+    warnings = []
+    bound_s, cut = ready.bound_s(ready.experiment.load.rate)
+    if cut:
+        warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
+    if ready.experiment.isolation == "shared":
+        warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+    if done.looks > 1:
+        warnings.append(f"extended {done.looks - 1} times because a trend was undecided")
+    return tuple(warnings)
+
+
+def _with_verdict(result: Result, verdict: Verdict) -> Result:
+    return result.model_copy(update={"verdict": verdict})
+
+
+def _hlog(latencies: SinkLatencies) -> str:
+    seconds = latencies.seconds
+    return log_lines(seconds.event_time, "event_time") + log_lines(seconds.processing_time, "processing_time")

@@ -1,0 +1,277 @@
+"""The strategy of a search: which trial comes next, given all that was said so far [method 3; K def. 5; E §3.6].
+
+Pure: no engine, no clock, no chance. The steps, in order:
+
+ 1. one overload trial; the rate it drains is a first guess, too high by about 1.4 (5.0 drained, 3.5 sustained);
+ 2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
+    a higher one does not;
+ 3. bisection at the geometric middle until the bracket is as narrow as asked;
+ 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. A failed confirmation steps down by the
+    width and is repeated.
+
+*Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
+"does not hold": the search must go on, and only proof may raise the answer. It stays undecided in the table of trials,
+and where the upper end of the bracket rests on it, the result says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import format_rate
+from streamgauge.result import TrialSummary, VerdictValue
+
+Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
+
+DRAIN_FLATTERS = 1.4
+"""Rate drained under overload over rate sustained, as measured; only the first guess rests on it."""
+_DRAIN_FLATTERS_LITTLE = 1.2
+"""The same for a trial that was offered less: its drain rate is nearer to what holds."""
+_STEP_FIRST, _STEP_MAX, _WIDE = 1.2, 4.0, 1.5
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search. Rates in events per second; `tolerance` is the relative width of the bracket.
+
+    `ceiling_per_s`: the generator's own; no trial is offered more. `floor_per_s`: nothing lower is tried.
+    `overload_per_s`: offered by the overload trial, the ceiling where None; `start_per_s` takes that trial's place as
+    the first guess. `fresh_always`: for flows with unbounded state.
+    """
+
+    ceiling_per_s: float
+    tolerance: float = 0.05
+    quick: bool = False
+    start_per_s: float | None = None
+    overload_per_s: float | None = None
+    floor_per_s: float = 1.0
+    trials_max: int = 16
+    fresh_always: bool = False
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(f"search.{name}", rule, got, way_out)
+            for name, holds, rule, got, way_out in (
+                ("tolerance", 0 < self.tolerance < 1, "must be between 0 and 1", self.tolerance, "0.05"),
+                ("trials_max", self.trials_max >= 1, "must be at least 1", self.trials_max, "16"),
+                (
+                    "ceiling",
+                    0 < self.floor_per_s <= self.ceiling_per_s < math.inf,
+                    f"must be a rate of at least {self.floor_per_s:g}/s",
+                    self.ceiling_per_s,
+                    "measure the generator's ceiling again on an idle machine",
+                ),
+            )
+            if not holds
+        ]
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """One trial asked for: `fresh` on a newly started engine, `shorter` where it only has to give a guess."""
+
+    rate_per_s: float
+    purpose: Purpose
+    fresh: bool
+    shorter: bool
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known."""
+
+    rate_per_s: float
+    verdict: VerdictValue
+    drained_per_s: float | None = None
+    why: str = ""
+    purpose: str = ""
+    event_time_p50_us: float | None = None
+    event_time_p99_us: float | None = None
+    backlog_slope_share: float | None = None
+    seconds: float = 0.0
+    folder: str = ""
+    engine_start: int = 0
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == "sustained"
+
+
+Asking = Generator[TrialRequest, TrialOutcome, None]
+
+
+class Ended(Exception):
+    """The search cannot go on; the message says why."""
+
+
+@dataclass
+class State:
+    """What is known so far: `low` held, `high` did not; `drained_per_s` is the least that a failed trial drained."""
+
+    settings: Settings
+    trials: list[tuple[TrialRequest, TrialOutcome]] = field(default_factory=list)
+    held: set[float] = field(default_factory=set)
+    high: float | None = None
+    high_verdict: VerdictValue | None = None
+    drained_per_s: float | None = None
+    confirmed: bool = False
+    at_90_percent: TrialSummary | None = None
+    ended: str = ""
+
+    @property
+    def low(self) -> float | None:
+        """The highest rate that held and was not refuted since."""
+        return max(self.held, default=None)
+
+    def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
+        """A trial's word on a rate; a refuted rate takes those above it along."""
+        if outcome.holds:
+            self.held.add(rate_per_s)
+            return
+        if outcome.drained_per_s:
+            self.drained_per_s = min(outcome.drained_per_s, self.drained_per_s or math.inf)
+        if self.high is None or rate_per_s <= self.high:
+            self.high, self.high_verdict = rate_per_s, outcome.verdict
+            self.held = {rate for rate in self.held if rate < rate_per_s}
+
+
+def steps(state: State) -> Asking:
+    """The conductor: steps 1 to 4 of this file's docstring."""
+    guess = yield from _first_guess(state)
+    yield from _bracket(state, guess)
+    if state.low is None:
+        raise Ended(f"not even {format_rate(state.settings.floor_per_s)} held")
+    yield from _bisect(state)
+    if not state.settings.quick:
+        yield from _confirm(state)
+
+
+def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
+    settings = state.settings
+    if settings.start_per_s is not None:
+        return _within(settings, settings.start_per_s)
+    offered = _within(settings, settings.overload_per_s or settings.ceiling_per_s)
+    outcome = yield TrialRequest(offered, "overload", fresh=True, shorter=True)
+    # An engine that keeps up was not overloaded: what was offered is the guess, and flatters nothing.
+    if outcome.holds:
+        return offered
+    if not outcome.drained_per_s or outcome.drained_per_s <= 0:
+        raise Ended(f"the overload trial drained nothing ({outcome.why or outcome.verdict})")
+    return _within(settings, outcome.drained_per_s / DRAIN_FLATTERS)
+
+
+def _bracket(state: State, guess: float) -> Asking:
+    """Test the guess, then away from it in growing steps, until one rate holds and a higher one does not."""
+    settings, rate, step = state.settings, guess, _STEP_FIRST
+    while True:
+        outcome = yield from _try(state, rate, "bracket")
+        if state.low is not None and state.high is not None:
+            return
+        if outcome.holds:
+            following = _within(settings, rate * step)
+        else:
+            following = _within(settings, _below(rate, step, outcome.drained_per_s))
+        if following == rate:
+            return
+        rate, step = following, min(step * step, _STEP_MAX)
+
+
+def _below(rate: float, step: float, drained_per_s: float | None) -> float:
+    """The next rate down: a step, or further where the trial's own drain rate says that it was far too much."""
+    if not drained_per_s or drained_per_s <= 0:
+        return rate / step
+    return min(rate / step, drained_per_s / _DRAIN_FLATTERS_LITTLE)
+
+
+def _bisect(state: State) -> Asking:
+    while state.low is not None and state.high is not None and not narrow(state):
+        yield from _try(state, _between(state, state.low, state.high), "bisect")
+
+
+def _between(state: State, low: float, high: float) -> float:
+    """The geometric middle; in a wide bracket, once, the least rate that a failed trial drained, which lies near."""
+    drained, state.drained_per_s = state.drained_per_s, None
+    margin = 1 + state.settings.tolerance
+    if drained is not None and high / low > _WIDE and low * margin < drained < high / margin:
+        return drained
+    return math.sqrt(low * high)
+
+
+def _confirm(state: State) -> Asking:
+    """On a fresh engine, then at 90 %; stepping down by the width until both are there.
+
+    At 90 % only "not sustained" refutes: undecided there says nothing against the rate above it.
+    """
+    settings, rate = state.settings, state.low
+    while rate is not None:
+        outcome = yield from _try(state, rate, "confirm", fresh=True)
+        if outcome.holds:
+            lower = yield from _try_at_90_percent(state, rate)
+            if lower.verdict != "not_sustained":
+                return
+            # The rate below was refuted, so this one is too, whatever its own trials said.
+            state.note(TrialOutcome(rate, "not_sustained"), rate)
+        if rate <= settings.floor_per_s * (1 + SLACK):
+            raise Ended(f"not even {format_rate(settings.floor_per_s)} was confirmed")
+        rate = _within(settings, rate / (1 + settings.tolerance))
+
+
+def _try(
+    state: State, rate: float, purpose: Purpose, fresh: bool = False
+) -> Generator[TrialRequest, TrialOutcome, TrialOutcome]:
+    first = not state.trials
+    outcome = yield TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always, shorter=False)
+    state.note(outcome, rate)
+    return outcome
+
+
+def _try_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, TrialOutcome]:
+    # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
+    state.confirmed = True
+    outcome = yield TrialRequest(
+        _within(state.settings, 0.9 * rate), "at 90 %", state.settings.fresh_always, shorter=False
+    )
+    state.confirmed = outcome.verdict != "not_sustained"
+    state.at_90_percent = summary(len(state.trials), *state.trials[-1]) if state.confirmed else None
+    return outcome
+
+
+def _within(settings: Settings, rate_per_s: float) -> float:
+    return min(max(rate_per_s, settings.floor_per_s), settings.ceiling_per_s)
+
+
+def narrow(state: State) -> bool:
+    """Whether the bracket is as narrow as asked."""
+    relative = width(state)
+    return relative is not None and relative <= state.settings.tolerance * (1 + SLACK)
+
+
+def width(state: State) -> float | None:
+    """The bracket's width as a share of its lower end; None where an end is not known."""
+    if state.low is None or state.high is None:
+        return None
+    return state.high / state.low - 1
+
+
+def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
+    """One line of the search's table."""
+    return TrialSummary(
+        number=number,
+        purpose=request.purpose,
+        offered_per_s=outcome.rate_per_s,
+        verdict=outcome.verdict,
+        event_time_p50_us=outcome.event_time_p50_us,
+        event_time_p99_us=outcome.event_time_p99_us,
+        backlog_slope_share=outcome.backlog_slope_share,
+        why=outcome.why,
+        seconds=outcome.seconds,
+        folder=outcome.folder,
+        engine_start=outcome.engine_start,
+    )

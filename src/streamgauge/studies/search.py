@@ -1,0 +1,156 @@
+"""The search for the highest sustained rate as a state machine: what to try next goes out, what was found comes in.
+
+The strategy stands in `studies.bracket`; here is what surrounds it: how a search ends, how it is resumed, what it
+says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told again what
+it had been told. Invalid (the driver failed) or interrupted ends it: the highest rate that held stays as a lower bound.
+A search that ends without confirmation says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import format_rate
+from streamgauge.result import SearchResult
+from streamgauge.studies.bracket import (
+    SLACK,
+    Ended,
+    Purpose,
+    Settings,
+    State,
+    TrialOutcome,
+    TrialRequest,
+    narrow,
+    steps,
+    summary,
+    width,
+)
+
+__all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
+
+TrialCall = Callable[[float, Purpose, bool, bool], TrialOutcome]
+"""trial(rate_per_s, purpose, fresh, shorter)."""
+
+
+class Search:
+    """A search as a state machine: `request` is the trial it wants next (None: it is over), `tell` gives the answer.
+
+    >>> search = Search(Settings(ceiling_per_s=1000.0, start_per_s=100.0, quick=True))
+    >>> while search.request is not None:
+    ...     held = search.request.rate_per_s <= 150
+    ...     search.tell(TrialOutcome(search.request.rate_per_s, "sustained" if held else "not_sustained"))
+    >>> search.result().low <= 150 < search.result().high
+    True
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._state = State(settings)
+        self._asking = steps(self._state)
+        self.request: TrialRequest | None = None
+        self._advance(lambda: next(self._asking))
+
+    def tell(self, outcome: TrialOutcome) -> None:
+        """What the requested trial said. InputError where the outcome is of another rate or purpose."""
+        request = self.request
+        if request is None:
+            raise InputError(
+                Problem("search.resume", "holds more trials than this search makes", outcome, "start anew")
+            )
+        _require_same(request, outcome)
+        state = self._state
+        state.trials.append((request, outcome))
+        if outcome.verdict in ("invalid", "interrupted") and not _guesses(request, outcome):
+            return self._end(f"{outcome.verdict}: {outcome.why or 'no reason was given'}")
+        self._advance(lambda: self._asking.send(outcome))
+        if self.request is not None and len(state.trials) >= state.settings.trials_max:
+            self._end(f"the {state.settings.trials_max} trials that were allowed are used up")
+        return None
+
+    def result(self) -> SearchResult:
+        """The answer so far."""
+        return _result(self._state)
+
+    def _advance(self, step: Callable[[], TrialRequest]) -> None:
+        try:
+            self.request = step()
+        except StopIteration:
+            self.request = None
+        except Ended as reason:
+            self._end(str(reason))
+
+    def _end(self, reason: str) -> None:
+        self._asking.close()
+        self._state.ended, self.request = reason, None
+
+
+def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
+    """The highest sustained rate, by calling `trial` for what `recorded` does not already answer.
+
+    `recorded`: outcomes of a killed search, in order. InputError where they belong to other settings.
+    """
+    machine = replay(settings, recorded)
+    while machine.request is not None:
+        asked = machine.request
+        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh, asked.shorter))
+    return machine.result()
+
+
+def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
+    """The search as it stood after `recorded`, ready to go on; an interrupted last trial is asked for again."""
+    machine = Search(settings)
+    outcomes = list(recorded)
+    while outcomes and outcomes[-1].verdict == "interrupted":
+        outcomes.pop()
+    for outcome in outcomes:
+        machine.tell(outcome)
+    return machine
+
+
+def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
+    if not math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6):
+        rule = f"must be of a search with the same settings (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
+        got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
+        raise InputError(Problem("search.resume", rule, got, "resume with the same settings, or start anew"))
+
+
+def _guesses(request: TrialRequest, outcome: TrialOutcome) -> bool:
+    """An overload trial starves the driver on shared cores; its guess is still good, and it is no more than that."""
+    return request.purpose == "overload" and outcome.verdict == "invalid" and bool(outcome.drained_per_s)
+
+
+def _result(state: State) -> SearchResult:
+    trials = tuple(summary(number, *trial) for number, trial in enumerate(state.trials, start=1))
+    return SearchResult(
+        sustained_per_s=state.low,
+        low=state.low,
+        high=state.high,
+        relative_width=width(state),
+        confirmed=state.confirmed,
+        at_90_percent=state.at_90_percent,
+        trials=trials,
+        seconds=sum(trial.seconds for trial in trials),
+        sentence="; ".join(_sentences(state)),
+    )
+
+
+def _sentences(state: State) -> list[str]:
+    settings, said = state.settings, []
+    said.append("no rate was found that holds" if state.low is None else f"{format_rate(state.low)} holds")
+    if state.high is not None:
+        said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
+    elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
+        said.append("the generator can offer no more, so the engine may sustain more")
+    if state.low is not None and not state.ended and not narrow(state) and state.high is not None:
+        said.append(f"the bracket is {width(state):.0%} wide")
+    if state.confirmed:
+        said.append("confirmed on a fresh engine" + ("" if state.at_90_percent else ", but not tried at 90 %"))
+    elif state.low is not None:
+        said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
+    if state.ended:
+        said.append(f"ended early: {state.ended}")
+    return said
+
+
+_NOT_HELD = {"undecided": "was undecided, which is not proof that it fails"}

@@ -1,0 +1,198 @@
+"""measure/latency.py: known stamps in, known latencies out."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge.measure.histogram import Histogram
+from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies, summary
+from streamgauge.result import Latency
+
+T0 = 1_700_000_000_000_000
+S = 1_000_000
+
+
+def batch(
+    event: list[int], emission: list[int], ingest: list | None = None, end: list[int] | None = None
+) -> pa.RecordBatch:
+    """Results with stamps in microseconds after T0."""
+    columns = {"event_time": pa.array([T0 + t for t in event], pa.int64())}
+    if ingest is not None:
+        columns["ingest_time"] = pa.array([None if t is None else T0 + t for t in ingest], pa.int64())
+    columns["emission_time"] = pa.array([T0 + t for t in emission], pa.int64())
+    if end is not None:
+        columns["window_end"] = pa.array([T0 + t for t in end], pa.timestamp("us", "UTC"))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def measured(
+    rule: LatencyRule, *batches: pa.RecordBatch, span: tuple[int, int] = (0, 60 * S), **more: Missing
+) -> SinkLatencies:
+    return sink_latencies(batches, rule, (T0 + span[0], T0 + span[1]), **more)
+
+
+def some(latency: Latency | None) -> Latency:
+    assert latency is not None
+    return latency
+
+
+ROW = LatencyRule("row")
+
+
+def test_row_wise_results_count_from_event_and_from_ingest_time() -> None:
+    """Emission minus event time, and minus ingest time, side by side."""
+    found = measured(ROW, batch([0, 10], [1000, 1500], ingest=[400, 500])).latencies
+    assert (some(found.event_time_us).min, some(found.event_time_us).max) == (1000, 1490)
+    assert (some(found.processing_time_us).min, some(found.processing_time_us).max) == (600, 1000)
+    assert found.closing_delay_us is None
+    assert found.match_time_us is None
+
+
+def test_rows_are_chosen_by_event_time_never_by_arrival() -> None:
+    """A result of the span counts however late it arrives; one of another time does not, whenever it arrives."""
+    rows = batch([-1, 0, 5 * S, 10 * S], [100, 200, 99 * S, 10 * S + 1])
+    found = some(measured(ROW, rows, span=(0, 10 * S)).latencies.event_time_us)
+    assert (found.count, found.min, found.max) == (2, 200, pytest.approx(94 * S, rel=1e-3))
+
+
+def test_windows_count_as_windows_not_as_rows() -> None:
+    """A thousand keys of one window are one observation, so no p90 is printed."""
+    end = [4 * S] * 1000 + [8 * S] * 1000
+    rows = batch([t - 5 for t in end], [t + 300 for t in end], ingest=list(end), end=end)
+    found = measured(LatencyRule("window"), rows)
+    latency = some(found.latencies.event_time_us)
+    assert (latency.count, latency.effective_count) == (2000, 2)
+    assert (latency.p50, latency.p90) == (305, None)
+    assert (some(found.latencies.closing_delay_us).min, some(found.latencies.closing_delay_us).max) == (300, 300)
+
+
+def test_windows_seen_in_two_batches_are_counted_once() -> None:
+    """A window whose rows arrive in two record batches is still one observation."""
+    parts = [batch([1], [9], end=[4]), batch([2], [9], end=[4])]
+    assert measured(LatencyRule("window"), *parts).effective_count == 1
+
+
+def test_updates_count_as_engine_batches() -> None:
+    """Updates that leave together are one observation."""
+    assert measured(LatencyRule("update"), batch([0, 1, 2], [10, 10, 20])).effective_count == 2
+
+
+def test_a_join_counts_from_what_the_driver_computed() -> None:
+    """[K §IV]: the window's times come from the plan; the row-wise maximum is reported as match time."""
+    rule = LatencyRule("join", lambda end: end - 1, lambda end: end + 10)
+    found = measured(rule, batch([100, 200], [5000, 5000], ingest=[150, 250], end=[4000, 4000])).latencies
+    assert some(found.event_time_us).max == 1001
+    assert some(found.processing_time_us).max == 990
+    assert (some(found.match_time_us).min, some(found.match_time_us).max) == (
+        pytest.approx(4800, rel=1e-3),
+        pytest.approx(4900, rel=1e-3),
+    )
+
+
+def test_a_joins_rows_are_chosen_by_the_drivers_event_time() -> None:
+    """The row-wise maximum may lie before the span while the window's event time lies in it."""
+    rule = LatencyRule("join", lambda end: end - 1)
+    found = measured(rule, batch([-50], [5000], end=[4000]))
+    assert some(found.latencies.event_time_us).count == 1
+
+
+def test_a_join_without_the_plan_is_refused() -> None:
+    """There is no honest event time for a join but the plan's."""
+    with pytest.raises(ValueError, match="window_event_time"):
+        LatencyRule("join")
+
+
+def test_uncorrected_latency_counts_from_the_hand_over() -> None:
+    """A generator that was 400 us late hides 400 us in the uncorrected figure, and none in the corrected one."""
+    rule = LatencyRule("row", handed_over=lambda event: event + 400)
+    found = measured(rule, batch([0], [1000])).latencies
+    assert (some(found.uncorrected_us).max, some(found.event_time_us).max) == (600, 1000)
+
+
+def test_negative_latency_is_an_error_with_both_stamps() -> None:
+    """It is counted, named with its stamps, and in no figure."""
+    found = measured(ROW, batch([0, 500], [100, 400], ingest=[0, 0]))
+    assert found.negatives == 1
+    assert (some(found.latencies.event_time_us).count, some(found.latencies.event_time_us).min) == (1, 100)
+    assert f"emission {T0 + 400} before {T0 + 500}" in found.latencies.notes[0]
+    assert "1 negative" in some(found.latencies.event_time_us).note
+
+
+def test_results_without_ingest_time_leave_processing_time_out_and_say_so() -> None:
+    """Through a broker the driver cannot see the hand-out: null with the reason, not a figure."""
+    for rows in (batch([0], [9]), batch([0, 1], [9, 9], ingest=[1, None])):
+        found = measured(ROW, rows).latencies
+        assert found.processing_time_us is None
+        assert "carry no ingest time" in found.notes[0]
+
+
+def test_missing_results_enter_as_lower_bounds() -> None:
+    """Nine quick results and one that never came: the maximum is at least deadline - event time."""
+    missing = Missing(T0 + 30 * S, np.array([T0 + 10 * S, T0 + 99 * S]))
+    found = measured(ROW, batch([0] * 9, [100] * 9), missing=missing)
+    latency = some(found.latencies.event_time_us)
+    assert (latency.count, latency.lower_bounds, latency.effective_count) == (10, 1, 10)
+    assert latency.max == pytest.approx(20 * S, rel=1e-3)
+    assert found.seconds.second.tolist() == [T0 // S, T0 // S + 10]
+
+
+def test_missing_windows_are_late_in_every_figure_that_can_know() -> None:
+    """With its end, a window that never closed counts as an observation and in the closing delay."""
+    missing = Missing(T0 + 30 * S, np.array([T0 + 7 * S]), window_end_us=np.array([T0 + 8 * S]))
+    found = measured(LatencyRule("window"), batch([3 * S], [5 * S], ingest=[4 * S], end=[4 * S]), missing=missing)
+    assert found.effective_count == 2
+    assert some(found.latencies.closing_delay_us).max == pytest.approx(22 * S, rel=1e-3)
+    assert some(found.latencies.closing_delay_us).lower_bounds == 1
+    assert found.latencies.notes == ("processing_time: 1 missing results are not in these figures",)
+
+
+def test_a_summary_prints_no_percentile_that_the_evidence_cannot_carry() -> None:
+    """Twenty observations carry p95 and not p99, however many values there are."""
+    histogram = Histogram()
+    histogram.add(np.arange(1, 1001))
+    found = summary(histogram, 20)
+    assert (found.p50, found.p90, found.p95, found.p99, found.p99_9) == (500, 900, 950, None, None)
+
+
+def test_a_summary_with_lower_bounds_leaves_the_histogram_alone() -> None:
+    """Bounds belong to the report, not to what was observed."""
+    histogram = Histogram()
+    histogram.add([10])
+    found = summary(histogram, 2, np.array([50]))
+    assert (found.count, found.lower_bounds, found.max) == (2, 1, 50)
+    assert histogram.count == 1
+
+
+def test_seconds_are_those_of_event_time() -> None:
+    """Results are binned by when they happened; a percentile that a second's rows cannot carry is NaN."""
+    rows = batch([2 * S] + [0] * 100, [3 * S, *range(1, 101)], ingest=[2 * S] + [0] * 100)
+    table = measured(ROW, rows).seconds
+    assert table.second.tolist() == [T0 // S, T0 // S + 2]
+    assert table.results.tolist() == [100, 1]
+    assert table.event_time_us_p50[0] == 50
+    assert table.event_time_us_p99[0] == 99
+    assert np.isnan(table.event_time_us_p99[1])
+    assert table.processing_time[T0 // S + 2].count == 1
+
+
+def test_nothing_in_the_span_gives_nothing() -> None:
+    """No result: no figure and no failure."""
+    found = measured(ROW, batch([], []))
+    assert (some(found.latencies.event_time_us).count, some(found.latencies.event_time_us).p50) == (0, None)
+    assert found.seconds.second.size == 0
+
+
+def test_any_unit_of_the_window_end_is_understood() -> None:
+    """A window end in milliseconds or nanoseconds is the same moment."""
+    rows = batch([0], [5000], end=[4000])
+    other = rows.set_column(2, "window_end", rows.column("window_end").cast(pa.timestamp("ns", "UTC")))
+    assert some(measured(LatencyRule("window"), other).latencies.closing_delay_us).max == 1000
+
+
+def test_results_without_lineage_are_refused() -> None:
+    """A missing column or a null stamp is said plainly."""
+    with pytest.raises(ValueError, match="window_end"):
+        measured(LatencyRule("window"), batch([0], [1]))
+    broken = pa.RecordBatch.from_pydict({"event_time": pa.array([None], pa.int64()), "emission_time": pa.array([1])})
+    with pytest.raises(ValueError, match="lineage"):
+        measured(ROW, broken)

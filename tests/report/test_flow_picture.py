@@ -1,0 +1,63 @@
+"""The picture of a flow: every node once, arrows along the data, figures of its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from streamgauge.report import flow_picture
+from streamgauge.result import Result
+
+Flow = list[dict[str, Any]]
+Make = Callable[..., Result]
+
+
+def node(name: str, *inputs: str) -> dict[str, Any]:
+    return {"name": name, "kind": "select", "label": "a < b & c", "inputs": list(inputs)}
+
+
+def drawn(svg: str) -> tuple[int, int]:
+    """How many boxes and how many arrows."""
+    root = ElementTree.fromstring(svg)
+    return len(root.findall(".//rect")), len(root.findall("./path"))
+
+
+def test_own_job_has_no_picture(make_result: Make) -> None:
+    """Without a description there is nothing to draw."""
+    assert flow_picture.picture(None, make_result()) is flow_picture.picture([], make_result()) is None
+
+
+def test_figures_of_operators_are_in_their_boxes(make_result: Make, flow: Flow) -> None:
+    """Selectivity, size, results and the share of the input stand where they belong; what is not known is left out."""
+    figure = flow_picture.picture(flow, make_result())
+    assert figure is not None
+    for text in ("selectivity 0.00125", "15\u202f000 results", "100\u202f% of the input"):
+        assert text in figure.wide
+    assert "p99" not in figure.wide
+
+
+@pytest.mark.parametrize(
+    ("flow", "arrows"),
+    [
+        ([node("a")], 0),
+        ([node("a"), node("b"), node("join", "a", "b"), node("sink", "join")], 3),
+        ([node("n0"), *(node(f"n{i}", f"n{i - 1}") for i in range(1, 9))], 8),
+        ([node("a"), node("b", "a", "not_there")], 1),
+        ([node("a", "b"), node("b", "a")], 2),
+    ],
+    ids=["one", "join", "long", "unknown input", "circle"],
+)
+def test_every_node_and_edge_is_drawn_once(make_result: Make, flow: Flow, arrows: int) -> None:
+    """Both renderings are well-formed and whole, whatever the flow's form."""
+    figure = flow_picture.picture(flow, make_result())
+    assert figure is not None
+    assert drawn(figure.wide) == drawn(figure.narrow) == (len(flow), arrows)
+
+
+def test_inputs_stand_before_their_readers(flow: Flow) -> None:
+    """A node lies one layer behind the last of its inputs."""
+    layers = flow_picture._layers([node("late", "b"), node("b", "a"), node("a"), node("c")])
+    assert [[one["name"] for one in layer] for layer in layers] == [["a", "c"], ["b"], ["late"]]

@@ -1,0 +1,159 @@
+"""What the terminal shows, written to a console in memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.report import terminal
+from streamgauge.report.terminal import SearchView, TrialSnapshot, TrialView
+from streamgauge.result import Check, Result, Verdict
+
+Make = Callable[..., Result]
+SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
+
+
+def plain() -> Console:
+    return Console(file=io.StringIO(), force_terminal=False, width=80, highlight=False)
+
+
+def fancy() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False, _environ={"TERM": "xterm"})
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_progress_has_a_unit_everywhere() -> None:
+    """One line: phase, time, offered, ingested, backlog, latency."""
+    console = plain()
+    TrialView(console).update(SNAPSHOT)
+    assert written(console) == (
+        "measured 24/60 s   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
+        "event time p99 3.1 s\n"
+    )
+
+
+def test_unknown_is_a_dash() -> None:
+    """What is not known yet is never shown as 0."""
+    line = terminal.progress(TrialSnapshot("warm-up", 0.0, 60.0))
+    assert [part.rsplit(" ", 1)[1] for part in line.split("   ")[1:]] == ["-"] * 4
+
+
+def test_plain_lines_come_every_few_seconds() -> None:
+    """Without a terminal there is a line per five seconds of the run, and at once for a new phase or note."""
+    console = plain()
+    with TrialView(console) as view:
+        for second in range(11):
+            view.update(replace(SNAPSHOT, elapsed_s=float(second)))
+        view.update(replace(SNAPSHOT, elapsed_s=10.5, phase="tail"))
+        view.update(replace(SNAPSHOT, elapsed_s=10.6, phase="tail", note="draining"))
+    starts = [line.split("   ")[0] for line in written(console).splitlines()]
+    assert starts == ["measured 0/60 s", "measured 5/60 s", "measured 10/60 s", "tail 10/60 s", "tail 11/60 s"]
+
+
+def test_terminal_line_is_rewritten_and_fits() -> None:
+    """On a terminal the line is replaced in place, never wider than it, and gone at the end."""
+    console = fancy()
+    with TrialView(console) as view:
+        view.update(SNAPSHOT)
+        view.update(replace(SNAPSHOT, elapsed_s=25.0))
+    text = written(console)
+    assert "measured 25/60 s" in text
+    assert "\x1b[2K" in text
+    assert "event time p99 3.1 s" not in text
+
+
+def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
+    """Every cell begins under its column's name."""
+    console = plain()
+    result = make_search()
+    assert result.search is not None
+    with SearchView(console) as view:
+        view.header("word_count   spark")
+        for trial in result.search.trials:
+            view.trial(trial)
+        view.finish(result)
+    lines = written(console).splitlines()
+    names = next(line for line in lines if "offered" in line)
+    third = next(line for line in lines if line.startswith("  3"))
+    for name, cell in (
+        ("offered", "1.64 M/s"),
+        ("verdict", "not sustained"),
+        ("backlog", "+4.1 %/s"),
+        ("why", "backlog gr"),
+    ):
+        assert third.index(cell) == names.index(name)
+    assert "sustained   1.54 M events/s   (1.54 M holds, 1.64 M does not)   6 min 12 s" in lines
+
+
+def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
+    """Where all hold, none is listed; with `verbose` all are."""
+    brief, verbose = plain(), plain()
+    terminal.show_result(make_result(), False, brief)
+    terminal.show_result(make_result(), True, verbose)
+    assert "backlog_trend" not in written(brief)
+    assert "backlog_trend" in written(verbose)
+    assert "answers     15 000 results expected, all matched" in written(brief)
+
+
+def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> None:
+    """A verdict that is not a yes shows number, limit and the next step."""
+    check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
+    verdict = Verdict(value="not_sustained", checks=(check,), decided_by=("queue_bound",), advice="try a lower rate")
+    console = plain()
+    terminal.show_result(make_result(verdict=verdict), False, console)
+    assert "31 s (limit 30 s)   too deep" in written(console)
+    assert "next        try a lower rate" in written(console)
+
+
+def test_invalid_must_not_be_used(make_result: Make) -> None:
+    """An invalid trial says in plain words that its figure must not be used."""
+    console = plain()
+    terminal.show_result(make_result(verdict=Verdict(value="invalid")), False, console)
+    assert "must not be used" in written(console)
+
+
+def test_not_judged_is_said(make_result: Make) -> None:
+    """Without verification the answers are said to be not judged."""
+    console = plain()
+    terminal.show_result(make_result(verification=None), False, console)
+    assert "answers     not judged" in written(console)
+
+
+def test_refusal_lists_all_problems() -> None:
+    """Every problem with its way out, then that nothing was started; brackets are text."""
+    problems = [
+        Problem("slide", "must be at most range (8s)", "9s", "--set slide=8s"),
+        Problem("rate", "x", "[red]", "y"),
+    ]
+    console = plain()
+    terminal.show_refusal(InputError(problems), console)
+    assert written(console) == (
+        "error: slide: must be at most range (8s)\n  got: 9s\n  try: --set slide=8s\n"
+        "error: rate: x\n  got: [red]\n  try: y\nnothing was started\n"
+    )
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
+def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured: bool) -> None:
+    """NO_COLOR takes every style away; empty, it does not count."""
+    monkeypatch.setenv("NO_COLOR", value)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console = terminal.console()
+    console.file = io.StringIO()
+    terminal.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
+    assert ("\x1b" in written(console)) is coloured
+
+
+def test_console_is_stderr() -> None:
+    """Progress never mixes with the result object on stdout."""
+    assert terminal.console().stderr

@@ -1,0 +1,105 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.experiment import Experiment
+from streamgauge.report import words
+from streamgauge.result import Check, SearchResult, Verification
+
+
+def plain(text: str) -> str:
+    return text.replace(words.GAP, " ")
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (None, "-"),
+        (0, "0 us"),
+        (87, "87 us"),
+        (185_000, "185 ms"),
+        (3.1e6, "3.1 s"),
+        (999_960, "1 s"),
+        (3.6e9, "3 600 s"),
+    ],
+)
+def test_times(us: float | None, text: str) -> None:
+    """Times take the unit that reads best, also just below it."""
+    assert plain(words.time_us(us)) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (None, "-"),
+        (0, "0 events/s"),
+        (999.9, "1 k events/s"),
+        (999_960, "1 M events/s"),
+        (1_540_000, "1.54 M events/s"),
+    ],
+)
+def test_rates(rate: float | None, text: str) -> None:
+    """Rates carry a prefix, never a power of ten."""
+    assert plain(words.rate(rate)) == text
+
+
+@given(st.floats(min_value=1e-6, max_value=1e12))
+def test_digits_are_close_and_never_in_powers_of_ten(value: float) -> None:
+    """What is printed is within the third digit of the value, and people can read it."""
+    text = words.digits(value)
+    assert "e" not in text
+    assert math.isclose(float(text.replace(words.GAP, "")), value, rel_tol=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(4.2, "4.2 s"), (59.7, "1 min"), (372, "6 min 12 s"), (3840, "1 h 4 min")]
+)
+def test_spans(seconds: float, text: str) -> None:
+    """Spans are said in minutes and hours."""
+    assert plain(words.span(seconds)) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(None, "-"), (0.0004, "flat"), (0.041, "+4.1 %/s"), (-0.02, "-2.0 %/s")])
+def test_slopes(share: float | None, text: str) -> None:
+    """Growth has a sign; next to none is called flat."""
+    assert plain(words.slope(share)) == text
+
+
+def test_bracket_says_what_is_not_known() -> None:
+    """Where no rate held, or none failed, that is said."""
+    search = SearchResult(sustained_per_s=None, low=None, high=2e6, relative_width=None, confirmed=False)
+    assert plain(words.bracket(search)) == "no rate was found that holds, 2 M does not"
+
+
+def test_not_judged_is_said() -> None:
+    """Neither an absent nor a failed verification is ever a success."""
+    unjudged = Verification(judged=False, independent=False, reference="", sentence="the reference crashed")
+    assert words.verified(None) == words.verified(unjudged) == "answers: not judged"
+
+
+def test_wrong_answers_are_counted() -> None:
+    """What is wrong is named, kind by kind."""
+    wrong = Verification(judged=True, independent=True, reference="x", expected=5, matched=3, missing=2, extra=1)
+    assert words.verified(wrong) == "5 results expected, 3 matched; 2 missing, 1 extra"
+
+
+def test_check_without_number_shows_a_dash() -> None:
+    """An unknown number is "-", never 0."""
+    check = Check(name="x", value=None, limit=1, unit="us", ok=None, state="not_judged", sentence="nothing to compare")
+    assert (words.measured(check.value, check.unit), words.interval(check)) == ("-", "-")
+
+
+def test_numbers_are_read_back_by_the_command_line() -> None:
+    """A setting's number is printed in full, so that it is read back as the same."""
+    assert Experiment(workload="w", load={"rate": words.number(1_540_000.5)}).load.rate == 1_540_000.5  # type: ignore[arg-type]
+
+
+def test_flat_keeps_empty_mappings() -> None:
+    """Nested settings get dotted names; an empty mapping stays a value."""
+    assert words.flat({"a": {"b": 1, "c": {}}, "d": 2}) == {"a.b": 1, "a.c": {}, "d": 2}

@@ -1,0 +1,135 @@
+"""stats/bootstrap.py: what an interval says, and how often it is right."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from streamgauge.stats.bootstrap import block_length, independent_slope_interval, mean_interval, slope_interval
+
+
+def autocorrelated(n: int, correlation: float, random: np.random.Generator) -> np.ndarray:
+    """AR(1) noise of standard deviation 1 (n,), stationary from the first value."""
+    noise = random.normal(size=n)
+    values = np.empty(n)
+    values[0] = noise[0]
+    for i in range(1, n):
+        values[i] = correlation * values[i - 1] + math.sqrt(1 - correlation**2) * noise[i]
+    return values
+
+
+def coverage(n: int, correlation: float, slope: float, runs: int = 120) -> float:
+    random = np.random.default_rng(n)
+    times = np.arange(n, dtype=float)
+    inside = 0
+    for _ in range(runs):
+        interval = slope_interval(times, slope * times + autocorrelated(n, correlation, random), replicates=150)
+        inside += interval.low <= slope <= interval.high
+    return inside / runs
+
+
+@pytest.mark.parametrize(
+    ("n", "correlation", "least"), [(10, 0.0, 0.92), (60, 0.0, 0.92), (60, 0.5, 0.86), (200, 0.7, 0.86)]
+)
+def test_the_interval_covers_the_true_slope_about_as_often_as_it_says(n: int, correlation: float, least: float) -> None:
+    """Coverage of the 95 % interval stays near 95 % with independent noise, and above 86 % with autocorrelated."""
+    assert coverage(n, correlation, slope=0.3) >= least
+
+
+def test_autocorrelated_noise_widens_the_interval_beyond_the_textbook_one() -> None:
+    """What neighbours have in common is not counted as evidence twice."""
+    times = np.arange(200.0)
+    values = autocorrelated(200, 0.8, np.random.default_rng(3))
+    assert slope_interval(times, values).half_width > 1.5 * independent_slope_interval(times, values).half_width
+
+
+def test_without_blocks_the_interval_is_the_textbook_one() -> None:
+    """Too few points for blocks give Student's interval as scipy computes it."""
+    times, values = np.arange(6.0), np.array([1.0, 2.5, 2.0, 4.5, 4.0, 7.0])
+    fit = stats.linregress(times, values)
+    half = stats.t.ppf(0.975, 4) * fit.stderr
+    interval = slope_interval(times, values)
+    assert (interval.low, interval.high) == pytest.approx((fit.slope - half, fit.slope + half))
+
+
+def test_higher_confidence_is_wider() -> None:
+    """A stricter level never makes a narrower interval."""
+    times, values = np.arange(60.0), autocorrelated(60, 0.5, np.random.default_rng(5))
+    widths = [slope_interval(times, values, confidence=level).half_width for level in (0.8, 0.95, 0.99)]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[2]
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    """A judgement can be repeated to the last digit; another seed changes only the interval."""
+    times, values = np.arange(60.0), autocorrelated(60, 0.5, np.random.default_rng(7))
+    assert slope_interval(times, values, seed=4) == slope_interval(times, values, seed=4)
+    assert slope_interval(times, values, seed=4).estimate == slope_interval(times, values, seed=5).estimate
+
+
+@settings(max_examples=30, deadline=None)
+@given(slope=st.floats(-1e3, 1e3), level=st.floats(-1e6, 1e6), n=st.integers(3, 40))
+def test_a_line_without_noise_is_known_exactly(slope: float, level: float, n: int) -> None:
+    """Whatever the line, the estimate is its slope and the interval holds it."""
+    times = np.arange(n, dtype=float)
+    interval = slope_interval(times, level + slope * times)
+    slack = 1e-9 * (1 + abs(level) + abs(slope))
+    assert abs(interval.estimate - slope) <= slack
+    assert interval.half_width <= slack
+
+
+@settings(max_examples=20, deadline=None)
+@given(scale=st.floats(0.01, 1e4), shift=st.floats(-1e3, 1e3))
+def test_the_interval_follows_a_change_of_units(scale: float, shift: float) -> None:
+    """Other units of the value scale estimate and interval alike; another zero of time changes nothing."""
+    times, values = np.arange(40.0), autocorrelated(40, 0.4, np.random.default_rng(9))
+    base, changed = slope_interval(times, values), slope_interval(times + shift, scale * values)
+    assert changed.estimate == pytest.approx(scale * base.estimate, rel=1e-6, abs=1e-9)
+    assert changed.half_width == pytest.approx(scale * base.half_width, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("times", "values"), [([], []), ([1.0], [2.0]), ([1.0, 2.0], [3.0, 4.0]), ([1, 1, 1], [1, 2, 3])]
+)
+def test_too_few_points_say_nothing(times: list[float], values: list[float]) -> None:
+    """No slope can be told from two points or from one moment: the interval is infinite."""
+    interval = slope_interval(times, values)
+    assert (interval.low, interval.high, interval.n) == (-math.inf, math.inf, len(values))
+
+
+def test_values_that_are_not_finite_are_refused() -> None:
+    """A NaN must not turn into an interval that passes."""
+    with pytest.raises(ValueError, match="values must be"):
+        slope_interval([0, 1, 2], [1.0, math.nan, 2.0])
+    with pytest.raises(ValueError, match="one shape"):
+        slope_interval([0, 1, 2], [1.0, 2.0])
+
+
+def test_the_mean_of_autocorrelated_values_gets_a_wider_interval() -> None:
+    """The mean's interval holds the mean and is wider than independence would give."""
+    values = 10 + autocorrelated(300, 0.8, np.random.default_rng(11))
+    interval = mean_interval(values)
+    independent = stats.t.ppf(0.975, 299) * stats.sem(values)
+    assert interval.low < 10 < interval.high
+    assert interval.half_width > 1.5 * independent
+
+
+def test_the_mean_of_one_value_is_known_and_its_interval_is_not() -> None:
+    """One observation carries an estimate and no interval."""
+    interval = mean_interval([4.0])
+    assert (interval.estimate, interval.low, interval.high) == (4.0, -math.inf, math.inf)
+
+
+def test_blocks_are_longer_where_neighbours_resemble_each_other() -> None:
+    """Block length grows with correlation and leaves at least four blocks."""
+    random = np.random.default_rng(13)
+    loose, tight = autocorrelated(200, 0.0, random), autocorrelated(200, 0.9, random)
+    assert block_length(loose) < block_length(tight) <= 50
+
+
+def test_a_constant_series_has_blocks_of_one() -> None:
+    """No variation, nothing to correlate, no warning."""
+    assert block_length(np.zeros(50)) == 1
