@@ -189,9 +189,9 @@ def saw_tooth(share: float, random: np.random.Generator) -> Samples:
     return Samples(time_s, RATE * (1 + length_s + share * time_s))
 
 
-def states(share: float, runs: int = 120) -> dict[str, float]:
-    random = np.random.default_rng(17)
-    found = [check_of(judge(evidence(backlog=saw_tooth(share, random))), "backlog_trend").state for _ in range(runs)]
+def states(share: float, runs: int = 80) -> dict[str, float]:
+    random, trend = np.random.default_rng(17), dict(CHECKS)["backlog_trend"]
+    found = [trend(evidence(backlog=saw_tooth(share, random))).state for _ in range(runs)]
     return {state: found.count(state) / runs for state in ("ok", "failed", "undecided")}
 
 
@@ -251,7 +251,7 @@ def test_the_phase_of_a_staircase_is_no_trend() -> None:
 @pytest.mark.parametrize(("slope", "right", "wrong"), [(0.0, "ok", "failed"), (0.08, "failed", "ok")])
 def test_a_few_quiet_windows_decide(slope: float, right: str, wrong: str) -> None:
     """Eight windows with 30 ms of noise tell no growth from 8 %."""
-    found = {state: 0 for state in ("ok", "failed", "undecided")}
+    found = dict.fromkeys(("ok", "failed", "undecided"), 0)
     for seed in range(20):
         check = check_of(judge(evidence(output_lag=staircase(slope, 8, 0.03, seed))), "output_trend")
         found[check.state] += 1

@@ -60,7 +60,7 @@ def normal(relation: str, kinds: Mapping[str, str]) -> str:
 def bucket(question: Question) -> str:
     """A number that all rows of an identity share: ranges of event ids, else hashes."""
     if question.identity == (EVENT_ID,):
-        return f"({quote(EVENT_ID)} >> {RANGE_BITS})"
+        return f"coalesce({quote(EVENT_ID)} >> {RANGE_BITS}, -1)"
     return f"(hash({quoted(question.identity)}) & {BUCKETS - 1})::BIGINT"
 
 

@@ -87,7 +87,7 @@ class Ledger:
                 self._drop(query, batch)
                 return False
             self._committed.add((query, batch))
-            taken = [self._staged.pop((query, batch, *pair), None) for pair in accepted]
+            taken = [self._staged.pop((query, batch, task, attempt), None) for task, attempt in accepted]
             self._drop(query, batch)
             self._news.append(self._commit_of(query, batch, [one for one in taken if one is not None]))
             return True

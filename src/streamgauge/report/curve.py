@@ -1,7 +1,8 @@
 """Percentile curves: from a run's HdrHistogram log to the points that are drawn.
 
-`latency.hlog` holds interval histograms in microseconds; the tag of a line names the kind of latency: `event_time`,
-`processing_time` and so on, with `/<sink>` after it where there are several sinks. An untagged line is event time.
+`latency.hlog` holds interval histograms of the measured span, in microseconds; the tag of a line names the kind of
+latency: `event_time`, `processing_time` and so on, with `/<sink>` after it where there are several sinks. An untagged
+line is event time.
 Intervals of one tag are added up, never averaged [method 1].
 """
 

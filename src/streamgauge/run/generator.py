@@ -12,7 +12,7 @@ import sys
 import threading
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 

@@ -20,8 +20,8 @@ from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import TrialSettings, next_start, rig_settings, run_trial
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
+from streamgauge.run.trial import TrialSettings, next_start, rig_settings, run_trial
 from streamgauge.system.java import find_java
 
 Progress = Callable[[TrialSnapshot], None]

@@ -117,7 +117,7 @@ def conclude(
     verified = verify(ready, done, folder if settings.keep_results else None)
     folder.write_verification(verified.verification)
     sinks = (SinkResult(name=ready.flow.sink.name, rows=verified.rows, latency=verified.latencies.latencies),)
-    verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, verified.latencies))
+    verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, verified.latencies.latencies))
     result = _with_verdict(base, verdict).model_copy(
         update={"sinks": sinks, "latency": verified.latencies.latencies, "verification": verified.verification}
     )

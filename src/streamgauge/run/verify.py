@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from streamgauge.engines.oracle.lower import sql as oracle_sql
 from streamgauge.events import (
     EMISSION_TIME,
-    EVENT_ID,
     EVENT_TIME,
     INGEST_TIME,
     US,

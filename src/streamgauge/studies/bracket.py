@@ -121,14 +121,14 @@ class State:
     high: float | None = None
     high_verdict: VerdictValue | None = None
     drained_per_s: float | None = None
-    confirmed: bool = False
+    confirmed_per_s: float | None = None
     at_90_percent: TrialSummary | None = None
     ended: str = ""
 
     @property
     def low(self) -> float | None:
-        """The highest rate that held and was not refuted since."""
-        return max(self.held, default=None)
+        """The rate that was confirmed; before that, the highest that held and was not refuted since."""
+        return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
 
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
         """A trial's word on a rate; a refuted rate takes those above it along."""
@@ -234,12 +234,14 @@ def _try(
 
 def _try_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, TrialOutcome]:
     # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
-    state.confirmed = True
+    state.confirmed_per_s = rate
     outcome = yield TrialRequest(
         _within(state.settings, 0.9 * rate), "at 90 %", state.settings.fresh_always, shorter=False
     )
-    state.confirmed = outcome.verdict != "not_sustained"
-    state.at_90_percent = summary(len(state.trials), *state.trials[-1]) if state.confirmed else None
+    if outcome.verdict == "not_sustained":
+        state.confirmed_per_s = None
+    else:
+        state.at_90_percent = summary(len(state.trials), *state.trials[-1])
     return outcome
 
 

@@ -127,7 +127,7 @@ def _result(state: State) -> SearchResult:
         low=state.low,
         high=state.high,
         relative_width=width(state),
-        confirmed=state.confirmed,
+        confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,
         trials=trials,
         seconds=sum(trial.seconds for trial in trials),
@@ -144,7 +144,7 @@ def _sentences(state: State) -> list[str]:
         said.append("the generator can offer no more, so the engine may sustain more")
     if state.low is not None and not state.ended and not narrow(state) and state.high is not None:
         said.append(f"the bracket is {width(state):.0%} wide")
-    if state.confirmed:
+    if state.confirmed_per_s is not None:
         said.append("confirmed on a fresh engine" + ("" if state.at_90_percent else ", but not tried at 90 %"))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")

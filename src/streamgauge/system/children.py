@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from streamgauge.errors import DriverError, InputError, StreamgaugeError
 
@@ -62,6 +62,7 @@ class Child:
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read_answers, name=f"answers of {name}", daemon=True).start()
         self._asking = threading.Lock()
+        self._asked = 0
 
     @property
     def pid(self) -> int:
@@ -82,14 +83,12 @@ class Child:
             ChildFailed: the child answered with an error, ended, or did not answer in `timeout_s`.
         """
         with self._asking:
-            self._send({"request": request, "arguments": arguments})
-            try:
-                answer = self._answers.get(timeout=timeout_s)
-            except queue.Empty:
-                raise ChildFailed(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
+            self._asked += 1
+            self._send({"number": self._asked, "request": request, "arguments": arguments})
+            answer = self._answer_to(self._asked, request, timeout_s)
         if answer is None:
             self._answers.put(None)
-            raise ChildFailed(f"{self.name} ended (exit code {self._process.wait(5)}); its log: {self.log}")
+            raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")
         if "error" in answer:
             raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")))
         return answer["answer"]
@@ -117,7 +116,23 @@ class Child:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
-            raise ChildFailed(f"{self.name} ended (exit code {self._process.poll()}); its log: {self.log}") from None
+            raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}") from None
+
+    def _answer_to(self, number: int, request: str, timeout_s: float) -> dict[str, Any] | None:
+        # Answers to requests that were given up on still come, late; they must not be taken for this one's.
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise ChildFailed(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
+            if answer is None or answer["number"] == number:
+                return answer
+
+    def _last_exit_code(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(5)
+        return None
 
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
@@ -126,17 +141,20 @@ class Child:
         self._answers.put(None)
 
 
-def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None) -> None:
+def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None) -> NoReturn:
     """The child's side: answer requests until the lifeline ends, then end this process.
 
     A thread watches the lifeline, so that a handler that hangs cannot keep an orphan alive.
     """
     answers = _private_standard_output()
-    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    requests: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned), daemon=True).start()
-    while (message := requests.get()) is not None:
-        answers.write(json.dumps(_answer(handlers, message)) + "\n")
-        answers.flush()
+    while True:  # only the lifeline ends it: an interpreter that winds down beside running servers can hang
+        message = requests.get()
+        answer = {"number": message["number"], **_answer(handlers, message)}
+        with contextlib.suppress(OSError):  # nobody listens any more: the lifeline's end is near
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
 
 
 def _private_standard_output() -> Any:
@@ -146,10 +164,9 @@ def _private_standard_output() -> Any:
     return private
 
 
-def _watch_lifeline(requests: queue.Queue[dict[str, Any] | None], on_orphaned: Callable[[], None] | None) -> None:
+def _watch_lifeline(requests: queue.Queue[dict[str, Any]], on_orphaned: Callable[[], None] | None) -> None:
     for line in sys.stdin:
         requests.put(json.loads(line))
-    requests.put(None)
     if on_orphaned is not None:
         closing = threading.Thread(target=on_orphaned, daemon=True)
         closing.start()

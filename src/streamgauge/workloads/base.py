@@ -1,0 +1,110 @@
+"""What a workload is, and how the ones there are are found: every module of this package that has a `WORKLOAD`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import parse_duration
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.picture import describe
+from streamgauge.load.fields import StreamSpec
+
+Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
+"""A time in seconds, written as people write it: `8s`, `500ms`."""
+
+
+class Parameters(BaseModel):
+    """Base of every workload's parameters: frozen, unknown names refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Job(NamedTuple):
+    """A workload at given parameters and rate: what is asked, and of which input."""
+
+    flow: Flow
+    streams: tuple[StreamSpec, ...]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload; `build` takes its parameters and the rate of all streams together (events per second)."""
+
+    name: str
+    title: str
+    summary: str
+    source: str
+    parameters: type[Parameters]
+    build: Callable[[Any, float], Job]
+
+    def read(self, values: Mapping[str, Any]) -> Parameters:
+        """Parameters from plain values; one InputError with every problem."""
+        try:
+            return self.parameters.model_validate(dict(values))
+        except ValidationError as error:
+            raise InputError([self._problem(item) for item in error.errors()]) from None
+
+    def _problem(self, item: Any) -> Problem:
+        name = ".".join(str(part) for part in item["loc"])
+        known = tuple(self.parameters.model_fields)
+        if item["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(name, known, 1)
+            way_out = f"--set {near[0]}=..." if near else f"one of {', '.join(known) or 'none: it has no parameters'}"
+            return Problem(f"set {name}", f"is not a parameter of {self.name}", item["input"], way_out)
+        inner = item.get("ctx", {}).get("error")
+        if isinstance(inner, InputError):
+            rule = inner.problems[0].rule
+        else:
+            rule = item["msg"].replace("Input should be", "must be")
+        default = self.parameters.model_fields[name].default if name in known else "..."
+        return Problem(f"set {name}", rule, item["input"], f"--set {name}={default}")
+
+
+@cache
+def _all() -> dict[str, Workload]:
+    package = importlib.import_module("streamgauge.workloads")
+    modules = (importlib.import_module(f"{package.__name__}.{each.name}") for each in pkgutil.iter_modules(package.__path__))
+    found = [module.WORKLOAD for module in modules if hasattr(module, "WORKLOAD")]
+    return {workload.name: workload for workload in sorted(found, key=lambda workload: workload.name)}
+
+
+def names() -> tuple[str, ...]:
+    return tuple(_all())
+
+
+def get(name: str) -> Workload:
+    """A workload by name; InputError with the nearest name where there is none."""
+    if name in _all():
+        return _all()[name]
+    near = difflib.get_close_matches(name, names(), 1)
+    way_out = f"{near[0]} (streamgauge workloads lists them)" if near else "streamgauge workloads lists them"
+    raise InputError(Problem("workload", f"must be one of {', '.join(names())}", name, way_out))
+
+
+def catalogue(rate_per_s: float = 100_000.0) -> list[dict[str, Any]]:
+    """Every workload as plain data: name, title, summary, source, parameters, flow."""
+    return [_row(workload, rate_per_s) for workload in _all().values()]
+
+
+def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
+    job = workload.build(workload.parameters(), rate_per_s)
+    fields = workload.parameters.model_fields.items()
+    return {
+        "name": workload.name,
+        "title": workload.title,
+        "summary": workload.summary,
+        "source": workload.source,
+        "parameters": [{"name": n, "default": f.default, "meaning": f.description or ""} for n, f in fields],
+        "streams": [{"name": s.name, "share": s.share, "fields": s.schema.types()} for s in job.streams],
+        "sink": {"name": job.flow.sink.name, "mode": job.flow.sink.mode},
+        "flow": describe(job.flow),
+    }

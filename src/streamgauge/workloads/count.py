@@ -1,0 +1,23 @@
+"""Count: how often each gem pack was bought so far; every batch updates the counts of the packs it saw."""
+
+from __future__ import annotations
+
+from streamgauge.flow.stream import source
+from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.purchases import Purchases, purchases
+
+
+def build(parameters: Purchases, rate_per_s: float) -> Job:
+    bought = purchases(parameters)
+    counted = source("purchases", bought.schema).running(keys="gem_pack_id", count="count(*)")
+    return Job(counted.sink("counts"), (bought,))
+
+
+WORKLOAD = Workload(
+    name="count",
+    title="running count",
+    summary="how often each gem pack was bought so far, as updates",
+    source="probe",
+    parameters=Purchases,
+    build=build,
+)

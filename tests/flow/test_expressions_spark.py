@@ -1,0 +1,169 @@
+"""Every allowed function and operator gives the same type and the same values on Spark (batch) and on DuckDB.
+
+Rows are edge rows: null, empty, zero, negative, smallest and largest, NaN and infinities. Where an expression stops one
+engine, rows are tried one by one, and both must stop on the same ones.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from streamgauge.events import arrow_type
+from streamgauge.flow import expressions
+from streamgauge.flow.functions import FUNCTIONS
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"g": "int", "a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean"}
+INT, LONG = 2**31 - 1, 2**63 - 1
+ROWS: list[tuple[Any, ...]] = [
+    (1, None, None, None, None, None, None),
+    (1, 0, 0, 0.0, "", "", False),
+    (1, 1, 2, 2.5, "abc", "b", True),
+    (2, -7, 3, -2.5, "  Ab c ", "a%", True),
+    (2, 7, -3, 1e20, "12", " -3 ", False),
+    (3, INT, LONG, float("inf"), "2.5", "1e3", None),
+    (4, -INT - 1, -LONG - 1, float("-inf"), "1_000", "+5", False),
+    (5, 100, -1, float("nan"), "\tx", "99999999999", True),
+    (6, -INT - 1, 5, -1e-300, "äÖ", ".5", True),
+]
+VALUES = [
+    "a + 1", "a - 1", "a * 2", "a + b", "b - 1", "b * 2", "d * 2", "a + d", "a * 1.5e0", "a * 1.5D", "b + 10L", "-a", "-b",
+    "-d", "abs(a)", "abs(b)", "abs(d)", "a % 3", "a % b", "b % 3", "mod(a, 7)", "a % -1", "a % a", "b % a",
+    "try_divide(a, b)", "try_divide(a, a)", "try_divide(d, a)", "try_divide(1, d)",
+    "a = b", "a == 1", "a <> b", "a != 1", "a < b", "a <= d", "a > d", "a >= 0", "a <=> b", "d <=> d", "d = d", "s = t",
+    "s < t", "ok = true", "a <=> null",
+    "ok and a > 0", "ok or a > 0", "not ok", "ok is true", "a is null", "s is not null", "ok is not false",
+    "case when a > 0 then 'up' when a < 0 then 'down' else s end", "case when ok then a end",
+    "case a when 1 then 2 else 3 end", "if(ok, a, 0)", "if(ok, a, b)", "case when ok then a else d end",
+    "coalesce(a, b)", "coalesce(s, t, 'none')", "ifnull(a, 5)", "nvl(s, 'x')", "nullif(a, 0)", "nullif(s, '')",
+    "greatest(a, b)", "greatest(a, 5, null)", "least(a, b)", "least(s, t)", "greatest(d, a)", "least(d, 0)",
+    "ceil(d)", "floor(d)", "ceiling(d)", "ceil(-d)",
+    "upper(s)", "lower(s)", "ucase(t)", "lcase(s)", "length(s)", "char_length(s)", "concat(s, t)", "s || t",
+    "concat(s, '-', t)", "'it''s'", "'a' || s", "trim(s)", "ltrim(s)", "rtrim(s)", "substring(s, 1, 2)",
+    "substring(s, 3)", "substr(s, 2, 100)", "substring(s, 1, 0)",
+    "s like '%b%'", "s like 'a_c'", "t like 'a%'", "s not like '%c%'", "s like ''",
+    "startswith(s, 'a')", "startswith(s, t)", "endswith(s, 'c')", "contains(s, 'b')", "contains(s, '')",
+    "a in (1, 7, 100)", "a not in (1, null)", "s in ('abc', '')", "a between -7 and 7", "a not between 0 and b",
+    "d between -3 and 3",
+    "try_cast(s as int)", "try_cast(t as int)", "try_cast(t as bigint)", "try_cast(s as double)", "try_cast(t as double)",
+    "try_cast(d as int)", "try_cast(d as bigint)", "try_cast(b as int)", "try_cast(a as bigint)", "try_cast(a as double)",
+    "try_cast(b as double)", "try_cast(ok as int)", "try_cast(a as string)", "try_cast(b as string)",
+    "try_cast(ok as string)", "try_cast(a as int)", "cast(5 as bigint)",
+    "(a + 1) % 3", "1", "3000000000", "true", "1e0", "a + b * 2 - 1", "not (a > 0 and ok)",
+]  # fmt: skip
+AGGREGATES = [
+    "count(*)", "count(a)", "sum(a)", "sum(b)", "sum(d)", "avg(a)", "avg(b)", "avg(d)", "min(a)", "max(a)", "min(b)",
+    "max(d)", "min(d)", "min(s)", "max(s)", "max(ok)", "sum(a) * 2 + count(*)", "try_divide(sum(a), count(a))",
+    "max(a) - min(a)", "coalesce(sum(a), 0)", "sum(case when ok then a else 0 end)", "max(length(s))",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def frames(spark: Any) -> list[Any]:
+    """The whole table first, then one a row."""
+    schema = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
+    return [spark.createDataFrame(rows, schema) for rows in [ROWS, *([row] for row in ROWS)]]
+
+
+@pytest.fixture(scope="module")
+def tables() -> list[pa.Table]:
+    return [_table(rows) for rows in [ROWS, *([row] for row in ROWS)]]
+
+
+def _table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    return pa.table({n: pa.array(c, arrow_type(t)) for (n, t), c in zip(COLUMNS.items(), columns, strict=True)})
+
+
+def _duckdb(table: pa.Table, query: str) -> list[Any] | str:
+    try:
+        with duckdb.connect() as con:
+            con.register("edge", table)
+            return con.execute(query).fetchall()
+    except duckdb.Error:
+        return "stopped"
+
+
+def _spark(frame: Any, query: str) -> list[Any] | str:
+    from pyspark.errors import PySparkException
+
+    try:
+        return [tuple(row) for row in frame.sparkSession.sql(query, edge=frame).collect()]
+    except PySparkException:
+        return "stopped"
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return left == right or (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=1e-12)
+    return type(left) is type(right) and left == right
+
+
+def _equal(left: list[Any] | str, right: list[Any] | str) -> bool:
+    if isinstance(left, str) or isinstance(right, str):
+        return left == right
+    pairs = [(a, b) for x, y in zip(left, right, strict=True) for a, b in zip(x, y, strict=True)]
+    return all(_same(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("expression", VALUES)
+def test_values_agree(expression: str, frames: list[Any], tables: list[pa.Table]) -> None:
+    """A row-wise expression has the same type and values on both engines, and stops both on the same rows."""
+    checked = expressions.checked(expression, COLUMNS, "test")
+    on_spark = f"SELECT {expression} AS x FROM {{edge}}"
+    on_duckdb = f"SELECT {checked.duckdb} AS x FROM edge"
+    assert frames[0].sparkSession.sql(on_spark, edge=frames[0]).dtypes == [("x", checked.type)]
+    whole = _duckdb(tables[0], on_duckdb), _spark(frames[0], on_spark)
+    if "stopped" not in whole:
+        assert _equal(*whole), whole
+        return
+    for row, (table, frame) in enumerate(zip(tables[1:], frames[1:], strict=True)):
+        pair = _duckdb(table, on_duckdb), _spark(frame, on_spark)
+        assert _equal(*pair), (ROWS[row], pair)
+
+
+@pytest.mark.parametrize("expression", AGGREGATES)
+def test_aggregates_agree(expression: str, frames: list[Any], tables: list[pa.Table]) -> None:
+    """An aggregate has the same type and values on both engines, over groups with nulls, one row, and overflow."""
+    checked = expressions.checked(expression, COLUMNS, "test")
+    on_spark = f"SELECT {expression} AS x FROM {{edge}} GROUP BY g ORDER BY g"
+    on_duckdb = f"SELECT {checked.duckdb} AS x FROM edge GROUP BY g ORDER BY g"
+    assert frames[0].sparkSession.sql(on_spark, edge=frames[0]).dtypes == [("x", checked.type)]
+    pair = _duckdb(tables[0], on_duckdb), _spark(frames[0], on_spark)
+    assert _equal(*pair), pair
+
+
+def test_sum_overflow_stops_both(frames: list[Any], tables: list[pa.Table]) -> None:
+    """A sum beyond the largest bigint stops both engines; it never wraps around."""
+    checked = expressions.checked("sum(b)", {"b": "bigint"}, "test")
+    table = pa.table({"b": pa.array([LONG, 1], pa.int64())})
+    frame = frames[0].sparkSession.createDataFrame([(LONG,), (1,)], "b bigint")
+    assert _duckdb(table, f"SELECT {checked.duckdb} FROM edge") == "stopped"
+    assert _spark(frame, "SELECT sum(b) FROM {edge}") == "stopped"
+
+
+def test_every_allowed_function_is_compared() -> None:
+    """No function is allowed that is not compared above."""
+    words = " ".join(VALUES + AGGREGATES)
+    assert [name for name in sorted(FUNCTIONS) if f"{name}(" not in words] == []

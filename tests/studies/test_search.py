@@ -1,0 +1,291 @@
+"""studies/search.py and studies/bracket.py: finds what a linear scan finds, in few trials, and can be resumed."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.errors import InputError
+from streamgauge.result import SearchResult, VerdictValue
+from streamgauge.studies.search import Settings, TrialOutcome, TrialRequest, replay, search
+
+CEILING = 50e6
+PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200)
+
+capacities = st.floats(0, 7.6).map(lambda exponent: 10**exponent)
+"""1/s to 40 M/s, as likely at each magnitude."""
+
+
+class Sut:
+    """A made-up system that sustains `capacity_per_s`; remembers what it was asked."""
+
+    def __init__(self, capacity_per_s: float, flatters: float = 1.4) -> None:
+        self.capacity_per_s, self.flatters = capacity_per_s, flatters
+        self.asked: list[TrialRequest] = []
+
+    def __call__(self, rate: float, purpose: str, fresh: bool, shorter: bool) -> TrialOutcome:
+        self.asked.append(TrialRequest(rate, purpose, fresh, shorter))  # type: ignore[arg-type]
+        verdict = self.verdict(rate, len(self.asked))
+        drained = None if verdict == "sustained" else min(rate, self.flatters * self.capacity_per_s)
+        return TrialOutcome(rate, verdict, drained, purpose=purpose, seconds=45.0)
+
+    def verdict(self, rate: float, number: int) -> VerdictValue:
+        return "sustained" if rate <= self.capacity_per_s else "not_sustained"
+
+    @property
+    def purposes(self) -> list[str]:
+        return [request.purpose for request in self.asked]
+
+
+class Scripted(Sut):
+    """As `Sut`, but `changed(rate, number)` may give another verdict."""
+
+    def __init__(self, capacity_per_s: float, changed: Callable[[float, int, str], VerdictValue | None]) -> None:
+        super().__init__(capacity_per_s)
+        self.changed = changed
+
+    def verdict(self, rate: float, number: int) -> VerdictValue:
+        return self.changed(rate, number, self.asked[-1].purpose) or super().verdict(rate, number)
+
+
+def scanned(capacity: float, result: SearchResult) -> tuple[float, float]:
+    """What a linear scan over a fine grid of rates says: the last rate that holds, the first that does not."""
+    assert result.low is not None
+    assert result.high is not None
+    rates = [result.low * 0.8 * 1.001**step for step in range(700)]
+    held = [rate for rate in rates if rate <= capacity]
+    return held[-1], next(rate for rate in rates if rate > capacity)
+
+
+@settings(max_examples=200, deadline=None)
+@given(capacity=capacities, flatters=st.floats(0.3, 5), tolerance=st.sampled_from([0.02, 0.05, 0.2]))
+def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: float, tolerance: float) -> None:
+    """Whatever the capacity, however wrong the first guess: the bracket holds the border and is as narrow as asked."""
+    sut = Sut(capacity, flatters)
+    result = search(sut, dataclasses.replace(PLENTY, tolerance=tolerance))
+    last_held, first_refused = scanned(capacity, result)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low <= last_held * 1.001
+    assert result.high >= first_refused / 1.001
+    assert result.relative_width is not None
+    assert result.relative_width <= tolerance * 1.0001
+    assert (result.confirmed, result.sustained_per_s) == (True, result.low)
+
+
+@settings(max_examples=100, deadline=None)
+@given(capacity=capacities, start=st.floats(0, 7.6).map(lambda exponent: 10**exponent))
+def test_a_guess_that_is_far_off_costs_a_bounded_number_of_trials(capacity: float, start: float) -> None:
+    """Every decade between guess and capacity costs two steps at most; the bracket, the border and the end cost ten."""
+    sut = Sut(capacity)
+    search(sut, dataclasses.replace(PLENTY, start_per_s=start))
+    assert len(sut.asked) <= 12 + 2 * abs(math.log10(capacity / start))
+
+
+@settings(max_examples=100, deadline=None)
+@given(capacity=st.floats(1e3, 4e7), flatters=st.floats(1.1, 1.8))
+def test_a_usual_search_takes_few_trials(capacity: float, flatters: float) -> None:
+    """With a drain rate that flatters as systems do, nine trials with both confirmations are enough."""
+    sut = Sut(capacity, flatters)
+    assert search(sut, PLENTY).confirmed
+    assert len(sut.asked) <= 9
+
+
+def test_the_steps_come_in_order() -> None:
+    """Overload, bracket, bisection, confirmation on a fresh engine, 90 %; the engine is fresh only where it must be."""
+    sut = Sut(1.5e6)
+    result = search(sut, PLENTY)
+    assert sut.asked[0] == TrialRequest(CEILING, "overload", fresh=True, shorter=True)
+    assert sut.purposes == sorted(sut.purposes, key=["overload", "bracket", "bisect", "confirm", "at 90 %"].index)
+    assert [request.fresh for request in sut.asked[1:-2]] == [False] * (len(sut.asked) - 3)
+    assert (sut.asked[-2].fresh, sut.asked[-1].fresh) == (True, False)
+    assert not any(request.shorter for request in sut.asked[1:])
+    assert result.at_90_percent is not None
+    assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low)  # type: ignore[operator]
+    assert (len(result.trials), result.seconds) == (len(sut.asked), 45.0 * len(sut.asked))
+
+
+def test_the_first_bracket_rate_is_lower_than_what_was_drained() -> None:
+    """5.0 drained means about 3.5 sustained."""
+    sut = Sut(3.5e6, flatters=5.0 / 3.5)
+    search(sut, PLENTY)
+    assert sut.asked[1].rate_per_s == pytest.approx(5.0e6 / 1.4)
+
+
+def test_flows_with_unbounded_state_get_a_fresh_engine_each_time() -> None:
+    """No trial may begin with the state of another."""
+    sut = Sut(1.5e6)
+    search(sut, dataclasses.replace(PLENTY, fresh_always=True))
+    assert all(request.fresh for request in sut.asked)
+
+
+def test_without_an_overload_trial_the_first_one_starts_the_engine() -> None:
+    """A guess of the user's own takes the place of the overload trial."""
+    sut = Sut(1.5e6)
+    search(sut, dataclasses.replace(PLENTY, start_per_s=1e6))
+    assert "overload" not in sut.purposes
+    assert sut.asked[0].fresh
+
+
+def test_quick_confirms_nothing_and_says_so() -> None:
+    """Fewer trials, and the sentence names what is not there."""
+    sut = Sut(1.5e6)
+    result = search(sut, dataclasses.replace(PLENTY, quick=True))
+    assert set(sut.purposes) == {"overload", "bracket", "bisect"}
+    assert (result.confirmed, result.at_90_percent) == (False, None)
+    assert "not confirmed (quick)" in result.sentence
+
+
+def test_the_generators_ceiling_caps_every_rate() -> None:
+    """A system faster than the generator: the answer is the ceiling, and the sentence says whose limit it is."""
+    sut = Sut(10 * CEILING)
+    result = search(sut, PLENTY)
+    assert max(request.rate_per_s for request in sut.asked) == CEILING
+    assert (result.low, result.high, result.confirmed) == (CEILING, None, True)
+    assert "generator can offer no more" in result.sentence
+
+
+def test_nothing_holds() -> None:
+    """Not even the lowest rate: no answer, and no invented one."""
+    result = search(Sut(0.0, flatters=1.0), dataclasses.replace(PLENTY, start_per_s=1000))
+    assert (result.sustained_per_s, result.confirmed) == (None, False)
+    assert "not even 1 /s held" in result.sentence
+
+
+def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
+    """Without a guess there is nothing to look around."""
+    result = search(lambda rate, *_: TrialOutcome(rate, "not_sustained", 0.0, why="the SUT died"), PLENTY)
+    assert len(result.trials) == 1
+    assert "the SUT died" in result.sentence
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    capacity=st.floats(1e3, 1e7), noise=st.floats(0, 0.1), picks=st.lists(st.integers(0, 2), min_size=40, max_size=40)
+)
+def test_noise_near_the_border_stays_near_the_border(capacity: float, noise: float, picks: list[int]) -> None:
+    """Within `noise` of the capacity verdicts are arbitrary, undecided too: the answer is off by no more than that."""
+    arbitrary: tuple[VerdictValue, ...] = ("sustained", "not_sustained", "undecided")
+
+    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
+        near = capacity / (1 + noise) <= rate <= capacity * (1 + noise)
+        return arbitrary[picks[number % 40]] if near and purpose != "overload" else None
+
+    result = search(Scripted(capacity, changed), PLENTY)
+    assert result.confirmed
+    assert result.low is not None
+    # Stepping down after refuted confirmations ends a width below the noise; 90 % of a rate may be refuted too.
+    assert capacity / (1 + noise) / 1.05 / 1.12 <= result.low <= capacity * (1 + noise)
+
+
+def test_undecided_is_not_held_and_is_reported_as_undecided() -> None:
+    """Only proof raises the answer; the upper end's sentence says that it is no proof of failure."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "undecided" if 9e5 < rate <= 1e6 else None)
+    result = search(sut, PLENTY)
+    assert result.low is not None
+    assert result.low <= 9e5
+    assert "undecided" in {trial.verdict for trial in result.trials}
+    assert "undecided, which is not proof" in result.sentence
+
+
+def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None:
+    """A fresh engine that holds 10 % less: two steps of 5 %, each on a fresh engine, then 90 %."""
+    sut = Scripted(
+        1e6, lambda rate, number, purpose: "not_sustained" if purpose == "confirm" and rate > 0.9e6 else None
+    )
+    result = search(sut, PLENTY)
+    confirmations = [request for request in sut.asked if request.purpose == "confirm"]
+    rates = [request.rate_per_s for request in confirmations]
+    assert len(rates) >= 2
+    assert all(request.fresh for request in confirmations)
+    assert all(above / below == pytest.approx(1.05) for above, below in pairwise(rates))
+    assert (result.confirmed, result.low, result.high) == (True, rates[-1], rates[-2])
+
+
+def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
+    """What does not hold at 90 % was not sustained at 100 %."""
+    failures = iter(["not_sustained"])
+    sut = Scripted(1e6, lambda rate, number, purpose: next(failures, None) if purpose == "at 90 %" else None)  # type: ignore[arg-type]
+    result = search(sut, PLENTY)
+    assert sut.purposes[-4:] == ["confirm", "at 90 %", "confirm", "at 90 %"]
+    assert result.confirmed
+    assert result.low == sut.asked[-2].rate_per_s < sut.asked[-4].rate_per_s
+
+
+@pytest.mark.parametrize("verdict", ["invalid", "interrupted"])
+def test_a_driver_that_fails_ends_the_search_and_keeps_what_held(verdict: VerdictValue) -> None:
+    """The highest rate that held stays as a lower bound, unconfirmed, with the reason."""
+    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number == 4 else None)
+    result = search(sut, PLENTY)
+    held = [request.rate_per_s for request in sut.asked[1:3] if request.rate_per_s <= 1e6]
+    assert len(sut.asked) == 4
+    assert (result.low, result.confirmed) == (max(held), False)
+    assert f"ended early: {verdict}" in result.sentence
+
+
+def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
+    """Under overload the driver starves on shared cores; the guess is tested anyway."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if number == 1 else None)
+    assert search(sut, PLENTY).confirmed
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 3, 5, 8])
+def test_no_more_trials_than_allowed(allowed: int) -> None:
+    """The bracket as far as it got, and no claim that it was confirmed."""
+    sut = Sut(1.234e6, flatters=3.0)
+    result = search(sut, dataclasses.replace(PLENTY, trials_max=allowed))
+    assert len(sut.asked) == allowed
+    assert not result.confirmed
+    assert "used up" in result.sentence
+
+
+@settings(max_examples=60, deadline=None)
+@given(capacity=capacities, cut=st.integers(0, 12))
+def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float, cut: int) -> None:
+    """Told its first outcomes again, it asks for the very next trial and ends with the same answer."""
+    whole = Sut(capacity)
+    outcomes: list[TrialOutcome] = []
+
+    def recording(*asked: object) -> TrialOutcome:
+        outcomes.append(whole(*asked))  # type: ignore[arg-type]
+        return outcomes[-1]
+
+    answer = search(recording, PLENTY)
+    rest = Sut(capacity)
+    assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
+    assert rest.asked == whole.asked[cut:]
+
+
+def test_the_trial_that_was_killed_is_made_again() -> None:
+    """An interrupted last trial says nothing; the ones before it do."""
+    recorded = [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(1e6, "interrupted")]
+    resumed = replay(PLENTY, recorded)
+    assert resumed.request is not None
+    assert (resumed.request.rate_per_s, resumed.request.purpose) == (pytest.approx(1e6), "bracket")
+
+
+def test_outcomes_of_another_search_are_refused() -> None:
+    """Rates that these settings would not have asked for name the setting and the way out."""
+    with pytest.raises(InputError, match=r"search\.resume"):
+        replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
+
+
+def test_more_outcomes_than_the_search_makes_are_refused() -> None:
+    """A record longer than the search belongs to another one."""
+    outcome = TrialOutcome(CEILING, "sustained")
+    with pytest.raises(InputError, match="more trials"):
+        replay(dataclasses.replace(PLENTY, trials_max=1), [outcome, outcome])
+
+
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [("tolerance", {"tolerance": 0.0}), ("trials_max", {"trials_max": 0}), ("ceiling", {"ceiling_per_s": 0.5})],
+)
+def test_settings_that_cannot_be_are_refused(setting: str, values: dict[str, float]) -> None:
+    """Each names the setting it is about."""
+    with pytest.raises(InputError, match=rf"search\.{setting}"):
+        dataclasses.replace(PLENTY, **values)  # type: ignore[arg-type]
