@@ -27,7 +27,9 @@ Engine = Annotated[str, typer.Option(help="engine under test (streamgauge engine
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a workload parameter; repeatable")]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="an engine setting or lowering: spark.sql.shuffle.partitions=4"),
+    typer.Option(
+        "--option", metavar="NAME=VALUE", help="an engine setting or lowering: spark.sql.shuffle.partitions=4"
+    ),
 ]
 Transport = Annotated[str, typer.Option(help="how events travel")]
 Master = Annotated[str | None, typer.Option(help="Spark master  [default: local[all cores]]")]
@@ -35,7 +37,9 @@ Isolation = Annotated[str, typer.Option(help="shared: same cores for driver and 
 Generators = Annotated[int | None, typer.Option(help="generator processes  [default: one per SUT core, at most 8]")]
 Seed = Annotated[str, typer.Option(help="the same seed gives the same input, byte for byte")]
 Profile = Annotated[str, typer.Option(help="constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH")]
-Chunk = Annotated[str | None, typer.Option(help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]")]
+Chunk = Annotated[
+    str | None, typer.Option(help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]")
+]
 Bound = Annotated[str, typer.Option(help="the queue's bound, in seconds of the rate")]
 Memory = Annotated[str, typer.Option(help="the queue's bound, in bytes")]
 Frontier = Annotated[str, typer.Option(help="common: all partitions cut at one event time; free: each at its own")]
@@ -105,7 +109,9 @@ def _without_none(values: Any) -> Any:
     return values
 
 
-def _answer(experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: bool, print_toml: bool) -> None:
+def _answer(
+    experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: bool, print_toml: bool, shown: bool = False
+) -> None:
     if print_toml:
         from streamgauge.experiment import to_toml
 
@@ -116,7 +122,7 @@ def _answer(experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: 
     result = run(experiment)
     if as_json:
         print(result.to_json())
-    else:
+    elif not shown or verbose:
         show_result(result, verbose)
     sys.exit(EXITS[result.verdict.value])
 
@@ -146,6 +152,58 @@ def _run_with_view(experiment: Any) -> Any:
 
     with TrialView() as view:
         return run_single(experiment, view.update)
+
+
+@app.command()
+def sustain(
+    workload: Annotated[str, typer.Argument(help="a workload's name (left out with --resume)")] = "",
+    tolerance: Annotated[str, typer.Option(help="relative width of the answer: 5%")] = "5%",
+    quick: Annotated[bool, typer.Option("--quick", help="no confirmation on a fresh engine, and says so")] = False,
+    start_rate: Annotated[str | None, typer.Option(help="where to begin  [default: an overload trial finds out]")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="RUN", help="go on with a search that was killed")] = None,
+    trials_max: Annotated[int, typer.Option(help="stop after so many trials")] = 16,
+    duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",
+    set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
+    isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
+    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
+    limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
+    json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
+) -> None:  # fmt: skip
+    """The highest rate that is sustained: bracketed, bisected, confirmed on a fresh engine."""
+    experiment = _experiment(
+        "sustain", workload or _workload_of(resume), sets=set_, options=option, engine=engine, transport=transport,
+        master=master, isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out,
+        keep_results=keep_results,
+        load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk,
+              "bound": bound, "memory": memory, "frontier": frontier},
+        search={"tolerance": _share("tolerance", tolerance), "quick": quick, "start_rate": start_rate,
+                "resume": resume, "trials_max": trials_max},
+    )  # fmt: skip
+    _answer(experiment, _sustain_with_view, json_, verbose, print_toml, shown=True)
+
+
+def _sustain_with_view(experiment: Any) -> Any:
+    from streamgauge.report.terminal import SearchView
+    from streamgauge.studies.sustain import sustain as search
+
+    with SearchView() as view:
+        return search(experiment, view)
+
+
+def _workload_of(resume: str | None) -> str:
+    if resume is None:
+        raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
+    from streamgauge.report.store import RunFolder
+
+    return RunFolder.open(resume).read_result().workload
+
+
+def _share(setting: str, text: str) -> float:
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        raise InputError(Problem(setting, "must be a share such as 5% or 0.05", text, f"--{setting} 5%")) from None
 
 
 @app.command()

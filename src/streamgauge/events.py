@@ -145,7 +145,9 @@ def parse_duration(text: str | float | int, setting: str = "duration") -> float:
 
 def parse_size(text: str | float | int, setting: str = "size") -> int:
     """`512MiB`, `2GB`, or a bare number of bytes, as bytes."""
-    return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, "must be a size such as 512MiB or 2GB", f"{setting}=2GB"))
+    return int(
+        _quantity(setting, text, _SIZE_UNITS | {"": 1}, "must be a size such as 512MiB or 2GB", f"{setting}=2GB")
+    )
 
 
 def format_rate(rate_per_s: float) -> str:

@@ -93,7 +93,9 @@ def problems_of(error: ValidationError) -> list[Problem]:
         if isinstance(inner, InputError):
             found += [Problem(setting, problem.rule, problem.got, problem.way_out) for problem in inner.problems]
         elif item["type"] == "extra_forbidden":
-            found.append(Problem(setting, "is not a setting there is", item["input"], "remove it, or mend its spelling"))
+            found.append(
+                Problem(setting, "is not a setting there is", item["input"], "remove it, or mend its spelling")
+            )
         else:
             found.append(Problem(setting, item["msg"].lower(), item["input"], f"another value for {setting}"))
     return found

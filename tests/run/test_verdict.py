@@ -228,17 +228,17 @@ def test_both_phases_mixed_would_not_pass_as_proof() -> None:
 
 
 def staircase(slope: float, windows: int, noise_s: float, seed: int = 1, until_s: float | None = None) -> Samples:
-    """Lag every 0.1 s, of windows of 4 s that close 1 s late, later by `slope` a second."""
+    """Lag every 10 ms, of windows of 4 s that close 1 s late, later by `slope` a second."""
     random = np.random.default_rng(seed)
     ends = 4.0 * np.arange(1, windows + 1)
     closed_at = ends + 1 + slope * ends + random.normal(0, noise_s, windows)
-    time_s = np.arange(0, until_s or closed_at[-1] + 0.05, 0.1)
+    time_s = np.arange(0, until_s or closed_at[-1] + 0.011, 0.01)
     frontier_s = np.concatenate([[0.0], ends])[np.searchsorted(closed_at, time_s, side="right")]
     return Samples(time_s, time_s - frontier_s)
 
 
 def test_a_staircase_has_one_observation_a_window() -> None:
-    """Ten samples a second do not make more evidence out of seven windows."""
+    """A hundred samples a second do not make more evidence out of seven windows."""
     assert steps(staircase(0.0, 7, 0.02)).value.size == 7
 
 
@@ -259,12 +259,12 @@ def test_a_few_quiet_windows_decide(slope: float, right: str, wrong: str) -> Non
     assert found[wrong] == 0
 
 
-def test_a_few_noisy_windows_do_not_decide() -> None:
-    """Six windows with half a second of noise carry no verdict; nobody is accused or acquitted."""
-    found = {
-        check_of(judge(evidence(output_lag=staircase(0.0, 6, 0.5, seed))), "output_trend").state for seed in range(20)
-    }
-    assert found == {"undecided"}
+def test_a_few_noisy_windows_seldom_decide() -> None:
+    """Six windows with half a second of noise growing at the limit: decided no more often than the level allows."""
+    found = [
+        check_of(judge(evidence(output_lag=staircase(0.01, 6, 0.5, seed))), "output_trend").state for seed in range(40)
+    ]
+    assert found.count("undecided") >= 37
 
 
 def test_an_engine_that_stops_giving_results_does_not_pass() -> None:

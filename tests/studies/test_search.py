@@ -216,6 +216,20 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     assert result.low == sut.asked[-2].rate_per_s < sut.asked[-4].rate_per_s
 
 
+@pytest.mark.parametrize("refuted", ["confirm", "at 90 %"])
+def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> None:
+    """The last trial allowed refutes the rate that held: what is left is lower, and unconfirmed."""
+    whole = Sut(1.5e6)
+    confirmed = search(whole, PLENTY)
+    sut = Scripted(1.5e6, lambda rate, number, purpose: "not_sustained" if purpose == refuted else None)
+    result = search(sut, dataclasses.replace(PLENTY, trials_max=whole.purposes.index(refuted) + 1))
+    assert sut.purposes[-1] == refuted
+    assert not result.confirmed
+    assert confirmed.low is not None
+    assert result.low is None or result.low < confirmed.low
+    assert result.high == confirmed.low
+
+
 @pytest.mark.parametrize("verdict", ["invalid", "interrupted"])
 def test_a_driver_that_fails_ends_the_search_and_keeps_what_held(verdict: VerdictValue) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed, with the reason."""

@@ -118,7 +118,7 @@ def _parsed(expression: str) -> exp.Expression:
 
     way_out = "one Spark SQL expression, such as price * 2"
     try:
-        _check_names(expression)
+        _check_tokens(expression)
         tree = sqlglot.parse_one(expression, dialect="spark")
     except SqlglotError as error:
         raise Refused(_parse_error(error), way_out) from None
@@ -137,14 +137,20 @@ def _parse_error(error: Any) -> str:
     return f"cannot be read at character {details[0].get('col')}: {what}"
 
 
-def _check_names(expression: str) -> None:
-    """Refuses a function that is not on the allowlist; by its name, because sqlglot reads other dialects' names too."""
+def _check_tokens(expression: str) -> None:
+    """Refuses a function that is not on the allowlist; by its name, because sqlglot reads other dialects' names too.
+
+    Refuses two strings side by side as well: Spark takes 'it''s' for it's, and sqlglot for its.
+    """
     import sqlglot
 
     from streamgauge.flow.functions import FUNCTIONS, WORDS, Refused
 
     tokens = sqlglot.tokenize(expression, dialect="spark")
     for token, following in itertools.pairwise(tokens):
+        if token.token_type.name == following.token_type.name == "STRING":
+            rule = f"two strings stand side by side at character {token.start + 1}"
+            raise Refused(rule, "concat('a', 'b'), or \\' for a quote inside a string")
         word = token.text.lower()
         named = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
         if named and following.text == "(" and word not in FUNCTIONS | WORDS:

@@ -226,7 +226,7 @@ class SecondHistograms:
         if not (second[1:] >= second[:-1]).all():
             order = np.argsort(second, kind="stable")
             second, latency_us = second[order], latency_us[order]
-        borders = [*np.flatnonzero(np.diff(second, prepend=second[0] - 1)).tolist(), second.size]
+        borders = [0, *(np.flatnonzero(second[1:] != second[:-1]) + 1).tolist(), second.size]
         for start, end in pairwise(borders):
             self._add_one(int(second[start]), latency_us[start:end])
 

@@ -18,7 +18,10 @@ Role = Literal["sut", "driver"]
 
 @dataclass(frozen=True)
 class Usage:
-    """One second of one process: CPU in percent of one core, resident bytes, and the share of the second its threads waited for a core."""
+    """One second of one process: CPU in percent of one core, and resident bytes.
+
+    `waiting_share` is the part of the second that its threads waited for a core.
+    """
 
     time_us: int
     name: str

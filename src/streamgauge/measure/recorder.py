@@ -1,12 +1,13 @@
-"""The recorder process: stamps every result as it arrives, keeps it on disk, and counts it once its sink has committed.
+"""The recorder process: stamps each result as it arrives, keeps it on disk, and counts it once its sink has committed.
 
-Rows are staged by (query, batch, partition, attempt), because a failed task sends its rows again and a restarted query repeats a
-whole batch. What a commit lists is accepted; a batch that was committed before is ignored: exactly once.
+Rows are staged by (query, batch, partition, attempt), because a failed task sends its rows again and a restarted query
+repeats a whole batch. What a commit lists is accepted; a batch that was committed before is ignored: exactly once.
 The spool is one Arrow IPC file an attempt, `emission_time` added; latencies are computed from it after the run.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -132,6 +133,7 @@ class Recorder(flight.FlightServerBase):
         self._spool = Path(settings.spool)
         self._spool.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(self._clock.now_us)
+        self._numbers = itertools.count()
         self.failed = ""
 
     def listen(self) -> dict[str, Any]:
@@ -148,7 +150,8 @@ class Recorder(flight.FlightServerBase):
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         address = json.loads(descriptor.command)
         key: Key = (address["query"], address["batch"], address["partition"], address["attempt"])
-        path = self._spool / ("-".join(str(part) for part in key) + ".arrow")
+        # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
+        path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
             self.ledger.stage(key, self._receive(reader, path))
         except OSError as error:

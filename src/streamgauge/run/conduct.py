@@ -76,7 +76,7 @@ class Conductor:
         hopeless: says why a trial cannot be sustained any more, or None.
         undecided: at the end of look n, says by how many microseconds to extend, 0 for not at all.
         drain_s: how long results may keep us waiting after the plan's end.
-        open_ended: let generators wait for a full queue instead of failing: a search's overload trial.
+        pace_us: let the plan stand still while so much event time waits: a search's overload trial.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Conductor:
         hopeless: Callable[[Conducted], str | None] = lambda _: None,
         undecided: Callable[[Conducted], int] = lambda _: 0,
         drain_s: float = 60.0,
-        open_ended: bool = False,
+        pace_us: int | None = None,
     ) -> None:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
-        self._drain_s, self._open_ended, self._plan = drain_s, open_ended, plan
+        self._drain_s, self._pace_us, self._plan = drain_s, pace_us, plan
         self.done = Conducted(Journal(plan), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._status_due = 0.0
@@ -101,7 +101,7 @@ class Conductor:
         """Run the trial to its end, whatever that is; only a defect of ours raises."""
         done = self.done
         try:
-            self._rig.begin(self._plan, done.spans.end_us, self._open_ended)
+            self._rig.begin(self._plan, done.spans.end_us, self._pace_us)
             self._watch_until(lambda: done.spans.measured_to_us)
             while extension_us := self._undecided(done):
                 done.spans, done.looks = done.spans.longer(extension_us), done.looks + 1

@@ -21,7 +21,6 @@ from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, Clock
 from streamgauge.system.children import serve
 from streamgauge.transports.flight.endpoint import Endpoint
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.seam import Overflow
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -44,10 +43,14 @@ class GeneratorSettings:
 
 
 class Segment:
-    """One stretch of load: a plan, and how far it goes; `end_us` may be moved while it runs."""
+    """One stretch of load: a plan, and how far it goes; `end_us` may be moved while it runs.
 
-    def __init__(self, plan: Plan, end_us: int, wait_when_full: bool) -> None:
-        self.plan, self.end_us, self.wait_when_full = plan, end_us, wait_when_full
+    `pace_us`: at most so much event time may wait to be handed out, and the plan stands still meanwhile: a closed loop,
+    only for finding out how much an engine drains. None is the open loop of every trial that is judged.
+    """
+
+    def __init__(self, plan: Plan, end_us: int, pace_us: int | None) -> None:
+        self.plan, self.end_us, self.pace_us = plan, end_us, pace_us
         self.halted = threading.Event()
         self.ended = False
         self.failed = ""
@@ -70,10 +73,10 @@ class Generator:
     def listen(self) -> dict[str, Any]:
         return {"location": f"grpc://{self._settings.host}:{self._endpoint.port}"}
 
-    def segment(self, plan: str, end_us: int, wait_when_full: bool = False) -> None:
+    def segment(self, plan: str, end_us: int, pace_us: int | None = None) -> None:
         """Begin to follow a plan; the one before must have ended."""
         self.halt()
-        self._segment = Segment(_load(plan), end_us, wait_when_full)
+        self._segment = Segment(_load(plan), end_us, pace_us)
         threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
 
     def extend(self, end_us: int) -> None:
@@ -123,15 +126,13 @@ class Generator:
             from_us = to_us
 
     def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
-        while not segment.halted.is_set():
-            try:
-                self._queue.offer(from_us, to_us, batches, self._clock.now_us())
-                return True
-            except Overflow:
-                if not segment.wait_when_full:
-                    raise
-                segment.halted.wait(0.02)
-        return False
+        if segment.pace_us is not None:
+            while self._queue.waiting_us(to_us) > segment.pace_us and not segment.halted.is_set():
+                segment.halted.wait(0.005)
+        if segment.halted.is_set():
+            return False
+        self._queue.offer(from_us, to_us, batches, self._clock.now_us())
+        return True
 
     def _make(self, plan: Plan, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
         made = {}

@@ -141,13 +141,20 @@ class Journal:
         return times, np.array(events, np.int64)
 
     def output_lags(self) -> tuple[Ints, Floats]:
-        """(time, seconds) that results were behind the plan, at each arrival that moved the output frontier."""
-        times, lags, frontier = [], [], 0
-        for commit in sorted(self.commits, key=lambda one: one.emitted_us):
-            if commit.rows and commit.frontier_us > max(frontier, self.plan.start_us):
-                frontier = commit.frontier_us
-                times.append(commit.emitted_us)
-                lags.append((commit.emitted_us - frontier) / US)
+        """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink.
+
+        A committed batch has given all that its input implies, so the output frontier is the event time up to which that
+        input went. Windows alone would be a staircase of a handful of steps. Where a commit names no batch of the
+        transport's, the largest event time among its results stands for it.
+        """
+        ends = self.batch_ends()
+        times, lags, frontier = [], [], self.plan.start_us
+        for commit in sorted(self.commits, key=lambda one: one.committed_us):
+            reached = ends.get(commit.batch, commit.frontier_us)
+            if reached > frontier:
+                frontier = reached
+                times.append(commit.committed_us)
+                lags.append((commit.committed_us - frontier) / US)
         return np.array(times, np.int64), np.array(lags, float)
 
     def _chunks_between(self, from_us: int, to_us: int) -> Iterable[Chunk]:

@@ -98,12 +98,12 @@ class Rig:
         folder = self.folder / "engine"
         self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
 
-    def begin(self, plan: Plan, end_us: int, wait_when_full: bool = False) -> None:
+    def begin(self, plan: Plan, end_us: int, pace_us: int | None = None) -> None:
         """Let all generators follow `plan` until `end_us`."""
         self.trials += 1
         path = self._write_plan(plan)
         for child in self._generators:
-            child.ask("segment", plan=path, end_us=end_us, wait_when_full=wait_when_full)
+            child.ask("segment", plan=path, end_us=end_us, pace_us=pace_us)
 
     def extend(self, end_us: int) -> None:
         for child in self._generators:

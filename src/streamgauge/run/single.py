@@ -52,14 +52,18 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
     ready = check(experiment)
     folder = create_folder(ready)
     load = experiment.load
-    on_progress(TrialSnapshot("start", 0.0, 0.0, note=f"starting {experiment.engine} and {ready.generators} generators"))
+    on_progress(
+        TrialSnapshot("start", 0.0, 0.0, note=f"starting {experiment.engine} and {ready.generators} generators")
+    )
     ceiling = ceiling_of(ready, load.rate)
     settings = TrialSettings(
         rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
         may_extend=load.profile == "constant",
         probe_batches=experiment.options.get("probes", "on") == "on",
     )  # fmt: skip
-    with Rig(rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
+    with Rig(
+        rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()
+    ) as rig:
         with failure_noted(folder):
             rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))
         plan_of = None if load.profile == "constant" else ready.own_plan
@@ -77,7 +81,10 @@ def failure_noted(folder: RunFolder) -> Any:
         yield
     except StreamgaugeError as error:
         noted = folder.read_result().model_copy(
-            update={"verdict": Verdict(value="invalid", sentence=str(error).splitlines()[0]), "folder": str(folder.path)}
+            update={
+                "verdict": Verdict(value="invalid", sentence=str(error).splitlines()[0]),
+                "folder": str(folder.path),
+            }
         )
         folder.write_result(noted)
         raise

@@ -1,8 +1,8 @@
 """Child processes that cannot outlive their parent, spoken to in JSON lines.
 
-A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself. The same
-pipe carries requests (one JSON object a line), the child's original standard output carries the answers. Everything
-else that a child prints goes to its log file.
+A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself.
+The same pipe carries requests (one JSON object a line), the child's original standard output carries the answers, each
+with its request's number. Everything else that a child prints goes to its log file.
 """
 
 from __future__ import annotations
@@ -98,10 +98,8 @@ class Child:
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
 
     def kill(self) -> None:

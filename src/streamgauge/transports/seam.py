@@ -1,7 +1,7 @@
 """The seam that every transport fills: what the driver does with it, and what it counts.
 
-Offsets are times. In a plan, offset and time are functions of each other, so a position in a partition is written as the
-event time up to which (exclusive) everything was taken: exact, small, and the same for every partition and stream.
+Offsets are times. In a plan, offset and time are functions of each other, so a position in a partition is written as
+the event time up to which (exclusive) everything was taken: exact, small, and the same for every partition and stream.
 """
 
 from __future__ import annotations

@@ -72,7 +72,9 @@ class Workload:
 @cache
 def _all() -> dict[str, Workload]:
     package = importlib.import_module("streamgauge.workloads")
-    modules = (importlib.import_module(f"{package.__name__}.{each.name}") for each in pkgutil.iter_modules(package.__path__))
+    modules = (
+        importlib.import_module(f"{package.__name__}.{each.name}") for each in pkgutil.iter_modules(package.__path__)
+    )
     found = [module.WORKLOAD for module in modules if hasattr(module, "WORKLOAD")]
     return {workload.name: workload for workload in sorted(found, key=lambda workload: workload.name)}
 

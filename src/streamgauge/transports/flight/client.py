@@ -1,4 +1,7 @@
-"""What the SUT's adapter uses: ask for the frontier, read a range, send results. Small, because it is shipped to executors."""
+"""What the SUT's adapter uses: ask for the frontier, read a range, send results.
+
+Small, because it is shipped to executors.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def read_range(
 
 
 def send_results(location: str, token: str, address: dict[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
-    """Send one task's results; returns how many rows there were. `address` is query, sink, batch, partition, attempt."""
+    """Send one task's results; returns how many rows there were. `address` is query, batch, partition, attempt."""
     first = next(batches, None)
     if first is None:
         return 0

@@ -47,7 +47,8 @@ class Endpoint(flight.FlightServerBase):
 class Cuts:
     """One cut per epoch for all streams of a job: the stream that asks first moves it, the others get the same.
 
-    A stream asks with the position it has; whoever stands at the current cut has finished the epoch and opens the next one.
+    A stream asks with the position it has; whoever stands at the current cut has finished the epoch and opens the
+    next one.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from streamgauge.events import INGEST_TIME, US
 from streamgauge.transports.seam import Chunk, HandOut, Overflow
 
 SMALL_ROWS = 32_768
-"""Batches smaller than this are merged before they are handed out: many small batches cost the reader its throughput."""
+"""Batches smaller than this are merged before they are handed out: many small ones cost the reader its throughput."""
 LARGE_ROWS = 262_144
 """Batches are cut to at most this many rows, so that a reader's copy stays in its cache."""
 
@@ -53,8 +53,8 @@ class FlightQueue:
         """
         size = sum(batch.nbytes for batch in batches.values())
         with self._lock:
-            waiting_us = to_us - max(min(self._handed_us.values()), self._first_border())
-            if (self._borders and waiting_us > self._bound_us) or self._bytes + size > self._bytes_max:
+            waiting_us = to_us - self._first_unread(from_us)
+            if waiting_us > self._bound_us or self._bytes + size > self._bytes_max:
                 self.overflowed = True
                 raise Overflow(f"queue full: {waiting_us / US:.1f} s or {self._bytes + size} bytes waiting")
             self._borders.append((from_us, to_us))
@@ -67,6 +67,10 @@ class FlightQueue:
             events = sum(batch.num_rows for batch in batches.values())
             self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
 
+    def waiting_us(self, to_us: int) -> int:
+        """How much event time would wait to be handed out, were the queue filled up to `to_us`."""
+        return to_us - max(min(self._handed_us.values()), self._first_border()) if self._borders else 0
+
     def frontier(self) -> int:
         return self._frontier_us
 
@@ -74,13 +78,10 @@ class FlightQueue:
         """The events of [from_us, to_us) with `columns`, merged; `ingest_time` is added where it is asked for.
 
         Raises:
-            DriverError: a part of the range was committed, or lies beyond the frontier.
+            DriverError: a part of the range was committed, or lies beyond the frontier, or it ends inside a chunk.
         """
         with self._lock:
-            if from_us < self._committed_us or to_us > self._frontier_us:
-                raise DriverError(
-                    f"{stream}: [{from_us}, {to_us}) was asked for; kept is [{self._committed_us}, {self._frontier_us})"
-                )
+            self._refuse_lost(stream, from_us, to_us)
             parts = self._log_hand_out(stream, from_us, to_us, batch)
             pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
         return [made for chunk, ingest_us in pieces for made in _merged(chunk, columns, ingest_us)]
@@ -107,8 +108,20 @@ class FlightQueue:
     def bytes_kept(self) -> int:
         return self._bytes
 
-    def _first_border(self) -> int:
-        return self._borders[0][0] if self._borders else 0
+    def _first_unread(self, otherwise_us: int) -> int:
+        """Where the first event lies that not every reader has had; a gap between two plans counts for nothing."""
+        handed_us = min(self._handed_us.values())
+        index = bisect.bisect_right(self._borders, handed_us, key=lambda border: border[1])
+        return max(handed_us, self._borders[index][0]) if index < len(self._borders) else otherwise_us
+
+    def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
+        if from_us < self._committed_us or to_us > self._frontier_us:
+            kept = f"[{self._committed_us}, {self._frontier_us})"
+            raise DriverError(f"{stream}: [{from_us}, {to_us}) was asked for; kept is {kept}")
+        for cut_us in (from_us, to_us):
+            index = bisect.bisect_right(self._borders, cut_us, key=lambda border: border[1])
+            if index < len(self._borders) and self._borders[index][0] < cut_us:
+                raise DriverError(f"{stream}: {cut_us} lies inside the chunk {self._borders[index]}; cut at borders")
 
     def _slice(self, stream: str, from_us: int, to_us: int) -> list[pa.RecordBatch]:
         first = bisect.bisect_left(self._borders, from_us, key=lambda border: border[0])
@@ -116,21 +129,24 @@ class FlightQueue:
         return self._batches[stream][first:last]
 
     def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int) -> list[HandOut]:
-        """The range as re-read parts, with their first stamps, and one new part, stamped now."""
-        parts = [
-            HandOut(stream, max(from_us, old.from_us), min(to_us, old.to_us), 0, old.ingest_us, batch, True)
-            for old in self._first[stream]
-            if old.from_us < to_us and from_us < old.to_us
-        ]
-        fresh_from = max(from_us, self._handed_us[stream])
-        if fresh_from < to_us:
-            new = HandOut(stream, fresh_from, to_us, 0, self._now_us(), batch, False)
-            self._first[stream].append(new)
-            self._handed_us[stream] = to_us
-            parts.append(new)
+        """The range as re-read parts, with their first stamps, and new parts between and after them, stamped now."""
+        parts, reached_us, now_us = [], from_us, self._now_us()
+        for old in [old for old in self._first[stream] if old.from_us < to_us and from_us < old.to_us]:
+            if reached_us < old.from_us:
+                parts.append(HandOut(stream, reached_us, old.from_us, 0, now_us, batch, False))
+            reached_us = min(to_us, old.to_us)
+            parts.append(HandOut(stream, max(from_us, old.from_us), reached_us, 0, old.ingest_us, batch, True))
+        if reached_us < to_us:
+            parts.append(HandOut(stream, reached_us, to_us, 0, now_us, batch, False))
+        self._remember(stream, [part for part in parts if not part.again])
         counted = [HandOut(**{**vars(part), "events": self._count(part)}) for part in parts]
         self._hand_out_log += counted
         return counted
+
+    def _remember(self, stream: str, new: list[HandOut]) -> None:
+        if new:
+            self._first[stream] = sorted([*self._first[stream], *new], key=lambda part: part.from_us)
+            self._handed_us[stream] = max(self._handed_us[stream], new[-1].to_us)
 
     def _count(self, part: HandOut) -> int:
         return sum(batch.num_rows for batch in self._slice(part.stream, part.from_us, part.to_us))

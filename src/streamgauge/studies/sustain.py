@@ -1,0 +1,278 @@
+"""`sustain`: the search of `studies.search` on real rigs, with everything it did kept in one study folder.
+
+Trials of flows with finite reach share a warm rig: one engine, one plan that grows by segments, the backlog drained between, segments
+further apart than the reach. A fresh engine is started where the search asks for one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import Clock, format_rate
+from streamgauge.experiment import Experiment
+from streamgauge.experiment import read as read_experiment
+from streamgauge.flow.picture import describe
+from streamgauge.report.page import write_page
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import SearchView, TrialSnapshot
+from streamgauge.result import Result, SearchResult, Verdict
+from streamgauge.run.catalogue import start_of
+from streamgauge.run.check import Ready, check
+from streamgauge.run.conduct import drain_backlog
+from streamgauge.run.rig import Rig
+from streamgauge.run.single import ceiling_of, create_folder, failure_noted
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.studies.overload import overload
+from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.system.java import find_java
+
+DRAIN_TIMEOUT_S = 90.0
+CEILING_SHARE = 0.9
+"""No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan."""
+MEMO = "search.jsonl"
+
+
+class Sustain:
+    """One search: owns the rig in use and the study's folder."""
+
+    def __init__(self, ready: Ready, folder: RunFolder, view: SearchView, ceiling_per_s: float) -> None:
+        self.ready, self.folder, self.view, self.ceiling_per_s = ready, folder, view, ceiling_per_s
+        self._stack = ExitStack()
+        self._rig: Rig | None = None
+        self._engine_starts = 0
+        self._number = 0
+        self.last: Judged | None = None
+        self.best: dict[float, Judged] = {}
+
+    def __enter__(self) -> Sustain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def settings(self) -> Settings:
+        search = self.ready.experiment.search
+        return Settings(
+            ceiling_per_s=self.ceiling_per_s * CEILING_SHARE,
+            tolerance=search.tolerance,
+            quick=search.quick,
+            start_per_s=search.start_rate,
+            trials_max=search.trials_max,
+            fresh_always=self.ready.reach_us is None,
+        )
+
+    def trial(self, request: TrialRequest) -> TrialOutcome:
+        """Carry out what the search asks for, and write it down."""
+        self._number += 1
+        started = time.monotonic()
+        rig, fresh = self._rig_for(request)
+        if request.purpose == "overload":
+            outcome = self._overload(rig, request)
+        else:
+            outcome = self._judged(rig, request, fresh)
+        outcome = TrialOutcome(
+            **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
+               "engine_start": self._engine_starts}
+        )  # fmt: skip
+        self._remember(outcome)
+        return outcome
+
+    def skip(self, outcomes: list[TrialOutcome]) -> None:
+        """Trials that an earlier, killed search has made."""
+        self._number = len(outcomes)
+        self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
+
+    def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
+        if self._rig is not None and not request.fresh and self._rig.engine_status().alive:
+            return self._rig, False
+        self._stack.close()
+        self._engine_starts += 1
+        self._note("start", f"starting {self.ready.experiment.engine}, start {self._engine_starts}")
+        cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
+        settings = rig_settings(self.ready, request.rate_per_s)
+        engine = start_of(self.ready.experiment.engine, cpus)
+        self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
+        with failure_noted(self.folder):
+            self._rig.start(self.ready.plan(next_start(self._rig) - START_LEAD_US, request.rate_per_s, 1.0))
+        return self._rig, True
+
+    def _overload(self, rig: Rig, request: TrialRequest) -> TrialOutcome:
+        found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)
+        drain_backlog(rig, found.journal, DRAIN_TIMEOUT_S)
+        why = f"drained {format_rate(found.drained_per_s)}: looking below that"
+        if found.kept_up:
+            why = f"kept up with {format_rate(found.drained_per_s)}, all that the generators offer"
+        verdict: Any = "sustained" if found.kept_up else "not_sustained"
+        return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
+
+    def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> TrialOutcome:
+        experiment = self.ready.experiment
+        folder = self.folder.trial(self._number, datetime.now(UTC))
+        folder.write_experiment(experiment.model_copy(update={
+            "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
+        }))  # fmt: skip
+        settings = TrialSettings(
+            rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration, purpose=request.purpose,
+            keep_results=experiment.keep_results, skip_answers_when_failed=True,
+        )  # fmt: skip
+        judged = run_trial(
+            self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
+        )
+        write_page(folder, describe(self.ready.flow))
+        self.last = judged
+        if judged.result.verdict.value == "sustained":
+            self.best[request.rate_per_s] = judged
+        if not drain_backlog(rig, judged.done.journal, DRAIN_TIMEOUT_S):
+            self._stack.close()
+            self._rig = None
+        return outcome_of(request, judged, folder)
+
+    def _remember(self, outcome: TrialOutcome) -> None:
+        with (self.folder.path / MEMO).open("a") as memo:
+            memo.write(json.dumps(asdict(outcome)) + "\n")
+
+    def _note(self, phase: str, note: str) -> None:
+        self.view.trial_progress(TrialSnapshot(phase, 0.0, 0.0, note=note))
+
+
+def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> TrialOutcome:
+    """What the search needs of a trial's result."""
+    result = judged.result
+    event_time = result.latency.event_time_us
+    slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
+    failing = result.verdict.value == "not_sustained"
+    return TrialOutcome(
+        rate_per_s=request.rate_per_s,
+        verdict=result.verdict.value,
+        drained_per_s=result.rate.ingested_per_s if failing and result.rate else None,
+        why=judged.done.hopeless or _why(result),
+        event_time_p50_us=event_time.p50 if event_time else None,
+        event_time_p99_us=event_time.p99 if event_time else None,
+        backlog_slope_share=slope,
+        folder=str(folder.path),
+    )
+
+
+def _why(result: Result) -> str:
+    if result.verdict.value == "sustained":
+        batches = next((check.value for check in result.verdict.checks if check.name == "evidence"), None)
+        return f"{batches:.0f} batches, answers right" if batches is not None else "all checks hold"
+    return result.verdict.sentence
+
+
+def recorded(folder: RunFolder) -> list[TrialOutcome]:
+    """The outcomes that a search left in its folder; a line that a kill cut short is left out."""
+    path = folder.path / MEMO
+    outcomes = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            outcomes.append(TrialOutcome(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            break
+    return outcomes
+
+
+def sustain(experiment: Experiment, view: SearchView) -> Result:
+    """Search, and write the study's folder; a killed search goes on with `search.resume`."""
+    find_java()
+    experiment, folder, outcomes = _resumed(experiment)
+    ready = check(experiment)
+    started = time.monotonic()
+    if folder is None:
+        folder = create_folder(ready)
+    ceiling = ceiling_of(ready, experiment.search.start_rate or experiment.load.rate)
+    view.header(header(ready, ceiling))
+    with Sustain(ready, folder, view, ceiling) as work:
+        machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
+        work.skip(outcomes)
+        for trial in machine.result().trials:
+            view.trial(trial)
+        try:
+            _go(machine, work, view)
+        except KeyboardInterrupt:
+            pass
+        result = _result(work, machine.result(), time.monotonic() - started)
+    folder.write_result(result)
+    write_page(folder, describe(ready.flow))
+    view.finish(result)
+    return result
+
+
+def _go(machine: Search, work: Sustain, view: SearchView) -> None:
+    while machine.request is not None:
+        outcome = work.trial(machine.request)
+        if outcome.verdict == "interrupted":
+            raise KeyboardInterrupt
+        machine.tell(outcome)
+        view.trial(machine.result().trials[-1])
+
+
+def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list[TrialOutcome]]:
+    if experiment.search.resume is None:
+        return experiment, None, []
+    folder = RunFolder.open(experiment.search.resume)
+    asked = read_experiment(folder.path / "experiment.toml")
+    if asked.command != "sustain":
+        raise InputError(
+            Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
+        )
+    return asked, folder, recorded(folder)
+
+
+def header(ready: Ready, ceiling_per_s: float) -> str:
+    """One line: what is searched, on what."""
+    experiment = ready.experiment
+    parameters = ", ".join(f"{name}={value}" for name, value in ready.parameters.model_dump().items())
+    master = experiment.master or f"local[{len(ready.sut_cpus or ()) or 'all cores'}]"
+    return (
+        f"{ready.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
+        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators} generators   "
+        f"generator ceiling {format_rate(ceiling_per_s)}"
+    )
+
+
+def _result(work: Sustain, search: SearchResult, seconds: float) -> Result:
+    """The study's result: that of the best trial, under the search's verdict."""
+    chosen = work.best.get(search.sustained_per_s or -1.0) or work.last
+    search = search.model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
+    base = chosen.result if chosen else work.folder.read_result()
+    experiment = work.ready.experiment
+    return base.model_copy(update={
+        "run_id": work.folder.read_result().run_id,
+        "experiment": experiment.model_dump(mode="json"),
+        "verdict": _verdict(search, chosen),
+        "search": search,
+        "folder": str(work.folder.path),
+    })  # fmt: skip
+
+
+def _verdict(search: SearchResult, chosen: Judged | None) -> Verdict:
+    checks = chosen.result.verdict.checks if chosen else ()
+    last = search.trials[-1].verdict if search.trials else None
+    if last in ("interrupted", "invalid"):
+        return Verdict(value=last, checks=checks, sentence=search.sentence)
+    if not search.trials:
+        return Verdict(value="interrupted", sentence="the search was stopped before its first trial ended")
+    if search.sustained_per_s is None:
+        return Verdict(value="not_sustained", checks=checks, sentence=search.sentence)
+    return Verdict(value="sustained", checks=checks, sentence=search.sentence)
+
+
+def limit_of(judged: Judged | None) -> str:
+    """What keeps the rate from being higher, as far as the driver can see."""
+    if judged is None:
+        return ""
+    sut = next((one for one in judged.result.processes if one.role == "sut"), None)
+    driver = sum(one.cpu_percent_mean for one in judged.result.processes if one.role == "driver")
+    if sut is None:
+        return ""
+    whole = 100 * (len(judged.result.environment.get("sut_cpus", ())) or judged.result.environment.get("cpus", 1))
+    busy = sut.cpu_percent_mean + (driver if judged.result.isolation == "shared" else 0)
+    bound = "the engine is CPU bound" if busy >= 0.85 * whole else "not the CPU: look at the engine's batches"
+    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {whole:.0f} %: {bound}; driver used {driver:.0f} %"

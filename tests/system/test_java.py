@@ -1,0 +1,128 @@
+"""Finding Java, and saying how to get it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamgauge.errors import MachineError
+from streamgauge.system import java
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "11.0.20.1" 2023-08-24', 11),
+        ('openjdk version "22-ea" 2024-03-19', 22),
+        ('openjdk version "9"', 9),
+        ("Error: could not find libjava.so", None),
+        ("", None),
+    ],
+)
+def test_versions_are_read_as_java_prints_them(text: str, version: int | None) -> None:
+    """Old (1.8) and new (17) numbering, early access included."""
+    assert java.parse_version(text) == version
+
+
+def fake_java(folder: Path, body: str) -> Path:
+    """A home whose bin/java is a shell script."""
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return folder
+
+
+def message(caught: pytest.ExceptionInfo[MachineError]) -> str:
+    assert java.install_hint() in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_java_of_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAVA_HOME wins over PATH, as it does for Spark."""
+    home = fake_java(tmp_path / "home", """echo 'openjdk version "21.0.1" 2023-10-17' >&2""")
+    other = fake_java(tmp_path / "other", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("PATH", str(other / "bin"), prepend=":")
+    assert java.find_java() == java.Java(str(home / "bin" / "java"), 21, 'openjdk version "21.0.1" 2023-10-17')
+
+
+def test_the_java_of_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without JAVA_HOME the first java of PATH is taken."""
+    home = fake_java(tmp_path, """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(home / "bin"), prepend=":")
+    assert java.find_java().version == 17
+
+
+def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what is needed, where it was sought, and the command that installs it."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match=r"Java 17 or later is needed.*none was found by PATH") as caught:
+        java.find_java()
+    assert message(caught)
+
+
+def test_a_java_home_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong JAVA_HOME is named, not passed over: Spark would use it too."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    with pytest.raises(MachineError, match="none was found by JAVA_HOME=") as caught:
+        java.find_java()
+    assert "nothing" in message(caught)
+
+
+@pytest.mark.parametrize("text", ['java version "1.8.0_392"', 'openjdk version "11.0.2"', "garbage"])
+def test_a_java_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """What was found is quoted beside what is needed."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, f"echo '{text}' >&2")))
+    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
+        java.find_java()
+    assert text in message(caught)
+
+
+def test_a_java_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is not a version."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "exit 0")))
+    with pytest.raises(MachineError, match="is silent") as caught:
+        java.find_java()
+    assert message(caught)
+
+
+def test_a_java_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot be run is no Java."""
+    home = fake_java(tmp_path, "exit 0")
+    (home / "bin" / "java").chmod(0o644)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    with pytest.raises(MachineError, match="does not start") as caught:
+        java.find_java()
+    assert message(caught)
+
+
+@pytest.mark.parametrize(
+    ("release", "hint"),
+    [
+        ("ID=ubuntu\nID_LIKE=debian\n", "apt-get install -y openjdk-17"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf install -y java-17"),
+        ("ID=alpine\n", "apk add openjdk17"),
+        ("ID=strange\n", "set JAVA_HOME"),
+    ],
+)
+def test_the_install_command_is_this_systems(monkeypatch: pytest.MonkeyPatch, release: str, hint: str) -> None:
+    """The system's own name decides, else what it is like; an unknown system gets words."""
+    monkeypatch.setattr(Path, "read_text", lambda self: release)
+    assert hint in java.install_hint()
+
+
+def test_a_system_without_a_name_gets_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No /etc/os-release is no reason to fail."""
+
+    def missing(self: Path) -> str:
+        raise FileNotFoundError(self)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert "set JAVA_HOME" in java.install_hint()

@@ -1,0 +1,49 @@
+"""Facts about the machine, and how its cores are shared out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streamgauge.system import machine
+
+
+def test_only_processors_of_this_process_count() -> None:
+    """What a container or taskset withholds is not ours."""
+    assert machine.cpus() == sorted(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(("there", "driver"), [(1, 1), (2, 1), (4, 1), (8, 2), (17, 4)])
+def test_pinned_cores_are_apart(monkeypatch: pytest.MonkeyPatch, there: int, driver: int) -> None:
+    """One in four to the driver, at least one; nothing shared, nothing left over."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(there)))
+    mine, sut = machine.split_cpus()
+    assert len(mine) == driver
+    assert [*mine, *sut] == list(range(there))
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("1048576", 2**20), ("max", None), (str(2**60), None)])
+def test_a_control_groups_memory_limit_holds(monkeypatch: pytest.MonkeyPatch, limit: str, expected: int | None) -> None:
+    """The lesser of machine and group; no limit is no limit."""
+    monkeypatch.setattr(Path, "read_text", lambda self: limit)
+    assert machine.memory_bytes() == (expected or psutil.virtual_memory().total)
+
+
+def test_the_environment_says_what_a_figure_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine, system and versions, as JSON."""
+    found = machine.environment()
+    assert json.loads(json.dumps(found)) == found
+    assert found["cpus"] == len(os.sched_getaffinity(0))
+    assert found["memory_bytes"] > 0
+    for name in ("cpu_model", "system", "python", "java", "pyspark", "pyarrow", "duckdb", "numpy", "streamgauge"):
+        assert found[name], name
+
+
+def test_a_library_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing library does not stop a run that does not need it."""
+    monkeypatch.setattr(machine, "_LIBRARIES", ("no_such_library",))
+    assert machine.environment()["no_such_library"] == "not installed"

@@ -1,0 +1,48 @@
+"""Tokens: new for each run, compared before anything is read."""
+
+from __future__ import annotations
+
+import pyarrow.flight as flight
+import pytest
+
+from streamgauge.transports.flight.access import TokenCheck, new_token
+
+
+def test_tokens_are_long_and_new_each_time() -> None:
+    """At least 128 bits, and no two alike."""
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert min(map(len, tokens)) >= 22
+
+
+@pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
+def test_the_right_token_passes(name: str) -> None:
+    """Header names come in any case."""
+    assert TokenCheck("secret").start_call(None, {name: ["Bearer secret"]}) is not None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": [""]},
+        {"authorization": ["secret"]},
+        {"authorization": ["Bearer "]},
+        {"authorization": ["Bearer secre"]},
+        {"authorization": ["Bearer secret2"]},
+        {"authorization": ["bearer secret"]},
+        {"other": ["Bearer secret"]},
+        {"authorization": ["Bearer wrong", "Bearer secret"]},
+    ],
+)
+def test_everything_else_is_refused(headers: dict[str, list[str]]) -> None:
+    """Missing, shortened, lengthened, or in another place; the message does not hold the token."""
+    with pytest.raises(flight.FlightUnauthenticatedError, match="token is missing or wrong") as caught:
+        TokenCheck("secret").start_call(None, headers)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_token_of_other_letters_is_refused_not_crashed_on() -> None:
+    """Comparing in constant time must not fail on letters outside ASCII."""
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        TokenCheck("secret").start_call(None, {"authorization": ["Bearer sécret"]})
