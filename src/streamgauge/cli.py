@@ -1,4 +1,4 @@
-"""Words to calls: parse, call, print. Each command is shorthand for an experiment (`--print-toml` shows it); it decides nothing."""
+"""Words to calls: parse, call, print; decides nothing. Each command is shorthand for an experiment (`--print-toml`)."""
 
 from __future__ import annotations
 
@@ -129,9 +129,10 @@ def _answer(
 
 @app.command()
 def run(
-    workload: Workload, rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None, engine: Engine = "spark",
-    set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
-    isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1", profile: Profile = "constant",
+    workload: Workload, rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None,
+    engine: Engine = "spark", set_: Sets = None, option: Options = None, transport: Transport = "flight",
+    master: Master = None, isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
+    profile: Profile = "constant",
     chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
     limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
@@ -159,7 +160,9 @@ def sustain(
     workload: Annotated[str, typer.Argument(help="a workload's name (left out with --resume)")] = "",
     tolerance: Annotated[str, typer.Option(help="relative width of the answer: 5%")] = "5%",
     quick: Annotated[bool, typer.Option("--quick", help="no confirmation on a fresh engine, and says so")] = False,
-    start_rate: Annotated[str | None, typer.Option(help="where to begin  [default: an overload trial finds out]")] = None,
+    start_rate: Annotated[
+        str | None, typer.Option(help="where to begin  [default: an overload trial finds out]")
+    ] = None,
     resume: Annotated[str | None, typer.Option(metavar="RUN", help="go on with a search that was killed")] = None,
     trials_max: Annotated[int, typer.Option(help="stop after so many trials")] = 16,
     duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",
@@ -208,7 +211,8 @@ def _share(setting: str, text: str) -> float:
 
 @app.command()
 def generate(
-    workload: Workload, out: Annotated[Path, typer.Option(help="folder to write to: DIR/<stream>/part-<partition>.parquet")],
+    workload: Workload,
+    out: Annotated[Path, typer.Option(help="folder to write to: DIR/<stream>/part-<partition>.parquet")],
     rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None, set_: Sets = None,
     generators: Generators = None, seed: Seed = "1", profile: Profile = "constant",
     start: Annotated[str | None, typer.Option(
@@ -221,21 +225,44 @@ def generate(
     """The planned input itself, as Parquet, without any engine."""
     experiment = _experiment(
         "generate", workload, sets=set_, options=option, engine=engine, transport=transport, master=master,
-        isolation=isolation, keep_results=keep_results,
+        isolation=isolation, keep_results=keep_results, out=str(out),
         load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
               "profile": profile, "start": start},
     )  # fmt: skip
     if print_toml:
         _answer(experiment, lambda _: None, json_, False, True)
         return
+    _write_input(experiment, json_)
+
+
+def _write_input(experiment: Any, as_json: bool) -> None:
+    if experiment.out is None:
+        raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
     from streamgauge.run.generate import generate as write
 
+    out = Path(experiment.out)
     written = write(experiment, out)
-    if json_:
+    if as_json:
         print(json.dumps(written, indent=2))
     else:
         for name, events in written["events"].items():
             print(f"{events:,} events  {out / name}", file=sys.stderr)
+
+
+@app.command("experiment")
+def declared(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file, such as --print-toml shows")],
+    json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
+) -> None:  # fmt: skip
+    """A declared experiment: what the command in the file would do."""
+    from streamgauge.experiment import read
+
+    experiment = read(file)
+    if experiment.command == "generate" and not print_toml:
+        _write_input(experiment, json_)
+        return
+    run_with_view = {"run": _run_with_view, "sustain": _sustain_with_view}.get(experiment.command, _run_with_view)
+    _answer(experiment, run_with_view, json_, verbose, print_toml, shown=experiment.command == "sustain")
 
 
 @app.command()

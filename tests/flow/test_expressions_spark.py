@@ -32,8 +32,8 @@ ROWS: list[tuple[Any, ...]] = [
     (6, -INT - 1, 5, -1e-300, "äÖ", ".5", True),
 ]
 VALUES = [
-    "a + 1", "a - 1", "a * 2", "a + b", "b - 1", "b * 2", "d * 2", "a + d", "a * 1.5e0", "a * 1.5D", "b + 10L", "-a", "-b",
-    "-d", "abs(a)", "abs(b)", "abs(d)", "a % 3", "a % b", "b % 3", "mod(a, 7)", "a % -1", "a % a", "b % a",
+    "a + 1", "a - 1", "a * 2", "a + b", "b - 1", "b * 2", "d * 2", "a + d", "a * 1.5e0", "a * 1.5D", "b + 10L", "-a",
+    "-b", "-d", "abs(a)", "abs(b)", "abs(d)", "a % 3", "a % b", "b % 3", "mod(a, 7)", "a % -1", "a % a", "b % a",
     "try_divide(a, b)", "try_divide(a, a)", "try_divide(d, a)", "try_divide(1, d)",
     "a = b", "a == 1", "a <> b", "a != 1", "a < b", "a <= d", "a > d", "a >= 0", "a <=> b", "d <=> d", "d = d", "s = t",
     "s < t", "ok = true", "a <=> null",
@@ -50,8 +50,9 @@ VALUES = [
     "startswith(s, 'a')", "startswith(s, t)", "endswith(s, 'c')", "contains(s, 'b')", "contains(s, '')",
     "a in (1, 7, 100)", "a not in (1, null)", "s in ('abc', '')", "a between -7 and 7", "a not between 0 and b",
     "d between -3 and 3",
-    "try_cast(s as int)", "try_cast(t as int)", "try_cast(t as bigint)", "try_cast(s as double)", "try_cast(t as double)",
-    "try_cast(d as int)", "try_cast(d as bigint)", "try_cast(b as int)", "try_cast(a as bigint)", "try_cast(a as double)",
+    "try_cast(s as int)", "try_cast(t as int)", "try_cast(t as bigint)", "try_cast(s as double)",
+    "try_cast(t as double)", "try_cast(d as int)", "try_cast(d as bigint)", "try_cast(b as int)",
+    "try_cast(a as bigint)", "try_cast(a as double)",
     "try_cast(b as double)", "try_cast(ok as int)", "try_cast(a as string)", "try_cast(b as string)",
     "try_cast(ok as string)", "try_cast(a as int)", "cast(5 as bigint)",
     "(a + 1) % 3", "1", "3000000000", "true", "1e0", "a + b * 2 - 1", "not (a > 0 and ok)",

@@ -39,7 +39,7 @@ def evidence(**changes: Any) -> Evidence:
         offered_per_s=np.full(60, RATE),
         slip_us_p50=20_000,
         slip_us_p99=60_000,
-        starvation_share=0.01,
+        core_wait_us=200.0,
         sut_alive=True,
         backlog=ramp(0.0),
         output_lag=lag(0.0),
@@ -70,7 +70,7 @@ LEVEL = parse_limit("p99 <= 2s")
 FAULTS = [
     ("driver", "invalid", {"offered_per_s": ONE_SECOND_SHORT}),
     ("driver", "invalid", {"slip_us_p99": 150_000}),
-    ("driver", "invalid", {"starvation_share": 0.5}),
+    ("driver", "invalid", {"core_wait_us": 50_000.0}),
     ("driver", "invalid", {"negative_latencies": 1}),
     ("connected", "not_sustained", {"sut_alive": False}),
     ("connected", "not_sustained", {"aborted_reads": 1}),

@@ -113,7 +113,7 @@ def test_only_the_columns_asked_for_travel(served: Served) -> None:
 
 def test_an_empty_range_has_a_schema(served: Served) -> None:
     """A reader can make an empty table of it."""
-    served.queue.offer(0, CHUNK_US, dict.fromkeys(STREAMS, SCHEMA.empty_table().to_batches()[0]) if False else {}, 0)
+    offer(served.queue, range(1))
     reader = flight.FlightClient(served.location).do_get(
         flight.Ticket(
             json.dumps({"stream": "ads", "from_us": 0, "to_us": 0, "columns": list(COLUMNS), "batch": 0}).encode()

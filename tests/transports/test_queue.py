@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,7 @@ COMMITS = st.tuples(st.just("commit"), st.integers(0, 3))
 
 
 @given(st.lists(st.one_of(OFFERS, TAKES, COMMITS), max_size=40))
-def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:
     """Whatever the order of offers, takes, takes again and commits: every row, unchanged, in order, with its stamp."""
     model = Model()
     for number, (kind, *arguments) in enumerate(steps):
@@ -141,7 +141,7 @@ def test_a_reread_is_equal_to_the_byte(chunks: int, data: st.DataObject) -> None
     for index in range(chunks):
         offer(queue, index, first=index * 10)
     cuts = sorted(data.draw(st.sets(st.integers(1, chunks), min_size=1)) | {0})
-    ranges = [(at(low), at(high)) for low, high in zip(cuts, cuts[1:], strict=False)]
+    ranges = [(at(low), at(high)) for low, high in pairwise(cuts)]
     first = [queue.take("ads", low, high, COLUMNS, batch) for batch, (low, high) in enumerate(ranges)]
     again = [queue.take("ads", low, high, COLUMNS, 100 + batch) for batch, (low, high) in enumerate(ranges)]
     assert [[encoded(one) for one in part] for part in first] == [[encoded(one) for one in part] for part in again]
@@ -302,3 +302,17 @@ def test_an_empty_range_and_empty_chunks_give_nothing() -> None:
     offer(queue, 0, rows=0)
     assert queue.take("ads", at(0), at(1), COLUMNS, 0) == []
     assert queue.take("ads", at(1), at(1), COLUMNS, 1) == []
+
+
+def test_waiting_time_is_what_no_reader_has_had() -> None:
+    """Counted from the first event that some stream's reader lacks; a gap between two plans is no waiting time."""
+    queue = queue_of()
+    assert queue.waiting_us(at(5)) == 0
+    for index in range(3):
+        offer(queue, index)
+    assert queue.waiting_us(at(4)) == 4 * CHUNK_US
+    queue.take("ads", at(0), at(3), COLUMNS, 0)
+    queue.take("purchases", at(0), at(2), COLUMNS, 0)
+    assert queue.waiting_us(at(4)) == 2 * CHUNK_US
+    queue.take("purchases", at(2), at(3), COLUMNS, 1)
+    assert queue.waiting_us(at(1000)) == 0

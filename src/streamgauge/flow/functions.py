@@ -135,13 +135,13 @@ def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def whole(function: str) -> Rule:
-    """`ceil`, `floor`: a bigint, as on Spark; what fits none stops both."""
+    """`ceil`, `floor`: a bigint; NaN is 0, as Spark has it, and what does not fit stops both."""
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         _need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
         if node.args.get("decimals") or node.args.get("to"):
             raise Refused(f"{function} takes one argument", f"{function}(x)", node)
-        return duckdb(f"CAST({function}({{x}}) AS BIGINT)", x=node.this)
+        return duckdb(f"CASE WHEN isnan({{x}}) THEN 0 ELSE CAST({function}({{x}}) AS BIGINT) END", x=node.this)
 
     return rule
 

@@ -26,7 +26,7 @@ from streamgauge.flow.nodes import (
 )
 
 RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME})
-"""Names that the instrument's own columns have."""
+"""Names that the instrument's own columns have; a leading underscore is for columns inside an engine."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -253,7 +253,7 @@ def _check_rows_before(node: Node) -> None:
 
 def _check_reserved(names: Iterable[str], setting: str) -> None:
     for name in names:
-        if name.lower() in RESERVED or name.startswith("__"):
+        if name.lower() in RESERVED or name.startswith("_"):
             raise InputError(
                 Problem(setting, "uses a name of the instrument's own columns", name, f"{name.strip('_')}_2")
             )

@@ -10,8 +10,9 @@ Columns are keyword arguments, `name="expression"`; where one would be called `n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
@@ -88,8 +89,9 @@ class Stream:
 
     def join(self, other: Stream, *, window: Window, on: Names, name: str | None = None) -> Stream:
         """Pairs of rows of both streams with equal `on` in the same window."""
-        taken = self._taken() | other._taken()
-        return _checked(WindowJoin(self.node, other.node, window, _names(on), name or _free("join", taken)))
+        right = _apart(other.node, tuple(schemas.walk(self.node)))
+        named = name or _free("join", self._taken() | Stream(right)._taken())
+        return _checked(WindowJoin(self.node, right, window, _names(on), named))
 
     def sink(self, name: str, mode: Mode | None = None) -> Flow:
         """Where results leave; `mode` is `update` after a running aggregate and `append` otherwise."""
@@ -132,6 +134,24 @@ def _free(kind: str, taken: set[str]) -> str:
     if kind not in taken:
         return kind
     return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
+
+
+_GIVEN_BY_US = re.compile(r"(where|select|aggregate|running|join)(_[0-9]+)?")
+
+
+def _apart(node: Node, others: tuple[Node, ...]) -> Node:
+    """The node with other numbers where a name that we gave clashes with one of `others` (equal nodes are shared)."""
+    if isinstance(node, Source) or node in others:
+        return node
+    if isinstance(node, WindowJoin):
+        node = replace(node, left=_apart(node.left, others), right=_apart(node.right, others))
+    else:
+        node = replace(node, input=_apart(node.input, others))
+    taken = {other.name for other in others}
+    kind = _GIVEN_BY_US.fullmatch(node.name)
+    if node.name not in taken or kind is None:
+        return node
+    return replace(node, name=_free(kind.group(1), taken | {each.name for each in schemas.walk(node)}))
 
 
 def _names(given: Names) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ Role = Literal["sut", "driver"]
 class Usage:
     """One second of one process: CPU in percent of one core, and resident bytes.
 
-    `waiting_share` is the part of the second that its threads waited for a core.
+    `core_wait_us` is how long its threads waited for a core each time they were ready to run, on average: on cores that
+    are shared it delays every stamp of the driver by about as much, however little of a core the driver uses.
     """
 
     time_us: int
@@ -28,14 +29,15 @@ class Usage:
     role: Role
     cpu_percent: float
     memory_bytes: int
-    waiting_share: float
+    core_wait_us: float
 
 
 @dataclass(frozen=True)
 class _Reading:
     time_us: int
     cpu_s: float
-    waited_s: float
+    waited_us: float
+    turns: int
 
 
 class Monitors:
@@ -61,25 +63,27 @@ class Monitors:
     def _one(self, name: str, role: Role, pid: int) -> list[Usage]:
         process = psutil.Process(pid)
         times = process.cpu_times()
-        reading = _Reading(self._now_us(), times.user + times.system, _waited_s(pid))
+        reading = _Reading(self._now_us(), times.user + times.system, *_waited(pid))
         before = self._last.get(pid)
         self._last[pid] = reading
         if before is None or reading.time_us <= before.time_us:
             return []
         span_s = (reading.time_us - before.time_us) / 1e6
         cpu = 100 * (reading.cpu_s - before.cpu_s) / span_s
-        waiting = max(0.0, reading.waited_s - before.waited_s) / span_s
-        return [Usage(reading.time_us, name, role, cpu, process.memory_info().rss, waiting)]
+        # The sums fall when a thread ends, so neither difference is taken at its word.
+        wait_us = max(0.0, reading.waited_us - before.waited_us) / max(1, reading.turns - before.turns)
+        return [Usage(reading.time_us, name, role, cpu, process.memory_info().rss, wait_us)]
 
 
-def _waited_s(pid: int) -> float:
-    """Seconds that the threads of a process were ready and had no core (Linux's schedstat); 0 where it is not kept."""
-    total = 0
+def _waited(pid: int) -> tuple[float, int]:
+    """(microseconds that a process's threads were ready and had no core, turns they got); Linux's schedstat, else 0."""
+    waited_ns, turns = 0, 0
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                total += int((task / "schedstat").read_text().split()[1])
-    return total / 1e9
+            with contextlib.suppress(OSError, ValueError):
+                _, waited, taken = (task / "schedstat").read_text().split()
+                waited_ns, turns = waited_ns + int(waited), turns + int(taken)
+    return waited_ns / 1e3, turns
 
 
 def loopback_bytes() -> int:

@@ -16,15 +16,22 @@ def _spark(cpus: Sequence[int] | None) -> Engine:
     return SparkEngine(cpus)
 
 
-_STARTERS: dict[str, Callable[[Sequence[int] | None], Engine]] = {"spark": _spark}
+def _known(cpus: Sequence[int] | None) -> Engine:
+    from streamgauge.engines.known.engine import KnownEngine
+
+    return KnownEngine(cpus)
+
+
+_STARTERS: dict[str, Callable[[Sequence[int] | None], Engine]] = {"spark": _spark, "known": _known}
 
 
 def capabilities() -> dict[str, Capabilities]:
     """Every engine's capabilities, the reference included; loads no engine."""
+    from streamgauge.engines.known.settings import CAPABILITIES as KNOWN
     from streamgauge.engines.oracle.capabilities import CAPABILITIES as ORACLE
     from streamgauge.engines.spark.settings import CAPABILITIES as SPARK
 
-    return {each.name: each for each in (SPARK, ORACLE)}
+    return {each.name: each for each in (SPARK, KNOWN, ORACLE)}
 
 
 def streaming_engines() -> tuple[str, ...]:
@@ -34,6 +41,14 @@ def streaming_engines() -> tuple[str, ...]:
 def start_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
     """What makes a fresh start of an engine, on the processors given."""
     return lambda: _STARTERS[engine](cpus)
+
+
+def check_options(engine: str, options: dict[str, str]) -> None:
+    """Refuse option values that an engine cannot use; InputError with every problem."""
+    if engine == "known":
+        from streamgauge.engines.known.settings import read_options
+
+        read_options(options)
 
 
 def matrix() -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from streamgauge.flow.schema import walk
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
-from streamgauge.run.catalogue import TRANSPORTS, capabilities, streaming_engines
+from streamgauge.run.catalogue import TRANSPORTS, capabilities, check_options, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.system.machine import cpus, memory_bytes, split_cpus
@@ -212,7 +212,7 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
 def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[Problem]:
     known = {setting.name: setting for setting in engine.settings}
     for name, value in experiment.options.items():
-        if name.startswith("spark."):
+        if name.startswith("spark.") and engine.name.startswith("spark"):
             continue
         if name not in known:
             near = difflib.get_close_matches(name, [*known, "spark."], 1)
@@ -225,6 +225,10 @@ def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[P
             )
         elif name == "buckets" and not (value.isdecimal() and 1 <= int(value) <= 4096):
             yield Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
+    free = {name: value for name, value in experiment.options.items() if name in known and not known[name].choices}
+    found: list[Problem] = []
+    _try(lambda: check_options(engine.name, free), found)
+    yield from found
 
 
 def _transport_problems(experiment: Experiment) -> Iterator[Problem]:

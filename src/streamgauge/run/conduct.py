@@ -161,12 +161,13 @@ class Conductor:
             self.done.drained = self.done.journal.committed_until() >= self.done.spans.end_us
 
     def _wind_up(self) -> None:
-        self.done.deadline_us = self._rig.clock.now_us()
         try:
             self._rig.halt()
             self.done.journal.add(self._rig.tick())
         except (DriverError, KeyboardInterrupt) as error:
             self.done.driver_failed = self.done.driver_failed or str(error)
+        # After the last look: what that one brought came in time.
+        self.done.deadline_us = self._rig.clock.now_us()
 
 
 def drain_backlog(rig: Rig, journal: Journal, timeout_s: float) -> bool:

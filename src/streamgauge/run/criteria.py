@@ -36,7 +36,7 @@ from streamgauge.stats.bootstrap import Interval, slope_interval
 PLAN_SHARE_MIN = 0.99
 SLIP_US_MAX = 100_000.0
 SLIP_SHARE_OF_LATENCY = 0.02
-STARVATION_SHARE_MAX = 0.10
+CORE_WAIT_US_MAX = 10_000.0
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
 BOUND_S_MIN = 10.0
@@ -110,9 +110,10 @@ def _slip(evidence: Evidence) -> _Part:
 
 
 def _starvation(evidence: Evidence) -> _Part:
-    share, limit = evidence.starvation_share, STARVATION_SHARE_MAX
-    sentence = f"a driver process waited for a processor {share:.0%} of the time, at most {limit:.0%} is allowed"
-    return _Part(share <= limit, share, limit, "share of span", sentence)
+    wait, limit = evidence.core_wait_us, CORE_WAIT_US_MAX
+    shown, allowed = format_us(wait), format_us(limit)
+    sentence = f"starved: a driver process waited {shown} for a core each time it was ready, {allowed} is allowed"
+    return _Part(wait <= limit, wait, limit, "us", sentence)
 
 
 def _clock(evidence: Evidence) -> _Part:

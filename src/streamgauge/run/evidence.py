@@ -35,7 +35,7 @@ def evidence_of(
         offered_per_s=kept.astype(float),
         slip_us_p50=slip.p50,
         slip_us_p99=slip.p99,
-        starvation_share=figures.starvation_share(done),
+        core_wait_us=figures.core_wait_us(done),
         sut_alive=not done.engine_failed,
         sut_reason=done.engine_failed,
         backlog=backlog,
@@ -45,7 +45,7 @@ def evidence_of(
         bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
         verification=verified.verification if verified else None,
         batches=_batches(done),
-        windows_closed=verified.windows_closed if verified else _windows_closed(ready, done),
+        windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         retried_tasks=rereads,
         negative_latencies=verified.latencies.negatives if verified else 0,
@@ -89,13 +89,6 @@ def _largest(backlog: Samples, rate_per_s: float) -> float:
 def _batches(done: Conducted) -> int:
     low, high = done.spans.measured_from_us, done.spans.measured_to_us
     return sum(1 for commit in done.journal.commits if low <= commit.committed_us < high)
-
-
-def _windows_closed(ready: Ready, done: Conducted) -> int | None:
-    """While it runs: how often the output frontier moved, which for windows is once each."""
-    if ready.reach_us in (None, 0):
-        return None
-    return len(figures.within(done.journal.output_lags(), done.spans)[0])
 
 
 def _draining(backlog: Samples, rate_per_s: float) -> bool:

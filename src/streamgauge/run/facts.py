@@ -57,7 +57,7 @@ class Evidence:
     `backlog`: events due and not handed out, at hand-outs, every sample in the same phase (all just before, or all just
     after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
     commits where they say how far the input is done, which gives a point a batch; else as results arrive.
-    `starvation_share`: share of the span that the worst driver process waited in a run queue.
+    `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average.
     `backlog_max_s`, `bound_s`: in seconds of the rate. `windows_closed`: None where nothing is windowed.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     """
@@ -67,7 +67,7 @@ class Evidence:
     offered_per_s: Floats
     slip_us_p50: float
     slip_us_p99: float
-    starvation_share: float
+    core_wait_us: float
     sut_alive: bool
     backlog: Samples
     output_lag: Samples

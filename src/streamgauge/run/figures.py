@@ -113,14 +113,14 @@ def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
     )  # fmt: skip
 
 
-def starvation_share(done: Conducted) -> float:
-    """The largest mean share of the measured span that one driver process waited for a core."""
+def core_wait_us(done: Conducted) -> float:
+    """The mean wait for a core of the driver process that waited longest, over the measured span."""
     spans = done.spans
     waits: dict[str, list[float]] = defaultdict(list)
     for usage in done.journal.usages:
         if usage.role == "driver" and spans.measured_from_us <= usage.time_us < spans.measured_to_us:
-            waits[usage.name].append(usage.waiting_share)
-    return max((float(np.mean(shares)) for shares in waits.values()), default=0.0)
+            waits[usage.name].append(usage.core_wait_us)
+    return max((float(np.mean(waited)) for waited in waits.values()), default=0.0)
 
 
 def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:

@@ -76,6 +76,7 @@ class Generator:
     def segment(self, plan: str, end_us: int, pace_us: int | None = None) -> None:
         """Begin to follow a plan; the one before must have ended."""
         self.halt()
+        self._queue.overflowed = False  # a trial answers for its own overflow, not for that of the one before
         self._segment = Segment(_load(plan), end_us, pace_us)
         threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
 

@@ -232,8 +232,9 @@ def _compare_whole(
     points = "received" if asked.update else None
     connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations, points)}")
     counts = answers.compare(
-        connection, "expected", "received", asked.identity, asked.columns, asked.judged, update=asked.update
-    )
+        connection, "expected", "received", asked.identity, asked.columns, asked.judged,
+        update=asked.update, deadline_us=done.deadline_us,
+    )  # fmt: skip
     missing = None if asked.update else _missing(connection, "expected", "received", asked, counts)
     return counts, _join_times(ready, done, missing)
 
@@ -252,7 +253,9 @@ def _compare_slices(
         expected = f"({oracle_sql(ready.lineage_flow, relations)})"
         rows = (lambda a, b: lambda: received.table(a, b))(low, high) if not received.empty else None
         connection.register("received", _or_empty(received, rows, ready))
-        counts = answers.compare(connection, expected, "received", asked.identity, asked.columns, asked.judged)
+        counts = answers.compare(
+            connection, expected, "received", asked.identity, asked.columns, asked.judged, deadline_us=done.deadline_us
+        )
         lost.append(_missing(connection, expected, "received", asked, counts))
         total += counts
     return total, _together([each for each in lost if each is not None])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from streamgauge.engines.oracle import lower
+from streamgauge.engines.oracle.capabilities import CAPABILITIES
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import Flow
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 class Oracle:
     """Computes the right answer of a flow over given inputs."""
 
-    name = "oracle"
-
-    def capabilities(self) -> dict[str, bool]:
-        """What this engine can do, as data: one entry a node kind, and whether it can be measured."""
-        return {kind.__name__: True for kind in lower.kinds()} | {"answer": True, "measure": False}
+    capabilities = CAPABILITIES
 
     def answer(
         self,

@@ -24,11 +24,11 @@ class TokenCheck(flight.ServerMiddlewareFactory):
 
     def __init__(self, token: str) -> None:
         super().__init__()
-        self._expected = f"Bearer {token}"
+        self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> flight.ServerMiddleware:
         given = next((values[0] for name, values in headers.items() if name.lower() == HEADER), "")
-        if not hmac.compare_digest(given, self._expected):
+        if not hmac.compare_digest(given.encode(), self._expected):
             raise flight.FlightUnauthenticatedError("the run's token is missing or wrong")
         return _Checked()
 

@@ -69,7 +69,8 @@ class FlightQueue:
 
     def waiting_us(self, to_us: int) -> int:
         """How much event time would wait to be handed out, were the queue filled up to `to_us`."""
-        return to_us - max(min(self._handed_us.values()), self._first_border()) if self._borders else 0
+        with self._lock:
+            return to_us - self._first_unread(to_us)
 
     def frontier(self) -> int:
         return self._frontier_us

@@ -1,0 +1,221 @@
+"""The tables in the documents that are made from the code, so that the two cannot disagree.
+
+    python docs/tables.py           write them between their markers
+    python docs/tables.py --check   exit 1 where one is not as it would be written (`tests/test_docs.py` asks the same)
+
+A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+def workload_list() -> str:
+    from streamgauge.workloads.base import catalogue
+
+    rows = [
+        (f"[{code(row['name'])}](#{row['name']})", row["summary"], ", ".join(code(s["name"]) for s in row["streams"]),
+         f"{code(row['sink']['name'])}, {row['sink']['mode']}", row["source"])
+        for row in catalogue()
+    ]  # fmt: skip
+    return table(("workload", "what it does", "streams", "results", "source"), rows)
+
+
+def parameters_of(name: str) -> str:
+    from streamgauge.workloads.base import catalogue
+
+    row = next(row for row in catalogue() if row["name"] == name)
+    return table(
+        ("parameter (`--set`)", "default", "meaning"),
+        [(code(p["name"]), code(p["default"]), p["meaning"]) for p in row["parameters"]],
+    )
+
+
+def flow_of(name: str) -> str:
+    from streamgauge.workloads.base import catalogue
+
+    row = next(row for row in catalogue() if row["name"] == name)
+    return table(
+        ("operator", "kind", "what it does", "reads"),
+        [(code(n["name"]), n["kind"].replace("_", " "), n["label"], _listed(n["inputs"]))
+         for n in row["flow"]],
+    )  # fmt: skip
+
+
+def engine_matrix() -> str:
+    from streamgauge.run.catalogue import matrix
+
+    engines = matrix()
+    nodes = list(dict.fromkeys(node for engine in engines for node in engine["nodes"]))
+    rows = [("", *(engine["summary"] for engine in engines))]
+    rows += [
+        (label, *(_mark(e[key]) for e in engines))
+        for label, key in (("runs streams", "streams"), ("computes truth", "truth"))
+    ]
+    rows += [(code(node), *(_mark(node in engine["nodes"]) for engine in engines)) for node in nodes]
+    rows += [
+        (label, *(", ".join(engine[key]) or "-" for engine in engines))
+        for label, key in (("sink modes", "sink_modes"), ("transports", "transports"))
+    ]
+    return table(("", *(code(engine["name"]) for engine in engines)), rows)
+
+
+def _mark(holds: bool) -> str:
+    return "yes" if holds else "-"
+
+
+def engine_options() -> str:
+    from streamgauge.run.catalogue import matrix
+
+    rows = [(engine["name"], option) for engine in matrix() for option in engine["options"]]
+    return table(
+        ("engine", "option (`--option`)", "default", "choices", "meaning"),
+        [(code(e), code(o["name"]), code(o["default"]), _listed(o["choices"]), o["meaning"]) for e, o in rows],
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(code, names)) or "-"
+
+
+def commands() -> dict[str, Any]:
+    """Command name to the parsed command, in the order of the help."""
+    import typer
+
+    from streamgauge.cli import app
+
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+def command_list() -> str:
+    return "\n\n".join(_command(name, command) for name, command in commands().items())
+
+
+def _command(name: str, command: Any) -> str:
+    shown = [parameter for parameter in command.params if parameter.name != "help"]
+    usage = " ".join(["streamgauge", name, *(_argument(p) for p in shown if p.param_type_name == "argument")])
+    parts = [f"### {name}", command.help, f"Usage: {code(usage)}"]
+    parts += [table(("argument or option", "default", "meaning"), map(_parameter, shown))] if shown else []
+    return "\n\n".join(parts)
+
+
+def _argument(parameter: Any) -> str:
+    name = parameter.metavar or parameter.name.upper()
+    return str(name) if parameter.required else f"[{name}]"
+
+
+def _parameter(parameter: Any) -> tuple[str, str, str]:
+    name = _argument(parameter) if parameter.param_type_name == "argument" else ", ".join(parameter.opts)
+    meaning, _, said = (parameter.help or "").partition("  [default: ")
+    unset = parameter.required or parameter.default in (None, "", False)
+    return code(name), said.removesuffix("]") or ("-" if unset else code(parameter.default)), meaning
+
+
+def check_list() -> str:
+    """The checks of `run.criteria` with the limits that stand there."""
+    from streamgauge.run import criteria as c
+
+    rows = {
+        "driver": (
+            f"in every second at least {c.PLAN_SHARE_MIN:.0%} of the plan was offered in time; slip p99 is at most "
+            f"{c.SLIP_US_MAX / 1000:.0f} ms or {c.SLIP_SHARE_OF_LATENCY:.0%} of the event-time p50, whichever is "
+            f"larger; no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
+            "each time it was ready; no latency is negative",
+            "invalid",
+        ),
+        "connected": ("no process of the SUT died, no read was aborted, no task was retried", "not sustained"),
+        "backlog_trend": (
+            f"the slope of the backlog is at most {c.BACKLOG_SLOPE_SHARE_MAX:.0%} of the rate",
+            "not sustained",
+        ),
+        "output_trend": (
+            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second",
+            "not sustained",
+        ),
+        "queue_bound": (
+            "the backlog stayed below the queue's bound; where memory cuts the bound below "
+            f"{c.BOUND_S_MIN:.0f} s of the rate, the trial is invalid",
+            "not sustained, or invalid",
+        ),
+        "answers": (
+            "0 rows are missing, extra, duplicate, wrong or late; where nothing was judged, undecided",
+            "not sustained, or undecided",
+        ),
+        "evidence": (
+            f"at least {c.BATCHES_MIN} batches, and for windowed flows {c.WINDOWS_MIN} windows closed; the backlog of "
+            "the start was gone before the span began",
+            "undecided",
+        ),
+    }
+    return table(("check", "holds when", "else"), [(code(name), *rows[name]) for name, _ in c.CHECKS])
+
+
+def makers() -> dict[str, Callable[[], str]]:
+    """Every table that there is, by the name in its markers."""
+    from streamgauge.workloads.base import names
+
+    found: dict[str, Callable[[], str]] = {
+        "workloads": workload_list, "engines": engine_matrix, "engine options": engine_options,
+        "commands": command_list, "checks": check_list,
+    }  # fmt: skip
+    for name in names():
+        found[f"parameters of {name}"] = partial(parameters_of, name)
+        found[f"flow of {name}"] = partial(flow_of, name)
+    return found
+
+
+_BLOCK = re.compile(r"<!-- generated: (?P<name>[^>]+?) -->\n.*?<!-- end of (?P=name) -->", re.DOTALL)
+
+
+def renewed(text: str) -> str:
+    """A page's text with every table as it must be; KeyError where a marker names no table."""
+    there = makers()
+
+    def block(match: re.Match[str]) -> str:
+        name = match["name"]
+        return f"<!-- generated: {name} -->\n{there[name]()}\n<!-- end of {name} -->"
+
+    return _BLOCK.sub(block, text)
+
+
+def stale() -> list[str]:
+    """The pages whose tables are not what the code says."""
+    pages = [page for page in sorted(DOCS.glob("*.md")) if page.read_text() != renewed(page.read_text())]
+    return [page.name for page in pages]
+
+
+def main() -> int:
+    wrong = stale()
+    if "--check" in sys.argv:
+        print(
+            "\n".join(f"{name}: tables are out of step with the code: python docs/tables.py" for name in wrong), end=""
+        )
+        return 1 if wrong else 0
+    for name in wrong:
+        page = DOCS / name
+        page.write_text(renewed(page.read_text()))
+        print(f"wrote {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

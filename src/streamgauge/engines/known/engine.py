@@ -1,0 +1,86 @@
+"""The runner's side of the known engine: starts its process, asks how it is and what it planted, ends it."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streamgauge.engines.known.compute import build
+from streamgauge.engines.known.main import KnownJob
+from streamgauge.engines.known.settings import CAPABILITIES, read_options, with_defaults
+from streamgauge.engines.seam import Edges, EngineStatus
+from streamgauge.errors import EngineError, InputError, Problem
+from streamgauge.flow.nodes import Flow
+from streamgauge.system.children import Child, ChildFailed
+
+START_TIMEOUT_S = 60.0
+
+
+class KnownEngine:
+    """One start of the known engine for one flow."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
+        self._cpus = on_cpus
+        self._child: Child | None = None
+        self._settings: dict[str, str] = {}
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        """Start its process. InputError for a flow, an option or a frontier that it does not know."""
+        read_options(options)
+        build(flow)
+        if edges.frontier != "common":
+            way_out = "--frontier common, or another --engine"
+            raise InputError(Problem("frontier", "must be common for the engine known", edges.frontier, way_out))
+        self._settings = with_defaults(options)
+        folder.mkdir(parents=True, exist_ok=True)
+        log = folder / "known.log"
+        with tempfile.TemporaryDirectory(prefix="streamgauge-known-") as private:
+            path = Path(private) / "job.pkl"
+            path.write_bytes(pickle.dumps(KnownJob(flow, edges, options)))
+            environment = {"OMP_NUM_THREADS": "1"}
+            self._child = Child("known", "streamgauge.engines.known.main", [str(path)], log, self._cpus, environment)
+            self._begin(log)
+
+    def _begin(self, log: Path) -> None:
+        try:
+            self._ask("start", START_TIMEOUT_S)
+        except ChildFailed as error:
+            self.stop()
+            raise EngineError(f"known did not start: {error}", str(log)) from None
+
+    def status(self) -> EngineStatus:
+        assert self._child is not None
+        if not self._child.alive:
+            return EngineStatus(False, f"the known engine's process ended (exit code {self._child.exit_code})")
+        try:
+            return EngineStatus(**self._ask("status"))
+        except ChildFailed as error:
+            return EngineStatus(False, str(error))
+
+    def pids(self) -> list[int]:
+        return [self._child.pid] if self._child is not None and self._child.alive else []
+
+    def evidence(self) -> list[dict[str, Any]]:
+        """Nothing: its batches are seen from outside."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """`worked` events, `overrun_us_max`, `planted_us` (event time of each planted fault), `held` rows waiting."""
+        return dict(self._ask("facts"))
+
+    def settings(self) -> dict[str, str]:
+        return self._settings
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop(grace_s=1.0)
+            self._child = None
+
+    def _ask(self, request: str, timeout_s: float = 20.0) -> Any:
+        assert self._child is not None
+        return self._child.ask(request, timeout_s)

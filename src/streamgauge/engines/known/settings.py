@@ -1,0 +1,118 @@
+"""The known engine's options: how fast it is, how it batches, and which faults are planted in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from streamgauge.engines.seam import Capabilities, Setting
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import US, parse_duration, parse_rate
+
+FAULTS = ("none", "drop", "double", "alter", "late", "invent")
+
+SETTINGS = (
+    Setting("capacity", "100k", "events per second that it works off, exactly"),
+    Setting("batch", "0s", "time from one micro-batch to the next; 0s reads on continuously"),
+    Setting("stall", "none", "LENGTH@AFTER: sleeps once, so long after its first event by event time, such as 2s@12s"),
+    Setting("fault", "none", "what happens to a result between the engine and the recorder", FAULTS),
+    Setting("fault_every", "1000", "one result in so many gets the fault"),
+    Setting("lie", "0s", "what is added to every latency by wrong stamps in the results; -5s makes them negative"),
+)
+
+CAPABILITIES = Capabilities(
+    name="known",
+    summary="a consumer of known capacity, to try the instrument on",
+    nodes=("Source", "Where", "WindowAggregate"),
+    sink_modes=("append",),
+    transports=("flight",),
+    runs_streams=True,
+    computes_truth=False,
+    settings=SETTINGS,
+)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Sleeps `length_us` once, `after_us` of event time after the first event."""
+
+    length_us: int
+    after_us: int
+
+
+@dataclass(frozen=True)
+class KnownOptions:
+    """The options as values. `lie_us` is added to every latency, by stamps moved the other way."""
+
+    capacity_per_s: float
+    batch_us: int
+    stall: Stall | None
+    fault: str
+    fault_every: int
+    lie_us: int
+
+
+def with_defaults(options: dict[str, str]) -> dict[str, str]:
+    return {setting.name: setting.default for setting in SETTINGS} | options
+
+
+def read_options(options: dict[str, str]) -> KnownOptions:
+    """The options as values; one InputError that holds every problem."""
+    given, problems = with_defaults(options), list(_unknown(options))
+
+    def read(name: str, of: Callable[[str], Any]) -> Any:
+        try:
+            return of(given[name])
+        except InputError as error:
+            problems.extend(error.problems)
+            return None
+
+    read_ones = KnownOptions(
+        capacity_per_s=read("capacity", lambda text: parse_rate(text, "option capacity")),
+        batch_us=read("batch", lambda text: _time_us("batch", text)),
+        stall=read("stall", _stall),
+        fault=read("fault", _fault),
+        fault_every=read("fault_every", _every),
+        lie_us=read("lie", _lie),
+    )
+    if problems:
+        raise InputError(problems)
+    return read_ones
+
+
+def _unknown(options: dict[str, str]) -> Iterator[Problem]:
+    known = [setting.name for setting in SETTINGS]
+    for name in options.keys() - set(known):
+        yield Problem(f"option {name}", "is not an option of known", options[name], f"one of {', '.join(known)}")
+
+
+def _time_us(name: str, text: str) -> int:
+    return round(parse_duration(text, f"option {name}") * US)
+
+
+def _stall(text: str) -> Stall | None:
+    if text == "none":
+        return None
+    length, at, after = text.partition("@")
+    if not at:
+        raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, "--option stall=2s@12s"))
+    return Stall(_time_us("stall", length), _time_us("stall", after))
+
+
+def _fault(text: str) -> str:
+    if text not in FAULTS:
+        raise InputError(Problem("option fault", f"must be one of {', '.join(FAULTS)}", text, "--option fault=drop"))
+    return text
+
+
+def _every(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 10**9):
+        rule = "must be a whole number from 1 to 1000000000"
+        raise InputError(Problem("option fault_every", rule, text, "--option fault_every=1000"))
+    return int(text)
+
+
+def _lie(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    return sign * _time_us("lie", text.removeprefix("-"))

@@ -1,0 +1,101 @@
+"""Trials on the known engine, for the self-test: one start, many warm trials, in a folder that is thrown away."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from streamgauge.engines.known.engine import KnownEngine
+from streamgauge.errors import DriverError, Interrupted
+from streamgauge.events import US, Clock
+from streamgauge.experiment import build
+from streamgauge.run.check import Ready, check
+from streamgauge.run.conduct import Conductor, drain_backlog
+from streamgauge.run.evidence import hopeless_reason
+from streamgauge.run.rig import Rig
+from streamgauge.run.single import create_folder
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, conclude, next_start, rig_settings, run_trial
+from streamgauge.system.children import wait_until
+
+DRAIN_TIMEOUT_S = 30.0
+HELD_TIMEOUT_S = 10.0
+DISTURBED_MAX = 2
+"""How often a trial that other work on this machine made invalid is done again."""
+
+
+class Bench:
+    """A started rig with a known engine. `disturbed` counts the trials that had to be done again."""
+
+    def __init__(self, ready: Ready, rig: Rig, engine: KnownEngine) -> None:
+        self.ready, self._rig, self._engine = ready, rig, engine
+        self.disturbed = 0
+
+    def facts(self) -> dict[str, Any]:
+        return self._engine.facts()
+
+    def trial(self, rate_per_s: float, duration_s: float, may_extend: bool = False) -> Judged:
+        """One warm trial, judged; the backlog it leaves is drained."""
+        settings = self._settings(rate_per_s, duration_s, may_extend)
+        judged = run_trial(self.ready, self._rig, create_folder(self.ready), settings)
+        _stop_if_interrupted(judged)
+        if not drain_backlog(self._rig, judged.done.journal, DRAIN_TIMEOUT_S):
+            raise DriverError("what a trial had left could not be drained, so no other trial may follow")
+        return judged
+
+    def undisturbed(self, rate_per_s: float, duration_s: float) -> Judged:
+        """A trial that may be extended, and is done again where the driver was disturbed."""
+        for _ in range(DISTURBED_MAX):
+            judged = self.trial(rate_per_s, duration_s, may_extend=True)
+            if judged.result.verdict.value != "invalid":
+                return judged
+            self.disturbed += 1
+        return self.trial(rate_per_s, duration_s, may_extend=True)
+
+    def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> Judged:
+        """One trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
+        settings = self._settings(rate_per_s, duration_s, False)
+        rig, ready = self._rig, self.ready
+        spans = ready.spans(next_start(rig), False, duration_s)
+        plan = ready.plan(spans.start_us, rate_per_s, (spans.end_us - spans.start_us) / US)
+        conductor = Conductor(
+            rig, plan, spans, hopeless=lambda done: hopeless_reason(ready, done, rate_per_s, rig.clock.now_us())
+        )
+        done = conductor.conduct()
+        if not wait_until(lambda: not self.facts()["held"], HELD_TIMEOUT_S, 0.1):
+            raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
+        done.journal.add(rig.tick())
+        judged = conclude(ready, rig, create_folder(ready), settings, done, [], lambda _: None, None)
+        _stop_if_interrupted(judged)
+        return judged
+
+    def _settings(self, rate_per_s: float, duration_s: float, may_extend: bool) -> TrialSettings:
+        return TrialSettings(
+            rate_per_s=rate_per_s, fresh=False, duration_s=duration_s, may_extend=may_extend, probe_batches=False
+        )
+
+
+@contextmanager
+def started(
+    workload: str, rate_per_s: float, options: dict[str, str], load: dict[str, Any], parameters: dict[str, Any]
+) -> Iterator[Bench]:
+    """A bench for a workload; `load` are settings of the experiment's load besides the rate."""
+    with tempfile.TemporaryDirectory(prefix="streamgauge-selftest-") as folder:
+        asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
+        ready = check(
+            build({
+                "workload": workload, "engine": "known", "parameters": parameters, "options": options,
+                "load": asked, "out": folder,
+            })
+        )  # fmt: skip
+        engine = KnownEngine(ready.sut_cpus)
+        with Rig(rig_settings(ready, rate_per_s), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
+            rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
+            yield Bench(ready, rig, engine)
+
+
+def _stop_if_interrupted(judged: Judged) -> None:
+    if judged.result.verdict.value == "interrupted":
+        raise Interrupted("the self-test was stopped; it proves nothing")

@@ -1,0 +1,240 @@
+"""The proofs of the self-test: what is planted, and what the instrument must say of it.
+
+Every proof can fail: `planted` (or `true_share`) makes the engine other than the proof says it is, and then it must.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from streamgauge.events import US, format_rate
+from streamgauge.experiment import build
+from streamgauge.result import Check
+from streamgauge.run.generate import generate
+from streamgauge.run.single import ceiling_of
+from streamgauge.run.trial import Judged
+from streamgauge.studies.known_bench import Bench, started
+from streamgauge.studies.search import Settings, TrialOutcome, search
+
+CAPACITY_PER_S = 100_000.0
+CAPACITY_ERROR_MAX = 0.02
+SEARCH_START_SHARE = 0.9
+SIDE = 0.03
+"""How far above and below the capacity the verdicts are tried."""
+DECIDED_SHARE_MIN = 0.5
+ROW_RATE_PER_S = 20_000.0
+FAST = "400k"
+STALL_S = 2.0
+FAULTS: dict[str, str] = {
+    "drop": "missing", "double": "duplicate", "alter": "wrong", "late": "late", "invent": "extra",
+}  # fmt: skip
+"""Planted fault to what verification calls it."""
+FAULT_EVERY = 997
+LIE = "-5s"
+OVERLOAD_FACTOR = 5.0
+
+Mode = Literal["continuous", "windows"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long and how often. Seconds of measured span, and trials on each side of the capacity."""
+
+    continuous_s: float = 5.0
+    windows_s: float = 9.0
+    continuous_repeats: int = 3
+    windows_repeats: int = 2
+    search_windows: bool = True
+    row_s: float = 3.0
+    warmup_s: float = 1.0
+
+
+FULL = Sizes()
+QUICK = Sizes(continuous_s=3.0, continuous_repeats=2, windows_repeats=1, search_windows=False, row_s=2.0)
+
+
+@dataclass(frozen=True)
+class Made:
+    """An item's answer, before it is named and timed."""
+
+    title: str
+    ok: bool
+    value: float | None
+    limit: float | None
+    sentence: str
+
+
+def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float) -> Any:
+    """A consumer of capacity `true_share` times the one that is claimed."""
+    options = {"capacity": f"{CAPACITY_PER_S * true_share:.0f}", "batch": "0s" if mode == "continuous" else "400ms"}
+    load = {"warmup": sizes.warmup_s}
+    if mode == "continuous":
+        return started("filter", CAPACITY_PER_S, options, load, {})
+    parameters = {"range": "2s", "slide": "1s", "packs": 100}
+    return started("windowed_aggregation", CAPACITY_PER_S, options, load, parameters)
+
+
+def capacity(mode: Mode, sizes: Sizes, say: Say, true_share: float = 1.0) -> Iterator[Made]:
+    """a: the capacity is found (where the sizes say so), and verdicts close to it are right; on one warm start."""
+    seconds = sizes.continuous_s if mode == "continuous" else sizes.windows_s
+    repeats = sizes.continuous_repeats if mode == "continuous" else sizes.windows_repeats
+    with _capacity_bench(mode, sizes, true_share) as bench:
+        bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial of a start pays for first calls, and is not counted
+        if mode == "continuous" or sizes.search_windows:
+            yield _found(mode, bench, seconds, say)
+        yield _verdicts(mode, bench, seconds, repeats, say)
+
+
+def _found(mode: Mode, bench: Bench, seconds: float, say: Say) -> Made:
+    def trial(rate_per_s: float, purpose: str, fresh: bool, shorter: bool) -> TrialOutcome:
+        verdict = bench.undisturbed(rate_per_s, seconds).result.verdict
+        say(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
+        return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose)
+
+    settings = Settings(
+        ceiling_per_s=4 * CAPACITY_PER_S, tolerance=CAPACITY_ERROR_MAX, quick=True,
+        start_per_s=SEARCH_START_SHARE * CAPACITY_PER_S,
+    )  # fmt: skip
+    found = search(trial, settings)
+    return judge_capacity(mode, found.low, found.high, len(found.trials), bench.disturbed)
+
+
+def judge_capacity(mode: Mode, low: float | None, high: float | None, trials: int, disturbed: int = 0) -> Made:
+    """a, from the bracket: its lower end is what a search publishes. Rates in events per second."""
+    title = f"a consumer of known capacity is found ({mode})"
+    error = None if low is None else low / CAPACITY_PER_S - 1
+    ok = error is not None and high is not None and abs(error) <= CAPACITY_ERROR_MAX
+    held = "no rate was found that holds" if low is None else f"{low:.0f}/s holds ({error:+.1%})"
+    broke = "nothing above it was refused" if high is None else f"{high:.0f}/s does not"
+    sentence = (
+        f"capacity {CAPACITY_PER_S:.0f}/s: {held}, {broke}; {trials} trials, {disturbed} done again; "
+        f"at most {CAPACITY_ERROR_MAX:.0%} off is allowed"
+    )
+    return Made(title, ok, error, CAPACITY_ERROR_MAX, sentence)
+
+
+def _verdicts(mode: Mode, bench: Bench, seconds: float, repeats: int, say: Say) -> Made:
+    said: dict[float, list[str]] = {-SIDE: [], SIDE: []}
+    for side in [-SIDE, SIDE] * repeats:
+        said[side].append(bench.undisturbed(CAPACITY_PER_S * (1 + side), seconds).result.verdict.value)
+        say(f"{side:+.0%} {format_rate(CAPACITY_PER_S * (1 + side))}: {said[side][-1]}")
+    return judge_verdicts(mode, said[-SIDE], said[SIDE])
+
+
+def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> Made:
+    """a, from the verdicts given below and above the capacity: none may be wrong, and most must be there at all."""
+    trials = len(below) + len(above)
+    wrong = sum(one == "not_sustained" for one in below) + sum(one == "sustained" for one in above)
+    right_below, right_above = below.count("sustained"), above.count("not_sustained")
+    open_ones = trials - wrong - right_below - right_above
+    enough = min(right_below / len(below), right_above / len(above)) >= DECIDED_SHARE_MIN
+    sentence = (
+        f"{wrong} of {trials} verdicts were wrong ({wrong / trials:.0%}) and {open_ones} open: {SIDE:.0%} below, "
+        f"{right_below} of {len(below)} sustained; {SIDE:.0%} above, {right_above} of {len(above)} not sustained"
+    )
+    return Made(f"verdicts {SIDE:.0%} from it are right ({mode})", wrong == 0 and enough, wrong / trials, 0.0, sentence)
+
+
+def stall(sizes: Sizes, planted: bool = True) -> Made:
+    """b: a stall of 2 s in the measured span, seen by event time and hidden by the naive count."""
+    after_s = sizes.warmup_s + 1.0
+    options = {"capacity": FAST} | ({"stall": f"{STALL_S}s@{after_s}s"} if planted else {})
+    with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
+        latency = bench.trial(ROW_RATE_PER_S, STALL_S + sizes.row_s).result.latency
+    event, naive = latency.event_time_us, latency.processing_time_us
+    assert event is not None and naive is not None  # noqa: PT018
+    p99_s, max_s = (event.p99 or 0.0) / US, (event.max or 0.0) / US
+    naive_p99_s, naive_max_s = (naive.p99 or 0.0) / US, (naive.max or 0.0) / US
+    shows = max_s >= 0.95 * STALL_S and p99_s >= 0.75 * STALL_S
+    hidden = naive_p99_s <= STALL_S / 4 and naive_max_s <= STALL_S / 2
+    sentence = (
+        f"a stall of {STALL_S:g} s: event time p99 {p99_s:.2f} s, max {max_s:.2f} s; "
+        f"counted from the hand-out p99 {naive_p99_s:.2f} s, max {naive_max_s:.2f} s"
+    )
+    title = "a stall shows in event-time latency, and not in latency taken the naive way"
+    return Made(title, shows and hidden, p99_s, 0.75 * STALL_S, sentence)
+
+
+def fault(kind: str, sizes: Sizes, planted: bool = True) -> Made:
+    """c: one kind of fault, planted in every 997th row, is counted exactly, and nothing else is."""
+    options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(FAULT_EVERY)}
+    with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
+        judged = bench.trial_and_what_is_held(ROW_RATE_PER_S, sizes.row_s)
+        planted_us = bench.facts()["planted_us"]
+    return _judge_fault(kind, judged, planted_us)
+
+
+def _judge_fault(kind: str, judged: Judged, planted_us: Sequence[int]) -> Made:
+    # Rows of the tail need not be there, but what was never expected, or comes twice, counts wherever it lies.
+    everywhere = kind in ("double", "invent")
+    due_us = judged.done.spans.measured_to_us
+    number = sum(1 for time_us in planted_us if everywhere or time_us < due_us)
+    verification = judged.result.verification
+    assert verification is not None
+    counts = {name: int(getattr(verification, name)) for name in FAULTS.values()}
+    found = counts[FAULTS[kind]]
+    others = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
+    sentence = f"{number} rows planted ({kind}), {found} found as {FAULTS[kind]}, others: {others or 'none'}"
+    ok = number > 0 and found == number and not others and judged.done.drained
+    return Made(f"every row is found: {kind}", ok, float(found), float(number), sentence)
+
+
+def generator(sizes: Sizes, planted: bool = True) -> Made:
+    """d: far more is asked of the generator than it can make."""
+    parameters, load = {"above": 99}, {"warmup": 0, "memory": "512MiB"}
+    with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters) as bench:
+        ceiling = ceiling_of(bench.ready, ROW_RATE_PER_S)
+    rate = OVERLOAD_FACTOR * ceiling if planted else ROW_RATE_PER_S
+    with started("filter", rate, {"capacity": "1G"}, load, parameters) as bench:
+        result = bench.trial(rate, 1.0).result
+    driver = _check(result.verdict.checks, "driver")
+    ok = result.verdict.value == "invalid" and driver.state == "invalid"
+    sentence = f"asked for {format_rate(rate)} with a ceiling of {format_rate(ceiling)}: {result.verdict.value}, "
+    title = "a generator that cannot keep the plan makes the trial invalid"
+    return Made(title, ok, driver.value, driver.limit, sentence + driver.sentence)
+
+
+def clock(sizes: Sizes, planted: bool = True) -> Made:
+    """e: results whose stamps lie in the future, so that they came before they happened."""
+    options = {"capacity": FAST, "lie": LIE if planted else "0s"}
+    with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
+        judged = bench.trial(ROW_RATE_PER_S, 1.0)
+    assert judged.verified is not None
+    verdict, negatives = judged.result.verdict, judged.verified.latencies.negatives
+    driver = _check(verdict.checks, "driver")
+    ok = verdict.value == "invalid" and negatives > 0 and driver.state == "invalid" and "negative" in driver.sentence
+    sentence = (
+        f"stamps moved by {LIE}: {negatives} negative latencies, {verdict.value} by {', '.join(verdict.decided_by)}"
+    )
+    return Made("a clock that lies is an error", ok, float(negatives), 0.0, sentence)
+
+
+def seed(sizes: Sizes, planted: bool = True) -> Made:
+    """f: the input twice from one seed, and once from another."""
+    first, again, other = (_input_digest(number) for number in (7, 7 if planted else 8, 9))
+    same, differs = first == again, first != other
+    sentence = (
+        f"the same seed gave {'the same' if same else 'other'} bytes ({first[:12]}), "
+        f"another seed {'others' if differs else 'the same'}"
+    )
+    return Made("the same seed gives the same input, byte for byte", same and differs, float(same), 1.0, sentence)
+
+
+def _input_digest(number: int) -> str:
+    """The bytes of the Parquet files of one second of input."""
+    start = "2026-01-01T00:00:00+00:00"
+    load = {"rate": ROW_RATE_PER_S, "duration": "1s", "warmup": 0, "generators": 2, "seed": number, "start": start}
+    with tempfile.TemporaryDirectory(prefix="streamgauge-selftest-") as folder:
+        generate(build({"command": "generate", "workload": "identity", "engine": "known", "load": load}), Path(folder))
+        files = sorted(Path(folder).rglob("*.parquet"))
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def _check(checks: Sequence[Check], name: str) -> Check:
+    return next(check for check in checks if check.name == name)

@@ -1,0 +1,108 @@
+"""Proves on this machine that the instrument itself is right, by what it says of an engine whose truth is known.
+
+    a  a consumer of known capacity is found within 2 %, reading on continuously and in micro-batches with windows; at
+       3 % above and below it the verdicts are right
+    b  a stall shows in event-time latency, and not in latency counted from the hand-out
+    c  rows dropped, doubled, altered, delivered late or invented on the way to the recorder are counted exactly
+    d  a generator that cannot keep the plan makes a trial invalid
+    e  a clock that lies makes a trial invalid
+    f  the same seed gives the same input, byte for byte, another seed another
+
+The proofs stand in `studies.proofs`; here they are chosen, timed and told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streamgauge.errors import InputError, Interrupted, Problem, StreamgaugeError
+from streamgauge.studies import proofs
+from streamgauge.studies.proofs import FULL, QUICK, Made, Say, Sizes
+
+
+@dataclass(frozen=True)
+class Item:
+    """One proof: what was found (`value`) and what it is held against (`limit`), as a sentence too."""
+
+    item: str
+    title: str
+    ok: bool
+    value: float | None
+    limit: float | None
+    sentence: str
+    seconds: float
+
+
+def _by_letter(sizes: Sizes, say: Say) -> dict[str, list[Callable[[], Iterator[Made]]]]:
+    """Letter to its proofs."""
+
+    def one(proof: Callable[[], Made]) -> Callable[[], Iterator[Made]]:
+        return lambda: iter([proof()])
+
+    return {
+        "a": [lambda: proofs.capacity("continuous", sizes, say), lambda: proofs.capacity("windows", sizes, say)],
+        "b": [one(lambda: proofs.stall(sizes))],
+        "c": [one(lambda kind=kind: proofs.fault(kind, sizes)) for kind in proofs.FAULTS],  # type: ignore[misc]
+        "d": [one(lambda: proofs.generator(sizes))],
+        "e": [one(lambda: proofs.clock(sizes))],
+        "f": [one(lambda: proofs.seed(sizes))],
+    }
+
+
+def letters(text: str | None) -> tuple[str, ...]:
+    """`a,c` as the items asked for; all where None. InputError for one there is not."""
+    there = tuple("abcdef")
+    if text is None:
+        return there
+    asked = tuple(part.strip() for part in text.split(","))
+    unknown = [part for part in asked if part not in there]
+    if unknown:
+        raise InputError(Problem("--only", f"must be of {', '.join(there)}", ",".join(unknown), "--only a,c"))
+    return tuple(letter for letter in there if letter in asked)
+
+
+def selftest(quick: bool = False, only: str | None = None, say: Say = lambda _: None) -> list[Item]:
+    """Every proof asked for, in order; one that crashes on purpose is one that failed."""
+    asked = letters(only)
+    by_letter = _by_letter(QUICK if quick else FULL, lambda text: say(f"  {text}"))
+    items: list[Item] = []
+    for letter in asked:
+        for proof in by_letter[letter]:
+            for item in _timed(letter, proof):
+                say(line(item))
+                items.append(item)
+    return items
+
+
+def _timed(letter: str, proof: Callable[[], Iterator[Made]]) -> Iterator[Item]:
+    began = time.monotonic()
+    try:
+        for made in proof():
+            yield Item(letter, **asdict(made), seconds=round(time.monotonic() - began, 1))
+            began = time.monotonic()
+    except (Interrupted, InputError):
+        raise
+    except StreamgaugeError as error:
+        seconds = round(time.monotonic() - began, 1)
+        yield Item(letter, "the proof could not be made", False, None, None, str(error), seconds)
+
+
+def line(item: Item) -> str:
+    """An item as one line for people."""
+    return f"{'holds' if item.ok else 'FAILS'}  {item.item}  {item.title}: {item.sentence}  [{item.seconds:.0f} s]"
+
+
+def as_json(items: Sequence[Item], quick: bool) -> dict[str, Any]:
+    """All items as plain data, with what they hold for: this machine, now."""
+    from streamgauge.system.machine import environment
+
+    return {
+        "ok": all(item.ok for item in items),
+        "quick": quick,
+        "seconds": round(sum(item.seconds for item in items), 1),
+        "environment": environment(),
+        "items": [asdict(item) for item in items],
+    }

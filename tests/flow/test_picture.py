@@ -1,0 +1,40 @@
+"""A flow in words: nodes in order, edges by name, labels that say what is computed."""
+
+import json
+
+from streamgauge.events import Schema
+from streamgauge.flow.picture import describe
+from streamgauge.flow.stream import hop, source, tumble
+
+PURCHASES = source("purchases", Schema.of(user_id="int", price="int"))
+ADS = source("ads", Schema.of(user_id="int"))
+
+
+def test_every_node_in_order_with_its_label() -> None:
+    """Inputs come before what reads them, the sink comes last, and each line is readable."""
+    flow = PURCHASES.where("price > 5").join(ADS, window=hop("8s", "4s"), on="user_id").sink("matches")
+    rows = describe(flow)
+    assert [(row["name"], row["kind"], row["label"], row["inputs"]) for row in rows] == [
+        ("purchases", "source", "purchases(user_id int, price int)", []),
+        ("where", "where", "where price > 5", ["purchases"]),
+        ("ads", "source", "ads(user_id int)", []),
+        ("join", "window_join", "where with ads on user_id over 8s every 4s", ["where", "ads"]),
+        ("matches", "sink", "append to matches", ["join"]),
+    ]
+    assert list(rows[-1]["columns"]) == ["user_id", "price", "window_start", "window_end"]
+
+
+def test_labels_of_aggregates_and_select() -> None:
+    """Aggregates name their keys and window; a column under its own name is not said twice."""
+    windowed = PURCHASES.select(user_id="user_id", p="price").window(tumble(1), keys="user_id").aggregate(n="count(*)")
+    labels = [row["label"] for row in describe(windowed.sink("out"))]
+    assert labels[1:3] == ["user_id, price as p", "count(*) as n by user_id over 1s"]
+    running = describe(PURCHASES.running(keys="user_id", n="count(*)").sink("out"))
+    assert running[1]["label"] == "count(*) as n by user_id so far"
+    assert running[2]["label"] == "update to out"
+
+
+def test_description_is_json() -> None:
+    """It goes into `workloads --json` as it is."""
+    rows = describe(PURCHASES.sink("out"))
+    assert json.loads(json.dumps(rows)) == rows

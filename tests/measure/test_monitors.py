@@ -1,0 +1,119 @@
+"""Monitors: what each process used, read from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.events import US
+from streamgauge.measure import monitors
+from streamgauge.measure.monitors import Monitors, Role, Usage
+
+CORES = {"user": 0.0, "system": 0.0, "waited": 0.0}
+
+
+class FakeProcess:
+    """A process whose times are those of CORES."""
+
+    def __init__(self, pid: int) -> None:
+        if pid == 404:
+            raise psutil.NoSuchProcess(pid)
+
+    def cpu_times(self) -> Any:
+        return SimpleNamespace(user=CORES["user"], system=CORES["system"])
+
+    def memory_info(self) -> Any:
+        return SimpleNamespace(rss=4096)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Times that a test sets; the clock is `now`."""
+    values = {"user": 0.0, "system": 0.0, "waited": 0.0, "now": 0.0}
+    monkeypatch.setattr(psutil, "Process", FakeProcess)
+    monkeypatch.setattr(monitors, "_waited", lambda pid: (values["waited"], int(values["now"])))
+    monkeypatch.setattr(sys.modules[__name__], "CORES", values)
+    return values
+
+
+def watching(values: dict[str, float], *processes: tuple[str, Role, int]) -> Monitors:
+    return Monitors(lambda: list(processes), lambda: round(values["now"] * US))
+
+
+def test_a_process_seen_first_gives_nothing(fake: dict[str, float]) -> None:
+    """One reading is no use over time."""
+    assert watching(fake, ("spark", "sut", 1)).sample() == []
+
+
+def test_use_is_the_difference_of_two_readings(fake: dict[str, float]) -> None:
+    """User and system time count, as a share of the time between the readings."""
+    watched = watching(fake, ("spark", "sut", 1))
+    watched.sample()
+    fake.update(now=2.0, user=2.0, system=1.0, waited=0.5)
+    assert watched.sample() == [Usage(2 * US, "spark", "sut", 150.0, 4096, 0.25)]
+    fake.update(now=4.0, user=2.0, system=1.0, waited=0.5)
+    assert watched.sample() == [Usage(4 * US, "spark", "sut", 0.0, 4096, 0.0)]
+
+
+def test_two_readings_at_one_moment_divide_by_nothing(fake: dict[str, float]) -> None:
+    """Asked twice within a microsecond, the second gives no figure."""
+    watched = watching(fake, ("spark", "sut", 1))
+    watched.sample()
+    assert watched.sample() == []
+
+
+def test_threads_that_end_give_no_negative_waiting(fake: dict[str, float]) -> None:
+    """An ended thread takes its waiting time along: the sum may fall."""
+    fake["waited"] = 3.0
+    watched = watching(fake, ("spark", "sut", 1))
+    watched.sample()
+    fake.update(now=1.0, waited=1.0)
+    assert watched.sample()[0].core_wait_us == 0.0
+
+
+def test_a_process_that_has_gone_is_left_out(fake: dict[str, float]) -> None:
+    """Workers come and go; the others are sampled all the same."""
+    watched = watching(fake, ("gone", "sut", 404), ("generator 0", "driver", 1))
+    watched.sample()
+    fake["now"] = 1.0
+    assert [usage.name for usage in watched.sample()] == ["generator 0"]
+
+
+def test_a_real_process_that_works_is_seen_working() -> None:
+    """A process in a busy loop shows processor time and memory; it is read by its id alone."""
+    code = "print(flush=True)\nwhile True: sum(range(1000))"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as busy:
+        assert busy.stdout is not None
+        busy.stdout.readline()
+        clock = iter([0, US])
+        watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
+        watched.sample()
+        begin = psutil.Process(busy.pid).cpu_times().user
+        while psutil.Process(busy.pid).cpu_times().user < begin + 0.05:
+            pass
+        (usage,) = watched.sample()
+        busy.kill()
+    assert usage.cpu_percent >= 4
+    assert usage.memory_bytes > 2**20
+    assert usage.core_wait_us >= 0
+
+
+def test_waiting_is_read_of_every_thread() -> None:
+    """Linux keeps it; a process that is not there has waited for nothing."""
+    assert monitors._waited(os.getpid())[1] > 0
+    assert monitors._waited(2**22 + 1) == (0.0, 0)
+
+
+def test_bytes_over_the_loopback_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loopback's counter, and 0 on a machine that has none of that name."""
+    counters = {"lo": SimpleNamespace(bytes_recv=77), "eth0": SimpleNamespace(bytes_recv=5)}
+    monkeypatch.setattr(psutil, "net_io_counters", lambda pernic: counters)
+    assert monitors.loopback_bytes() == 77
+    del counters["lo"]
+    assert monitors.loopback_bytes() == 0

@@ -1,0 +1,327 @@
+"""The recorder: what is accepted and what is not, and a real server that keeps results on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
+from streamgauge.measure.recorder import Commit, Ledger, Recorder, RecorderSettings, Staged
+from streamgauge.system.children import Child, wait_until
+from streamgauge.transports.flight import client
+from streamgauge.transports.flight.access import call_options
+
+TOKEN = "a-token"
+
+
+# --- the ledger ---
+
+
+def ledger_of() -> Ledger:
+    ticks = count(1)
+    return Ledger(lambda: next(ticks))
+
+
+def stage(ledger: Ledger, batch: int, partition: int, attempt: int, rows: int = 10, **more: Any) -> None:
+    name = f"{batch}-{partition}-{attempt}"
+    ledger.stage(("q", batch, partition, attempt), Staged(name, rows=rows, **more))
+
+
+def test_nothing_counts_before_its_commit() -> None:
+    """Staged rows are known and not accepted."""
+    ledger = ledger_of()
+    stage(ledger, 0, 0, 1)
+    assert (ledger.rows_staged, ledger.news()) == (10, [])
+
+
+def test_a_commit_accepts_what_it_lists() -> None:
+    """Rows, files, the furthest event time and the last arrival of the attempts that it names."""
+    ledger = ledger_of()
+    stage(ledger, 0, 0, 1, rows=10, frontier_us=70, first_us=90, last_us=95, sample_us=[10, 20])
+    stage(ledger, 0, 1, 2, rows=5, frontier_us=80, first_us=91, last_us=93, sample_us=[30])
+    assert ledger.commit("q", 0, [[0, 1], [1, 2]])
+    (found,) = ledger.news()
+    assert found == Commit("q", 0, 1, 95, 15, 80, found.latency_us_p99, ["0-0-1", "0-1-2"])
+    assert found.latency_us_p99 == pytest.approx(29.8)
+    assert ledger.rows_staged == ledger.rows_ignored == 0
+    assert ledger.news() == []
+
+
+def test_a_failed_attempts_rows_are_ignored() -> None:
+    """A task that failed and sent its rows again counts once."""
+    ledger = ledger_of()
+    stage(ledger, 0, 0, 1, rows=7)
+    stage(ledger, 0, 0, 2, rows=10)
+    ledger.commit("q", 0, [[0, 2]])
+    (found,) = ledger.news()
+    assert (found.rows, found.paths, ledger.rows_ignored) == (10, ["0-0-2"], 7)
+
+
+def test_a_batch_repeated_under_the_same_number_is_ignored() -> None:
+    """A restarted query sends a committed batch again: its rows count once."""
+    ledger = ledger_of()
+    stage(ledger, 3, 0, 1)
+    assert ledger.commit("q", 3, [[0, 1]])
+    stage(ledger, 3, 0, 0, rows=10)
+    assert not ledger.commit("q", 3, [[0, 0]])
+    assert len(ledger.news()) == 1
+    assert (ledger.rows_staged, ledger.rows_ignored) == (0, 10)
+
+
+def test_queries_and_batches_are_apart() -> None:
+    """The same batch number of another query, and the next batch of the same one, are others."""
+    ledger = ledger_of()
+    ledger.stage(("p", 0, 0, 1), Staged("other", rows=1))
+    stage(ledger, 0, 0, 1)
+    stage(ledger, 1, 0, 2)
+    assert ledger.commit("q", 0, [[0, 1]])
+    assert ledger.rows_staged == 11
+    assert ledger.commit("p", 0, [[0, 1]])
+    assert ledger.commit("q", 1, [[0, 2]])
+    assert [(one.query, one.batch) for one in ledger.news()] == [("q", 0), ("p", 0), ("q", 1)]
+
+
+def test_a_batch_without_rows_is_committed_too() -> None:
+    """Engines commit empty batches, and name partitions that sent nothing; both move the drain on."""
+    ledger = ledger_of()
+    assert ledger.commit("q", 0, [[0, 1], [1, 2]])
+    assert ledger.commit("q", 1, [])
+    found = ledger.news()
+    assert [(one.rows, one.paths, one.latency_us_p99) for one in found] == [(0, [], None)] * 2
+
+
+SENDS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3), st.integers(1, 9))
+
+
+@given(st.lists(st.one_of(SENDS, st.integers(0, 3)), max_size=30))
+def test_every_row_is_accepted_once_ignored_or_staged(steps: list[Any]) -> None:
+    """Whatever is sent, sent again and committed in whatever order, no row counts twice and none is forgotten."""
+    ledger, sent, latest = ledger_of(), 0, {}
+    for number, step in enumerate(steps):
+        if isinstance(step, tuple):
+            batch, partition, _, rows = step
+            stage(ledger, batch, partition, number, rows)
+            latest[batch, partition] = number
+            sent += rows
+        else:
+            ledger.commit("q", step, [[p, attempt] for (batch, p), attempt in latest.items() if batch == step])
+    commits = ledger.news()
+    assert len({one.batch for one in commits}) == len(commits)
+    assert sum(one.rows for one in commits) + ledger.rows_ignored + ledger.rows_staged == sent
+
+
+# --- the server ---
+
+
+@dataclass
+class Served:
+    recorder: Recorder
+    spool: Path
+    attempts: Iterator[int] = field(default_factory=count)
+
+    @property
+    def location(self) -> str:
+        return str(self.recorder.listen()["location"])
+
+    def send(self, batch: int, batches: list[pa.RecordBatch], partition: int = 0, attempt: int = 0) -> int:
+        address = {"query": "q", "batch": batch, "partition": partition, "attempt": attempt}
+        return client.send_results(self.location, TOKEN, address, iter(batches))
+
+    def commit(self, batch: int, accepted: list[list[int]]) -> bool:
+        return bool(client.act(self.location, TOKEN, "commit", query="q", batch=batch, accepted=accepted))
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """A recorder that listens on the loopback."""
+    spool = tmp_path / "spool"
+    recorder = Recorder(RecorderSettings("127.0.0.1", 0, TOKEN, Clock.fixed_now().offset_us, str(spool)))
+    yield Served(recorder, spool)
+    recorder.shutdown()
+
+
+def results(first: int, rows: int) -> pa.RecordBatch:
+    times = np.arange(first, first + rows, dtype=np.int64)
+    return pa.record_batch({"revenue": times * 2, EVENT_TIME: times})
+
+
+def read(path: str) -> pa.Table:
+    with pa.memory_map(path) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def test_results_are_kept_with_their_emission_time(served: Served) -> None:
+    """The spool holds every column as it came, and when it came by the run's clock."""
+    clock = served.recorder._clock
+    before_us = clock.now_us()
+    assert served.send(0, [results(0, 1000), results(1000, 500)]) == 1500
+    assert served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    table = read(commit["paths"][0])
+    assert table.drop_columns([EMISSION_TIME]) == pa.Table.from_batches([results(0, 1000), results(1000, 500)])
+    stamps = table.column(EMISSION_TIME).to_numpy()
+    assert before_us <= stamps.min() <= stamps.max() <= clock.now_us()
+    assert (commit["rows"], commit["frontier_us"], commit["emitted_us"]) == (1500, 1499, stamps.max())
+    assert commit["committed_us"] >= commit["emitted_us"]
+
+
+def test_the_latency_on_the_way_is_about_the_real_one(served: Served) -> None:
+    """The sample that progress shows is of emission - event time."""
+    served.send(0, [results(0, 100_000)])
+    served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    real = np.percentile(read(commit["paths"][0]).column(EMISSION_TIME).to_numpy() - np.arange(100_000), 99)
+    assert commit["latency_us_p99"] == pytest.approx(real, abs=2000)
+
+
+def test_a_batch_sent_again_after_a_restart_does_not_touch_what_was_accepted(served: Served) -> None:
+    """A restarted query numbers its attempts from 0 again; the accepted file keeps its first emission times."""
+    served.send(0, [results(0, 10)])
+    assert served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    before = read(commit["paths"][0])
+    served.send(0, [results(0, 10)])
+    assert not served.commit(0, [[0, 0]])
+    assert read(commit["paths"][0]) == before
+    status = served.recorder.status()
+    assert (status["commits"], status["rows_ignored"]) == ([], 10)
+
+
+def test_results_without_event_time_are_kept_too(served: Served) -> None:
+    """An own job that carries no lineage is recorded; it has no frontier."""
+    served.send(0, [pa.record_batch({"word": ["a", "b"]})])
+    served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p99"]) == (2, 0, None)
+
+
+def test_event_times_may_be_null(served: Served) -> None:
+    """An outer join's row without a partner crashes nothing."""
+    served.send(0, [pa.record_batch({EVENT_TIME: pa.array([5, None, 7], pa.int64())})])
+    served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    assert (commit["rows"], commit["frontier_us"]) == (3, 7)
+
+
+def test_sending_nothing_makes_no_file(served: Served) -> None:
+    """A task without rows does not even open a stream."""
+    assert served.send(0, []) == 0
+    assert list(served.spool.iterdir()) == []
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_without_the_token_nothing_is_taken(served: Served, token: str) -> None:
+    """Neither rows nor commits; and nothing lands on the disk."""
+    address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0}
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        client.send_results(served.location, token, address, iter([results(0, 10)]))
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        client.act(served.location, token, "commit", query="q", batch=0, accepted=[])
+    assert list(served.spool.iterdir()) == []
+    assert served.recorder.status()["commits"] == []
+
+
+def test_an_unknown_action_is_refused(served: Served) -> None:
+    """What is not a commit is named."""
+    with pytest.raises(flight.FlightServerError, match="no such action: forget"):
+        client.act(served.location, TOKEN, "forget")
+
+
+def test_a_disk_that_cannot_be_written_is_a_failure_of_ours(served: Served) -> None:
+    """The sender hears of it, and the status says it: such a run is invalid, not the system's fault."""
+    served.spool.rmdir()
+    with pytest.raises(flight.FlightServerError, match="spool could not be written"):
+        served.send(0, [results(0, 10)])
+    assert "spool could not be written" in served.recorder.status()["failed"]
+    assert served.recorder.status()["rows_staged"] == 0
+
+
+def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Space that runs out in the middle of a stream is told like a disk that is not there."""
+    monkeypatch.setattr(pa, "OSFile", lambda path, mode: open_full())
+    with pytest.raises(flight.FlightServerError, match="spool could not be written"):
+        served.send(0, [results(0, 200_000)])
+    assert "No space left" in served.recorder.status()["failed"]
+
+
+def open_full() -> pa.PythonFile:
+    return pa.PythonFile(open("/dev/full", "wb", buffering=0), "w")
+
+
+SENDER = """
+import json, os, sys, threading
+import numpy as np, pyarrow as pa, pyarrow.flight as flight
+from streamgauge.transports.flight.access import call_options
+batch = pa.record_batch({"event_time": np.arange(1000)})
+address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0}
+descriptor = flight.FlightDescriptor.for_command(json.dumps(address).encode())
+writer, _ = flight.FlightClient(sys.argv[1]).do_put(descriptor, batch.schema, call_options(sys.argv[2]))
+writer.write_batch(batch)
+print("sent", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
+    """kill -9 in the middle of a stream: what came is never accepted, and the recorder goes on."""
+    command = [sys.executable, "-c", SENDER, served.location, TOKEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as sender:
+        assert sender.stdout is not None
+        assert sender.stdout.readline() == b"sent\n"
+        assert wait_until(lambda: any(served.spool.iterdir()), 20)
+        sender.kill()
+    ledger = served.recorder.ledger
+    assert wait_until(lambda: ledger.rows_staged > 0 or served.recorder.failed != "", 20)
+    served.send(0, [results(0, 10)], attempt=1)
+    served.commit(0, [[0, 1]])
+    status = served.recorder.status()
+    assert [commit["rows"] for commit in status["commits"]] == [10]
+    assert (status["failed"], status["rows_staged"], status["rows_ignored"]) == ("", 0, 1000)
+
+
+def test_a_schema_is_announced_before_rows(served: Served) -> None:
+    """A stream that is opened and closed without rows is an attempt with none."""
+    descriptor = flight.FlightDescriptor.for_command(
+        json.dumps({"query": "q", "batch": 0, "partition": 0, "attempt": 0}).encode()
+    )
+    with flight.FlightClient(served.location) as plain:
+        writer, reply = plain.do_put(descriptor, results(0, 1).schema, call_options(TOKEN))
+        with writer:
+            writer.done_writing()
+            assert reply.read().to_pybytes() == b"kept"
+    assert served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    assert (commit["rows"], commit["paths"]) == (0, [])
+
+
+def test_the_recorder_is_a_process_of_its_own(tmp_path: Path) -> None:
+    """Started by file, asked over its lifeline, sent to over Flight."""
+    settings = RecorderSettings("127.0.0.1", 0, TOKEN, 0, str(tmp_path / "spool"))
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(asdict(settings)))
+    child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "recorder.log")
+    try:
+        location = child.ask("listen")["location"]
+        address = {"query": "q", "batch": 0, "partition": 2, "attempt": 9}
+        client.send_results(location, TOKEN, address, iter([results(0, 10)]))
+        assert child.ask("status")["rows_staged"] == 10
+        client.act(location, TOKEN, "commit", query="q", batch=0, accepted=[[2, 9]])
+        (commit,) = child.ask("status")["commits"]
+        assert (commit["rows"], os.path.exists(commit["paths"][0])) == (10, True)
+    finally:
+        child.stop()
+    assert child.exit_code == 0

@@ -1,0 +1,126 @@
+"""A trial as the driver would have seen it: made by rule, so that every figure can be computed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from streamgauge.events import US
+from streamgauge.load.fields import Integer, Key, StreamSpec
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.measure.monitors import Usage
+from streamgauge.measure.recorder import Commit
+from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.journal import Journal
+from streamgauge.run.rig import Tick
+from streamgauge.transports.seam import Chunk, HandOut
+
+START = 1_700_000_000 * US
+CHUNK_US = 100_000
+FIELDS = (Key("user_id", 100), Integer("price", 1, 100))
+
+
+def plan_of(rate: float = 1000.0, seconds: float = 60.0, partitions: int = 2, streams: int = 1) -> Plan:
+    shares = [1.0] if streams == 1 else [0.75, 0.25]
+    names = ("purchases", "ads")
+    specs = tuple(StreamSpec(name, FIELDS, share) for name, share in zip(names, shares, strict=False))
+    return Plan(specs, parse_profile("constant", rate, seconds), START, seconds, partitions, 1)
+
+
+def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 0, **more: Any) -> Commit:
+    values = {"emitted_us": committed_us - 1, "latency_us_p99": None, "paths": [], **more}
+    return Commit("q", batch, committed_us, rows=rows, frontier_us=frontier_us, **values)
+
+
+@dataclass
+class Story:
+    """A rig's ticks, one for each batch of the engine.
+
+    Generators offer every 0.1 s, `slip_us` after the chunk's end. Batch n is read at second n + 1, `read_after_us` past
+    it, takes all that lies before that second, and is committed `commit_after_us` later.
+    """
+
+    plan: Plan = field(default_factory=plan_of)
+    seconds: int = 20
+    slip_us: int = 1000
+    read_after_us: int = 5000
+    commit_after_us: int = 400_000
+    growth_us: int = 0
+
+    def ticks(self) -> list[Tick]:
+        return [self.tick(batch) for batch in range(self.seconds)]
+
+    def tick(self, batch: int) -> Tick:
+        low, high = START + batch * US, START + (batch + 1) * US
+        when = high + self.read_after_us + batch * self.growth_us
+        return tick_of(
+            [self.chunks(partition, low, high) for partition in range(self.plan.partitions)],
+            [self.reads(partition, low, high, when, batch) for partition in range(self.plan.partitions)],
+            [commit_of(batch, when + self.commit_after_us, frontier_us=high - 1)],
+            frontier_us=high,
+        )
+
+    def chunks(self, partition: int, low: int, high: int) -> list[Chunk]:
+        starts = range(low, high, CHUNK_US)
+        return [
+            Chunk(
+                start, start + CHUNK_US, self.count(partition, start, start + CHUNK_US), start + CHUNK_US + self.slip_us
+            )
+            for start in starts
+        ]
+
+    def reads(self, partition: int, low: int, high: int, when: int, batch: int) -> list[HandOut]:
+        return [
+            HandOut(stream.name, low, high, self.count(partition, low, high, index), when, batch, False)
+            for index, stream in enumerate(self.plan.streams)
+        ]
+
+    def count(self, partition: int, low: int, high: int, stream: int | None = None) -> int:
+        streams = range(len(self.plan.streams)) if stream is None else (stream,)
+        return sum(
+            self.plan.count_before(each, partition, high) - self.plan.count_before(each, partition, low)
+            for each in streams
+        )
+
+    def journal(self) -> Journal:
+        journal = Journal(self.plan)
+        for tick in self.ticks():
+            journal.add(tick)
+        return journal
+
+    def done(self, **more: Any) -> Conducted:
+        """Conducted: 5 s of warm-up, 10 s measured, 5 s of tail."""
+        spans = Spans(START, START + 5 * US, START + 15 * US, START + 20 * US)
+        return Conducted(self.journal(), spans, **{"drained": True, "deadline_us": START + 21 * US, **more})
+
+
+def tick_of(chunks: list[list[Chunk]], hand_outs: list[list[HandOut]], commits: list[Commit], **more: Any) -> Tick:
+    sizes = {"frontier_us": START, "bytes_kept": 10, "bytes_peak": 100, "rows_ignored": 0}
+    return Tick(chunks, hand_outs, commits, **{**sizes, "overflowed": False, "ended": False, **more})
+
+
+def usage_of(second: float, name: str, role: Any, cpu: float = 50.0, memory: int = 100, waiting: float = 0.0) -> Usage:
+    return Usage(START + round(second * US), name, role, cpu, memory, waiting)
+
+
+@dataclass(frozen=True)
+class Makers:
+    """What tests in this folder make trials of."""
+
+    start: int = START
+    chunk_us: int = CHUNK_US
+    story: Callable[..., Story] = Story
+    plan: Callable[..., Plan] = plan_of
+    commit: Callable[..., Commit] = commit_of
+    tick: Callable[..., Tick] = tick_of
+    usage: Callable[..., Usage] = usage_of
+
+
+@pytest.fixture(scope="session")
+def make() -> Makers:
+    """Makers of stories, plans, commits, ticks and usages."""
+    return Makers()

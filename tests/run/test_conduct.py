@@ -1,0 +1,312 @@
+"""The conductor, on a rig of words and a clock that moves only when somebody sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.engines.seam import EngineStatus
+from streamgauge.errors import DriverError
+from streamgauge.events import US
+from streamgauge.run import conduct
+from streamgauge.run.conduct import Conducted, Conductor, Spans, drain_backlog
+from streamgauge.run.journal import Journal
+
+START = 1_700_000_000 * US
+SPANS = Spans(START, START + 5 * US, START + 15 * US, START + 20 * US)
+
+
+@dataclass
+class FakeClock:
+    """Stands still unless somebody sleeps."""
+
+    now: int = START - US // 2
+
+    def now_us(self) -> int:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self.now += max(1, round(seconds * US))
+
+    def monotonic(self) -> float:
+        return self.now / US
+
+
+@dataclass
+class FakeRig:
+    """Gives what a story's trial would have given by now; notes what it was asked to do."""
+
+    story: Any
+    make: Any
+    clock: FakeClock
+    trials: int = 0
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    status: EngineStatus = field(default_factory=lambda: EngineStatus(True))
+    statuses: int = 0
+    on_tick: Callable[[int], None] = lambda now_us: None
+    until_us: int = 0
+    given_us: int = 0
+    told: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+    def begin(self, plan: Any, end_us: int, pace_us: int | None = None) -> None:
+        self.trials += 1
+        self.until_us = end_us
+        self.asked.append(("begin", end_us, pace_us))
+
+    def extend(self, end_us: int) -> None:
+        self.until_us = end_us
+        self.asked.append(("extend", end_us))
+
+    def halt(self) -> None:
+        self.asked.append(("halt", self.clock.now))
+
+    def commit(self, before_us: int) -> None:
+        self.asked.append(("commit", before_us))
+
+    def tick(self) -> Any:
+        """What happened since the last look."""
+        self.on_tick(self.clock.now)
+        since, self.given_us = self.given_us, self.clock.now
+        whole = [self.batch(number) for number in range((self.until_us - START) // US)]
+
+        def new(when_us: int) -> bool:
+            return since < when_us <= self.given_us
+
+        partitions = range(self.story.plan.partitions)
+        return self.make.tick(
+            [[c for tick in whole for c in tick.chunks[p] if new(c.published_us)] for p in partitions],
+            [[h for tick in whole for h in tick.hand_outs[p] if new(h.ingest_us)] for p in partitions],
+            [commit for tick in whole for commit in tick.commits if new(commit.committed_us)],
+            frontier_us=min(self.clock.now, self.until_us),
+        )
+
+    def batch(self, number: int) -> Any:
+        key = (number, self.story.commit_after_us)
+        if key not in self.told:
+            self.told[key] = self.story.tick(number)
+        return self.told[key]
+
+    def engine_status(self) -> EngineStatus:
+        self.statuses += 1
+        return self.status
+
+    def processes(self) -> list[Any]:
+        return []
+
+    def of(self, what: str) -> list[tuple[Any, ...]]:
+        return [one for one in self.asked if one[0] == what]
+
+
+@pytest.fixture
+def rig(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
+    """A rig with a steady trial; time passes by sleeping alone."""
+    clock = FakeClock()
+    monkeypatch.setattr(conduct, "time", SimpleNamespace(sleep=clock.sleep, monotonic=clock.monotonic))
+    return FakeRig(make.story(plan=make.plan(seconds=120)), make, clock)
+
+
+def conductor(rig: FakeRig, **more: Any) -> Conductor:
+    fake: Any = rig
+    return Conductor(fake, rig.story.plan, SPANS, **more)
+
+
+def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
+    """Everything offered, read and committed; drained right after the plan's end; nothing said against anybody."""
+    done = conductor(rig).conduct()
+    assert done.drained
+    assert (done.engine_failed, done.driver_failed, done.hopeless, done.interrupted) == ("", "", "", False)
+    assert done.journal.offered_events() == done.journal.committed_events() == 20_000
+    assert SPANS.end_us < done.deadline_us < SPANS.end_us + US
+    assert rig.of("begin") == [("begin", SPANS.end_us, None)]
+    assert len(rig.of("halt")) == 1
+    assert (done.looks, done.spans, done.earlier_trials) == (1, SPANS, False)
+
+
+def test_a_warm_rigs_trial_knows_that_it_is_not_the_first(rig: FakeRig) -> None:
+    """Results of the trial before may still come."""
+    rig.trials = 1
+    assert conductor(rig).conduct().earlier_trials
+
+
+def test_the_pace_is_passed_on(rig: FakeRig) -> None:
+    """An overload trial's generators stand still at so much waiting."""
+    conductor(rig, pace_us=2 * US).conduct()
+    assert rig.of("begin") == [("begin", SPANS.end_us, 2 * US)]
+
+
+def test_progress_is_shown_twice_a_second(rig: FakeRig) -> None:
+    """Each look tells the view once; time moves on between."""
+    seen: list[int] = []
+    conductor(rig, on_tick=lambda done: seen.append(rig.clock.now)).conduct()
+    assert 40 <= len(seen) <= 60
+    assert all(b > a for a, b in pairwise(seen))
+
+
+def test_an_undecided_trial_is_extended_and_measured_on(rig: FakeRig) -> None:
+    """The span and the plan's end move by what was asked, and the generators are told."""
+    answers = iter([10 * US, 10 * US, 0])
+    done = conductor(rig, undecided=lambda done: next(answers)).conduct()
+    assert done.looks == 3
+    assert done.spans == SPANS.longer(20 * US)
+    assert rig.of("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
+    assert done.journal.offered_events() == 40_000
+    assert done.drained
+
+
+def test_extension_is_asked_for_at_the_spans_end_not_before(rig: FakeRig) -> None:
+    """A look before the end would be one more chance to pass."""
+    asked: list[int] = []
+
+    def undecided(done: Conducted) -> int:
+        asked.append(rig.clock.now)
+        return 0
+
+    conductor(rig, undecided=undecided).conduct()
+    assert len(asked) == 1
+    assert SPANS.measured_to_us <= asked[0] < SPANS.measured_to_us + US
+
+
+def test_a_hopeless_trial_ends_early(rig: FakeRig) -> None:
+    """The reason is kept, the generators are halted, and nobody waits for results."""
+
+    def hopeless(done: Conducted) -> str | None:
+        return "the queue's bound was reached" if rig.clock.now > START + 8 * US else None
+
+    done = conductor(rig, hopeless=hopeless).conduct()
+    assert done.hopeless == "the queue's bound was reached"
+    assert START + 8 * US < done.deadline_us < START + 9 * US
+    assert len(rig.of("halt")) == 1
+    assert not done.drained
+
+
+def test_a_dead_engine_ends_the_trial_with_its_reason(rig: FakeRig) -> None:
+    """Seen within a few seconds; what was measured is kept."""
+
+    def die(now_us: int) -> None:
+        if now_us > START + 7 * US:
+            rig.status = EngineStatus(False, "the Spark process ended (exit code -9)")
+
+    rig.on_tick = die
+    done = conductor(rig).conduct()
+    assert done.engine_failed == "the Spark process ended (exit code -9)"
+    assert START + 7 * US < done.deadline_us < START + 10 * US
+    assert done.journal.committed_events() > 0
+    assert done.driver_failed == ""
+
+
+def test_an_engine_that_dies_while_draining_is_noticed(rig: FakeRig) -> None:
+    """The drain watches too."""
+
+    def die(now_us: int) -> None:
+        if now_us > SPANS.end_us:
+            rig.status = EngineStatus(False)
+            rig.story.commit_after_us = 10**12
+
+    rig.on_tick = die
+    rig.story.commit_after_us = 6 * US
+    done = conductor(rig).conduct()
+    assert done.engine_failed == "the engine ended"
+    assert not done.drained
+
+
+def test_the_engine_is_not_asked_at_every_look(rig: FakeRig) -> None:
+    """Asking costs the system under test; every two seconds is enough."""
+    conductor(rig).conduct()
+    assert 5 <= rig.statuses <= 12
+
+
+def test_a_driver_that_fails_is_said_and_ends_the_trial(rig: FakeRig) -> None:
+    """A generator that is gone makes the trial the driver's failure; winding up fails too and hides nothing."""
+
+    def fail(now_us: int) -> None:
+        if now_us > START + 6 * US:
+            raise DriverError("generator 0 ended (exit code 1)")
+
+    rig.on_tick = fail
+    done = conductor(rig).conduct()
+    assert done.driver_failed == "generator 0 ended (exit code 1)"
+    assert done.engine_failed == ""
+    assert done.journal.offered_events() > 0
+
+
+def test_ctrl_c_keeps_what_was_measured(rig: FakeRig) -> None:
+    """The trial is interrupted, halted and looked at a last time."""
+
+    def interrupt(done: Conducted) -> None:
+        if rig.clock.now > START + 6 * US:
+            raise KeyboardInterrupt
+
+    done = conductor(rig, on_tick=interrupt).conduct()
+    assert done.interrupted
+    assert len(rig.of("halt")) == 1
+    assert done.journal.committed_events() > 0
+
+
+def test_an_engine_that_never_finishes_is_waited_for_so_long(rig: FakeRig) -> None:
+    """After the deadline the trial ends undrained; the deadline is what missing results are measured against."""
+    rig.story.commit_after_us = 10**12
+    done = conductor(rig, drain_s=7.0).conduct()
+    assert not done.drained
+    assert SPANS.end_us + 7 * US <= done.deadline_us <= SPANS.end_us + 8 * US
+
+
+def test_committed_input_is_forgotten_but_for_the_last_batch(rig: FakeRig) -> None:
+    """A query that dies between the sink's commit and its own reads its last batch again: that one is kept."""
+    done = conductor(rig).conduct()
+    forgotten = [before_us for _, before_us in rig.of("commit")]
+    assert forgotten == sorted(forgotten)
+    ends = done.journal.batch_ends()
+    assert max(forgotten) == sorted(ends.values())[-2]
+
+
+def test_nothing_is_forgotten_before_it_is_committed(rig: FakeRig) -> None:
+    """With commits three seconds late, the queue keeps more than three seconds of input at any time."""
+    rig.story.commit_after_us = 3 * US
+    behind: list[int] = []
+
+    def watch(done: Conducted) -> None:
+        if rig.of("commit"):
+            behind.append(rig.clock.now - rig.of("commit")[-1][1])
+
+    conductor(rig, on_tick=watch).conduct()
+    assert min(behind) > 4 * US
+
+
+def test_offered_until_is_the_slowest_generators(make: Any) -> None:
+    """The event time up to which every generator offered; the plan's end at most, its start where nothing came."""
+    done = make.story().done()
+    assert done.offered_until() == START + 20 * US
+    done.journal.chunks[1] = done.journal.chunks[1][:30]
+    assert done.offered_until() == START + 3 * US
+    done.journal.chunks[1] = []
+    assert done.offered_until() == START
+
+
+def test_a_longer_span_moves_its_end_and_the_tail() -> None:
+    """Warm-up and begin stay."""
+    assert SPANS.longer(3 * US) == Spans(START, START + 5 * US, START + 18 * US, START + 23 * US)
+
+
+def test_between_trials_the_backlog_is_drained(rig: FakeRig) -> None:
+    """All that was offered is committed, and the queues forget it."""
+    rig.until_us = START + 6 * US
+    journal, fake = Journal(rig.story.plan), rig
+    rig.clock.now = START + 6 * US
+    assert drain_backlog(fake, journal, 30.0)  # type: ignore[arg-type]
+    assert journal.committed_until() == START + 6 * US
+    assert rig.of("commit")
+
+
+def test_a_backlog_that_stays_is_given_up_on(rig: FakeRig) -> None:
+    """The caller takes a fresh rig then."""
+    rig.until_us = START + 6 * US
+    rig.story.commit_after_us = 10**12
+    begin = rig.clock.now
+    assert not drain_backlog(rig, Journal(rig.story.plan), 30.0)  # type: ignore[arg-type]
+    assert 30 * US <= rig.clock.now - begin <= 31 * US

@@ -1,0 +1,251 @@
+"""Figures of a trial: tables and sums that can be computed by hand for a trial made by rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.events import US
+from streamgauge.measure.latency import SecondsTable
+from streamgauge.report.series import BATCHES, SCHEMA
+from streamgauge.run import figures
+from streamgauge.run.conduct import Spans
+from streamgauge.transports.seam import HandOut
+
+START = 1_700_000_000 * US
+
+
+def test_phases_follow_each_other_without_gaps() -> None:
+    """Warm-up, measured, tail, drain; each begins where the last ended, and empty ones are left out."""
+    spans = Spans(START, START + 5 * US, START + 15 * US, START + 20 * US)
+    found = figures.phases(spans, START + 22 * US)
+    assert [phase.name for phase in found] == ["warm-up", "measured", "tail", "drain"]
+    assert [phase.end_us for phase in found[:-1]] == [phase.start_us for phase in found[1:]]
+    bare = figures.phases(Spans(START, START, START + US, START + US), START)
+    assert [phase.name for phase in bare] == ["measured"]
+
+
+def test_rates_are_over_the_measured_span(make: Any) -> None:
+    """Planned, offered, ingested and committed of a steady trial are all the rate; the shares are the plan's."""
+    rates = figures.rates(make.story(plan=make.plan(streams=2)).done(), 5e6)
+    per_s = (rates.planned_per_s, rates.offered_per_s, rates.ingested_per_s, rates.achieved_per_s)
+    assert per_s == (1000, 1000, 1000, 1000)
+    assert rates.generator_ceiling_per_s == 5e6
+    assert rates.shares == {"purchases": 0.75, "ads": 0.25}
+
+
+def test_what_comes_too_late_is_not_offered(make: Any) -> None:
+    """Slip above the limit counts against the driver."""
+    rates = figures.rates(make.story(slip_us=figures.SLIP_LIMIT_US + 1).done(), None)
+    assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
+
+
+def test_a_trial_that_ended_early_is_measured_to_its_end(make: Any) -> None:
+    """Rates divide by the time there was, not by the time there should have been."""
+    rates = figures.rates(make.story().done(deadline_us=START + 10 * US), None)
+    assert (rates.planned_per_s, rates.ingested_per_s) == (1000, 1000)
+
+
+def test_a_trial_that_ended_in_its_warm_up_has_no_rates(make: Any) -> None:
+    """No division by nothing, and no made-up figure."""
+    rates = figures.rates(make.story(seconds=2).done(deadline_us=START + 3 * US), None)
+    assert (rates.ingested_per_s, rates.achieved_per_s) == (0, 0)
+
+
+def test_the_backlog_of_a_steady_trial(make: Any) -> None:
+    """Peaks of a second of the rate, no slope; at the span's end what came since the last read."""
+    backlog = figures.backlog(make.story(read_after_us=5000).done())
+    assert (backlog.max, backlog.max_s) == (1005, pytest.approx(1.005))
+    assert backlog.slope_per_s == pytest.approx(0, abs=1e-6)
+    assert backlog.end == 1000
+
+
+def test_a_growing_backlog_has_a_slope(make: Any) -> None:
+    """5 % slower than the plan: a sample each 1.05 s, higher by 50 events."""
+    backlog = figures.backlog(make.story(growth_us=50_000).done())
+    assert backlog.slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
+
+
+def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
+    """No hand-out, no sample; what was due is the backlog."""
+    done = make.story().done()
+    done.journal.hand_outs = [[], []]
+    backlog = figures.backlog(done)
+    assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
+
+
+def test_slip_has_its_percentiles(make: Any) -> None:
+    """Half a chunk in the middle; the largest nearly a whole one; both plus the lateness."""
+    slip = figures.slip(make.story(slip_us=1000).done())
+    assert slip.p50 == pytest.approx(1000 + make.chunk_us / 2)
+    assert slip.p50 < slip.p99 <= slip.max < 1000 + make.chunk_us
+    done = make.story().done()
+    done.journal.chunks = [[], []]
+    assert figures.slip(done).max == 0
+
+
+def test_the_drivers_own_counts(make: Any) -> None:
+    """All events of the plan, and what its processes used together."""
+    done = make.story().done()
+    done.journal.usages = [
+        make.usage(6.0, "generator 0", "driver", 40, 100),
+        make.usage(6.0, "recorder", "driver", 20, 50),
+        make.usage(7.0, "generator 0", "driver", 80, 300),
+        make.usage(7.0, "sut 1", "sut", 400, 9000),
+    ]
+    driver = figures.driver(done)
+    events = (driver.events_planned, driver.events_offered, driver.events_handed_out, driver.events_committed)
+    assert events == (20_000,) * 4
+    assert driver.events_reread == 0
+    assert (driver.cpu_percent, driver.memory_bytes_max) == (70.0, 300)
+    assert figures.driver(make.story().done()).cpu_percent is None
+
+
+def test_the_suts_processes_are_summed(make: Any) -> None:
+    """Workers come and go: the system under test is one line, ours are one each; only the measured span counts."""
+    done = make.story().done()
+    done.journal.usages = [
+        make.usage(1.0, "sut 1", "sut", 999, 999),
+        make.usage(6.0, "sut 1", "sut", 100, 10),
+        make.usage(6.0, "sut 2", "sut", 50, 20),
+        make.usage(7.0, "sut 1", "sut", 200, 5),
+        make.usage(6.0, "recorder", "driver", 10, 7),
+        make.usage(16.0, "recorder", "driver", 999, 999),
+    ]
+    recorder, sut = figures.processes(done)
+    assert (recorder.name, recorder.role, recorder.cpu_percent_mean, recorder.memory_bytes_max) == (
+        "recorder",
+        "driver",
+        10,
+        7,
+    )
+    assert (sut.name, sut.cpu_percent_mean, sut.cpu_percent_max, sut.memory_bytes_max) == ("sut", 175, 200, 30)
+
+
+def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
+    """The mean over the span of the process that waited most; the system under test may wait as it likes."""
+    done = make.story().done()
+    done.journal.usages = [
+        make.usage(6, "generator 0", "driver", waiting=100),
+        make.usage(7, "generator 0", "driver", waiting=300),
+        make.usage(6, "recorder", "driver", waiting=50),
+        make.usage(6, "sut 1", "sut", waiting=5000),
+        make.usage(2, "recorder", "driver", waiting=1000),
+    ]
+    assert figures.core_wait_us(done) == pytest.approx(200)
+    assert figures.core_wait_us(make.story().done()) == 0.0
+
+
+# --- the per-second table ---
+
+
+def series(done: Any, latency: SecondsTable | None = None) -> dict[str, list[Any]]:
+    return dict(figures.series(done, latency).to_pydict())
+
+
+def test_the_series_has_a_row_for_each_second(make: Any) -> None:
+    """From the first planned second to the deadline, with the phase of each; every column is one the report knows."""
+    rows = series(make.story().done())
+    assert rows["time_us"] == [START + second * US for second in range(21)]
+    assert rows["phase"] == ["warm-up"] * 5 + ["measured"] * 10 + ["tail"] * 5 + ["drain"]
+    assert set(rows) <= set(SCHEMA.names)
+
+
+def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
+    """Planned and offered by plan; handed out and committed where they happened; every sum is the whole."""
+    rows = series(make.story().done())
+    assert rows["planned"] == rows["offered"] == [1000] * 20 + [0]
+    assert rows["handed_out"] == rows["committed"] == [0] + [1000] * 20
+    assert rows["backlog_events"] == rows["lag_events"] == [1000] * 20 + [0]
+
+
+def test_lag_counts_until_the_commit(make: Any) -> None:
+    """A commit a second after the read: the lag is a second longer than the backlog."""
+    rows = series(make.story(commit_after_us=US).done(deadline_us=START + 22 * US))
+    assert rows["backlog_events"][10] == 1000
+    assert rows["lag_events"][10] == 2000
+    assert rows["lag_events"][-1] == 0
+
+
+def test_rereads_are_not_handed_out_again(make: Any) -> None:
+    """A batch read twice moves neither the backlog nor the lag."""
+    done = make.story().done()
+    done.journal.hand_outs[0].append(HandOut("purchases", START, START + US, 500, START + US, 1, True))
+    assert series(done) == series(make.story().done())
+
+
+def test_slip_and_output_lag_by_second(make: Any) -> None:
+    """The worst slip of a second's chunks; the output's lag at its commits, unknown where there was none."""
+    rows = series(make.story(slip_us=7000, read_after_us=0, commit_after_us=300_000).done())
+    assert rows["slip_us_max"] == [make.chunk_us + 7000.0] * 20 + [None]
+    assert rows["frontier_lag_us"] == [None] + [pytest.approx(300_000.0)] * 20
+
+
+def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
+    """Not known is not zero."""
+    done = make.story().done()
+    done.journal.usages = [make.usage(2.5, "sut 1", "sut", 150, 77), make.usage(2.6, "sut 2", "sut", 50, 23)]
+    rows = series(done)
+    assert rows["sut_cpu_percent"][:4] == [None, None, 200, None]
+    assert rows["sut_memory_bytes"][2] == 100
+    assert rows["driver_cpu_percent"] == [None] * 21
+
+
+def test_latency_by_second_lands_in_its_second(make: Any) -> None:
+    """Seconds without results have no latency."""
+    second = np.array([START // US + 6, START // US + 8])
+    values = np.array([10.0, 20.0])
+    table = SecondsTable(second, np.array([3, 4]), values, values * 2, values * 3, values * 4, {}, {})
+    rows = series(make.story().done(), table)
+    assert rows["results"][5:10] == [None, 3, None, 4, None]
+    assert rows["event_time_us_p99"][6] == 20.0
+    assert rows["processing_time_us_p50"][8] == 60.0
+
+
+def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
+    """A start that failed leaves a table that can be read."""
+    done = make.story(seconds=1).done(deadline_us=START)
+    done.journal.chunks = done.journal.hand_outs = [[], []]
+    done.journal.commits = []
+    assert len(series(done)["time_us"]) == 1
+
+
+# --- the engine's batches ---
+
+
+def progress(batch: int, second: int, rows: int = 5, **took: float) -> dict[str, Any]:
+    return {
+        "batchId": batch,
+        "timestamp": f"2023-11-14T22:13:{20 + second:02d}.250Z",
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": 800, "addBatch": 600, **took},
+    }
+
+
+def test_batches_are_read_from_the_engines_progress() -> None:
+    """One row a batch, in order, its steps as the engine says; steps that it does not give are null."""
+    table = figures.batches([progress(1, 2), progress(0, 1, walCommit=30)], START)
+    assert table.schema == BATCHES
+    rows = table.to_pylist()
+    assert [row["batch_id"] for row in rows] == [0, 1]
+    assert rows[0]["start_us"] == START + US + 250_000
+    assert rows[0]["end_us"] == rows[0]["start_us"] + 800_000
+    assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
+
+
+def test_batches_of_earlier_trials_are_left_out() -> None:
+    """A warm engine's progress goes back further than this trial."""
+    assert figures.batches([progress(0, 0), progress(1, 5)], START + 3 * US).column("batch_id").to_pylist() == [1]
+
+
+def test_no_progress_is_an_empty_table() -> None:
+    """A search has the probes off."""
+    assert figures.batches([], START).num_rows == 0
+
+
+def test_a_batch_told_twice_is_one() -> None:
+    """Spark repeats a batch's number while it idles; the last word counts."""
+    table = figures.batches([progress(3, 1, rows=9), progress(3, 2, rows=0)], START)
+    assert table.column("rows").to_pylist() == [0]

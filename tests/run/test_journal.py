@@ -1,0 +1,238 @@
+"""The journal: what the driver saw, and what follows from it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.events import US
+from streamgauge.run.journal import SLIP_POINTS, IngestTimes, Journal
+from streamgauge.transports.seam import Chunk, HandOut
+
+START = 1_700_000_000 * US
+
+
+def part(stream: str, low: float, high: float, events: int, at: float, batch: int, again: bool = False) -> HandOut:
+    """A hand-out, its times in seconds after START."""
+    return HandOut(
+        stream, START + round(low * US), START + round(high * US), events, START + round(at * US), batch, again
+    )
+
+
+def journal_of(make: Any, *logs: list[HandOut], streams: int = 1, commits: tuple[Any, ...] = ()) -> Journal:
+    journal = Journal(make.plan(partitions=len(logs), streams=streams))
+    journal.add(make.tick([[] for _ in logs], list(logs), list(commits)))
+    return journal
+
+
+def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
+    """First hand-outs, re-reads and commits are three numbers."""
+    journal = journal_of(
+        make,
+        [part("purchases", 0, 1, 500, 1.1, 0), part("purchases", 0, 1, 500, 1.1, 1, True)],
+        [part("purchases", 0, 1, 400, 1.2, 0), part("purchases", 1, 2, 300, 2.2, 1)],
+        commits=(make.commit(0, START + 2 * US),),
+    )
+    assert (journal.handed_out_events(), journal.reread_events(), journal.committed_events()) == (1200, 500, 900)
+
+
+def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
+    """The sum over all generators is the plan's own count."""
+    journal = make.story(seconds=20).journal()
+    assert journal.offered_events() == journal.plan.planned_events(START, START + 20 * US) == 20_000
+
+
+def test_ingest_counts_by_the_stamp_and_commits_by_the_commit(make: Any) -> None:
+    """An event read in one second and committed in the next counts in each where it happened."""
+    journal = make.story(commit_after_us=700_000).journal()
+    assert journal.ingested_between(START + US, START + 2 * US) == 1000
+    assert journal.ingested_between(START, START + US) == 0
+    assert journal.committed_between(START + US, START + 2 * US) == 1000
+    late = make.story(commit_after_us=1_200_000).journal()
+    assert late.committed_between(START + US, START + 2 * US) == 0
+
+
+def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
+    """On a warm rig the last trial's late commits and reads arrive in this one's ticks."""
+    journal = Journal(make.plan(partitions=1))
+    old = Chunk(START - 2 * US, START - US, 99, START - US)
+    journal.add(
+        make.tick(
+            [[old, Chunk(START, START + US, 1, START + US)]],
+            [[part("purchases", -2, -1, 99, -0.5, 0), part("purchases", 0, 1, 1000, 1.1, 1)]],
+            [make.commit(0, START - 1), make.commit(1, START + 2 * US)],
+        )
+    )
+    assert (journal.offered_events(), journal.handed_out_events(), len(journal.commits)) == (1, 1000, 1)
+
+
+def test_ticks_add_up(make: Any) -> None:
+    """Peaks stay, an overflow is not forgotten, ignored rows are the recorder's own running sum."""
+    journal = Journal(make.plan(partitions=1))
+    for peak, overflowed, ignored in ((5, False, 1), (9, True, 4), (7, False, 4)):
+        journal.add(make.tick([[]], [[]], [], bytes_peak=peak, overflowed=overflowed, rows_ignored=ignored))
+    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, 4)
+
+
+def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:
+    """The end of the furthest batch whose commit came; a batch that was read alone does not count."""
+    reads = [part("purchases", 0, 1, 500, 1.1, 0), part("purchases", 1, 3, 500, 3.1, 1)]
+    assert journal_of(make, reads).committed_until() == 0
+    assert journal_of(make, reads, commits=(make.commit(0, START + 2 * US),)).committed_until() == START + US
+    both = (make.commit(1, START + 4 * US), make.commit(0, START + 2 * US))
+    assert journal_of(make, reads, commits=both).committed_until() == START + 3 * US
+
+
+def test_commits_of_batches_that_read_nothing_move_nothing(make: Any) -> None:
+    """Engines commit batches without input, to close windows."""
+    commits = (make.commit(0, START + 2 * US), make.commit(7, START + 3 * US))
+    assert journal_of(make, [part("purchases", 0, 1, 5, 1.1, 0)], commits=commits).committed_until() == START + US
+
+
+def test_handed_until_waits_for_every_partition_of_every_stream(make: Any) -> None:
+    """The slowest reader counts; before all have read anything it is nothing."""
+    first = [part("purchases", 0, 2, 5, 2.1, 0), part("ads", 0, 1, 5, 1.1, 0)]
+    assert journal_of(make, first, [part("ads", 0, 2, 5, 2.1, 0)], streams=2).handed_until() == 0
+    second = [part("purchases", 0, 2, 5, 2.1, 0), part("ads", 0, 2, 5, 2.1, 0)]
+    assert journal_of(make, first, second, streams=2).handed_until() == START + US
+
+
+def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
+    """A second counts what was due in it, however late it was made; only lateness above the limit is lost."""
+    story = make.story(slip_us=150_000)
+    planned, kept = story.journal().kept_events(START, START + 5 * US, 100_000)
+    assert planned.tolist() == [1000] * 5
+    assert kept.tolist() == [0] * 5
+    _, kept = story.journal().kept_events(START, START + 5 * US, 150_000)
+    assert kept.tolist() == [1000] * 5
+
+
+def test_one_late_second_is_seen_in_that_second(make: Any) -> None:
+    """A generator that stood still for a second has that second against it and no other."""
+    journal = make.story().journal()
+    journal.chunks = [
+        [Chunk(c.from_us, c.to_us, c.events, c.published_us + (c.from_us // US == START // US + 3) * US) for c in log]
+        for log in journal.chunks
+    ]
+    _, kept = journal.kept_events(START, START + 6 * US, 100_000)
+    assert kept.tolist() == [1000, 1000, 1000, 0, 1000, 1000]
+
+
+def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> None:
+    """The last bin is as long as what is left."""
+    planned, _ = make.story().journal().kept_events(START, START + 2 * US + US // 2, 100_000)
+    assert planned.tolist() == [1000, 1000, 500]
+
+
+def test_slip_includes_the_chunk(make: Any) -> None:
+    """An event at the chunk's begin waits for its end: slip is the hand-over's lateness and up to a chunk more."""
+    slips = make.story(slip_us=1000).journal().slips(START, START + 2 * US)
+    assert len(slips) == 2 * 10 * 2 * SLIP_POINTS
+    half = make.chunk_us / SLIP_POINTS / 2
+    assert slips.min() == pytest.approx(1000 + half)
+    assert slips.max() == pytest.approx(1000 + make.chunk_us - half)
+
+
+def test_no_chunks_no_slips(make: Any) -> None:
+    """Before anything was offered there is nothing to be late."""
+    assert Journal(make.plan()).slips(START, START + US).size == 0
+
+
+def test_backlog_is_sampled_once_a_batch_before_its_first_hand_out(make: Any) -> None:
+    """What had gathered when a batch began to read; its other partitions and its re-reads add no samples."""
+    journal = journal_of(
+        make,
+        [part("purchases", 0, 1, 500, 1.25, 0), part("purchases", 0, 1, 500, 1.25, 1, True)],
+        [part("purchases", 0, 1, 500, 1.50, 0), part("purchases", 1, 2, 500, 2.75, 1)],
+    )
+    times, events = journal.backlog_peaks()
+    assert (times - START).tolist() == [1_250_000, 2_750_000]
+    assert events.tolist() == [1250, 1750]
+
+
+def test_backlog_of_a_steady_trial_is_steady(make: Any) -> None:
+    """One second of the rate, plus what comes until the read; no trend."""
+    _, events = make.story(read_after_us=5000).journal().backlog_peaks()
+    assert events.tolist() == pytest.approx([1005] * 20, abs=1)
+
+
+def test_backlog_before_the_plan_is_none(make: Any) -> None:
+    """The first read of a plan starts at 0, long before it; only events of the plan count."""
+    journal = journal_of(make, [HandOut("purchases", 0, START + US, 1000, START + US, 0, False)])
+    assert journal.backlog_peaks()[1].tolist() == [1000]
+
+
+def test_output_lag_is_a_sample_a_commit_that_moved_the_frontier(make: Any) -> None:
+    """Seconds between a commit and the event time up to which its batch read."""
+    times, lags = make.story(seconds=3, read_after_us=0, commit_after_us=400_000).journal().output_lags()
+    assert (times - START).tolist() == [1_400_000, 2_400_000, 3_400_000]
+    assert lags.tolist() == pytest.approx([0.4, 0.4, 0.4])
+
+
+def test_output_lag_without_known_batches_takes_the_results_frontier(make: Any) -> None:
+    """Where a commit names no batch of the transport's; one that moves nothing is no sample."""
+    commits = (
+        make.commit(-1, START + 5 * US, frontier_us=START + 4 * US),
+        make.commit(-2, START + 6 * US, frontier_us=START + 4 * US),
+        make.commit(-3, START + 7 * US, frontier_us=START + 5 * US),
+    )
+    times, lags = journal_of(make, [], commits=commits).output_lags()
+    assert (times - START).tolist() == [5 * US, 7 * US]
+    assert lags.tolist() == [1.0, 2.0]
+
+
+def test_an_engine_that_falls_behind_shows_in_both(make: Any) -> None:
+    """A tenth of a second more a batch: backlog and output lag grow by a tenth of the rate a second."""
+    journal = make.story(growth_us=100_000, seconds=15).journal()
+    _, events = journal.backlog_peaks()
+    _, lags = journal.output_lags()
+    assert np.diff(events).tolist() == pytest.approx([100] * 14, abs=1)
+    assert np.diff(lags).tolist() == pytest.approx([0.1] * 14)
+
+
+# --- ingest times ---
+
+
+def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
+    """By stream, partition and event time; a re-read changes nothing; what was never handed out has none."""
+    journal = journal_of(
+        make,
+        [
+            part("purchases", 0, 1, 5, 1.1, 0),
+            part("purchases", 0, 1, 5, 9.9, 1, True),
+            part("purchases", 1, 2, 5, 2.2, 1),
+        ],
+        [part("purchases", 0, 2, 5, 3.3, 1), part("ads", 0, 2, 5, 4.4, 1)],
+        streams=2,
+    )
+    times = START + np.array([0, US - 1, US, 2 * US - 1, 2 * US])
+    ingest = IngestTimes(journal)
+
+    def seconds(stream: str, partition: int) -> list[float]:
+        found = ingest.of(stream, partition, times)
+        return [(one - START) / US if one else 0.0 for one in found.tolist()]
+
+    assert seconds("purchases", 0) == [1.1, 1.1, 2.2, 2.2, 0.0]
+    assert seconds("purchases", 1) == [3.3, 3.3, 3.3, 3.3, 0.0]
+    assert seconds("ads", 1) == [4.4, 4.4, 4.4, 4.4, 0.0]
+    assert seconds("ads", 0) == [0.0] * 5
+    assert seconds("unknown", 0) == [0.0] * 5
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=20), st.lists(st.integers(0, 1000), max_size=50))
+def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], events: list[int]) -> None:
+    """For any cuts and any event times: the stamp of the one range that holds the event."""
+    cuts = np.concatenate([[0], np.cumsum(widths)])
+    log = [
+        HandOut("purchases", START + int(low), START + int(high), 0, 1000 + index, index, False)
+        for index, (low, high) in enumerate(pairwise(cuts))
+    ]
+    found = IngestTimes(journal_of(make, log)).of("purchases", 0, START + np.array(events, np.int64))
+    for event, stamp in zip(events, found.tolist(), strict=True):
+        holders = [one.ingest_us for one in log if one.from_us <= START + event < one.to_us]
+        assert stamp == (holders[0] if holders else 0)
