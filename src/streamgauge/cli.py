@@ -18,6 +18,8 @@ app = typer.Typer(
 )  # fmt: skip
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
+TYPERS_INTERRUPTED = 130
+"""What Typer makes of Ctrl-C before we see it."""
 
 Workload = Annotated[str, typer.Argument(help="a workload's name (streamgauge workloads lists them)")]
 Rate = Annotated[str, typer.Option(help="events per second of all streams together: 100k, 1.5M")]
@@ -67,9 +69,11 @@ def main() -> None:
     except StreamgaugeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except SystemExit as end:
+        if end.code != TYPERS_INTERRUPTED:
+            raise
         print("stopped", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(EXITS["interrupted"])
 
 
 def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
@@ -283,6 +287,23 @@ def engines(json_: AsJson = False) -> None:
 
     rows = matrix()
     print(json.dumps(rows, indent=2)) if json_ else show_engines(rows)
+
+
+@app.command()
+def selftest(
+    json_: AsJson = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="fewer and shorter trials: three minutes instead of eight")
+    ] = False,
+    only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
+) -> None:
+    """Prove that the instrument itself is right on this machine."""
+    from streamgauge.studies import selftest as study
+
+    items = study.selftest(quick, only, lambda text: print(text, file=sys.stderr, flush=True))
+    if json_:
+        print(json.dumps(study.as_json(items, quick), indent=2))
+    sys.exit(0 if all(item.ok for item in items) else 1)
 
 
 @app.command()

@@ -9,31 +9,18 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.errors import ExpressionError, Problem
+from streamgauge.flow.binder import DUCKDB_TYPES, Types, bound_type, columns_there_are, quote
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-DUCKDB_TYPES = {
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "double": "DOUBLE",
-    "boolean": "BOOLEAN",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "timestamp": "TIMESTAMP",
-}
-"""Spark SQL type name to DuckDB type name; a timestamp is UTC on both."""
-_SPARK_TYPES = {duckdb: spark for spark, duckdb in DUCKDB_TYPES.items()}
-
-Types = tuple[tuple[str, str], ...]
-_local = threading.local()
+__all__ = ["DUCKDB_TYPES", "Checked", "check", "checked", "columns_of", "is_aggregate", "quote", "to_duckdb"]
 
 
 @dataclass(frozen=True)
@@ -51,11 +38,6 @@ class Checked:
     over: str
     partial: str | None
     combine: str | None
-
-
-def quote(name: str) -> str:
-    """A name as DuckDB reads it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def checked(expression: str, columns: Mapping[str, str], setting: str) -> Checked:
@@ -175,7 +157,7 @@ def _checked(expression: str, types: Types) -> Checked:
     aggregates = list(lowered.find_all(exp.AggFunc))
     partial, combine = _parts(tree, lowered)
     return Checked(
-        type=_bound_type(lowered.sql("duckdb"), types),
+        type=bound_type(lowered.sql("duckdb"), types),
         duckdb=lowered.sql("duckdb"),
         columns=frozenset(column.name for column in tree.find_all(exp.Column)),
         aggregate=bool(aggregates),
@@ -190,10 +172,6 @@ def _position(node: exp.Expression | None) -> str:
     return f" at character {min(starts) + 1}" if starts else ""
 
 
-def _columns_there_are(types: Types) -> str:
-    return "the columns there are: " + ", ".join(f"{name} ({type_})" for name, type_ in types)
-
-
 def _check_columns(tree: exp.Expression, types: Types) -> None:
     from sqlglot import exp
 
@@ -206,7 +184,7 @@ def _check_columns(tree: exp.Expression, types: Types) -> None:
         close = difflib.get_close_matches(column.name, names, n=1)
         hint = f"{close[0]}? " if close else ""
         written = column.sql("spark")
-        raise Refused(f"column {written}{_position(column)} is not there", hint + _columns_there_are(types))
+        raise Refused(f"column {written}{_position(column)} is not there", hint + columns_there_are(types))
 
 
 def _check_grouping(tree: exp.Expression) -> None:
@@ -231,7 +209,7 @@ def _on_duckdb(tree: exp.Expression, types: Types) -> exp.Expression:
     from streamgauge.flow.functions import Refused
 
     def type_of(node: exp.Expression) -> str:
-        return _bound_type(node.sql("duckdb"), types)
+        return bound_type(node.sql("duckdb"), types)
 
     try:
         return _lowered(tree.copy(), type_of)
@@ -274,34 +252,6 @@ def _with_meta(lowered: exp.Expression, node: exp.Expression) -> exp.Expression:
     if starts:
         lowered.meta["start"] = min(starts)
     return lowered
-
-
-@lru_cache(maxsize=8192)
-def _bound_type(sql: str, types: Types) -> str:
-    """The Spark type of DuckDB text over typed columns, by DuckDB's binder (an empty relation, nothing is computed)."""
-    import duckdb
-
-    from streamgauge.flow.functions import Refused
-
-    relation = ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in types) or "1 AS nothing"
-    try:
-        described = _connection().execute(f"DESCRIBE SELECT {sql} AS x FROM (SELECT {relation}) LIMIT 0").fetchall()
-    except duckdb.Error as error:
-        raise Refused(f"cannot be typed: {str(error).splitlines()[0]}", _columns_there_are(types)) from None
-    found = str(described[0][1])
-    if found not in _SPARK_TYPES:
-        way_out = f"an expression that gives {', '.join(DUCKDB_TYPES)}"
-        raise Refused(f"gives {found}, which is not a type of a flow", way_out)
-    return _SPARK_TYPES[found]
-
-
-def _connection() -> Any:
-    """A connection of this thread alone: DuckDB connections are not for sharing."""
-    import duckdb
-
-    if not hasattr(_local, "connection"):
-        _local.connection = duckdb.connect(":memory:", config={"threads": 1})
-    return _local.connection
 
 
 def _over(lowered: exp.Expression) -> exp.Expression:

@@ -235,8 +235,11 @@ def _transport_problems(experiment: Experiment) -> Iterator[Problem]:
     if experiment.transport not in TRANSPORTS:
         rule = f"must be one of {', '.join(TRANSPORTS)}"
         yield Problem("transport", rule, experiment.transport, f"--transport {TRANSPORTS[0]}")
-    ports = range(experiment.port or 0, (experiment.port or -1) + 1 + (experiment.load.generators or len(cpus())))
-    for port in ports:
+    if reason := _port_problem(experiment.bind, 0):
+        yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
+        return
+    first, wanted = experiment.port, 1 + (experiment.load.generators or len(cpus()))
+    for port in range(first, first + wanted) if first is not None else ():
         if reason := _port_problem(experiment.bind, port):
             yield Problem(
                 "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out: free ones are found"

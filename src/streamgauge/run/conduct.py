@@ -55,6 +55,12 @@ class Conducted:
     deadline_us: int = 0
     earlier_trials: bool = False
 
+    @property
+    def measured_until(self) -> int:
+        """The end of what was measured: that of the span, or where a trial ended early."""
+        early = self.hopeless or self.engine_failed or self.driver_failed or self.interrupted
+        return min(self.spans.measured_to_us, self.offered_until()) if early else self.spans.measured_to_us
+
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""
         reached = [log[-1].to_us if log else self.spans.start_us for log in self.journal.chunks]

@@ -88,6 +88,9 @@ def _of_parts(name: str, parts: list[_Part], bad_state: CheckState, shown: int) 
 
 
 def _driver(evidence: Evidence) -> Check:
+    if evidence.driver_reason:
+        sentence = f"a process of the driver failed: {evidence.driver_reason}"
+        return answer("driver", "invalid", 1, 0, "failures", sentence)
     parts = [_plan(evidence), _slip(evidence), _starvation(evidence), _clock(evidence)]
     return _of_parts("driver", parts, "invalid", shown=1)
 

@@ -23,8 +23,7 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of a trial; without `verified` the answers are not judged."""
     spans, journal = done.spans, done.journal
-    low, high = spans.measured_from_us, spans.measured_to_us
-    planned, kept = journal.kept_events(low, max(low + 1, min(high, done.deadline_us or high)), figures.SLIP_LIMIT_US)
+    planned, kept = _kept(done)
     slip = figures.slip(done)
     backlog = _samples(figures.within(journal.backlog_peaks(), spans))
     bound_s, cut = ready.bound_s(rate_per_s)
@@ -35,6 +34,7 @@ def evidence_of(
         offered_per_s=kept.astype(float),
         slip_us_p50=slip.p50,
         slip_us_p99=slip.p99,
+        driver_reason=done.driver_failed,
         core_wait_us=figures.core_wait_us(done),
         sut_alive=not done.engine_failed,
         sut_reason=done.engine_failed,
@@ -74,6 +74,27 @@ def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: in
     backlog = _samples(figures.within(done.journal.backlog_peaks(), done.spans))
     remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)
     return hopeless(backlog, rate_per_s, ready.bound_s(rate_per_s)[0], remaining_s)
+
+
+def _kept(done: Conducted) -> tuple[np.ndarray, np.ndarray]:
+    """(planned, offered in time) by second of the measured span, as far as the driver can be held to it."""
+    low, until = done.spans.measured_from_us, _offering_judged_until(done)
+    if until <= low:
+        return np.zeros(0), np.zeros(0)
+    return done.journal.kept_events(low, until, figures.SLIP_LIMIT_US)
+
+
+def _offering_judged_until(done: Conducted) -> int:
+    """A trial that ended early, or is still under way, has a last chunk that was not due yet: it is no lateness.
+
+    Neither is what a full queue refused: generators stop there because of the system under test.
+    """
+    reached, end = done.offered_until(), done.spans.measured_to_us
+    if done.journal.overflowed:
+        return min(end, reached)
+    chunk_us = max((chunk.to_us - chunk.from_us for log in done.journal.chunks for chunk in log), default=0)
+    due = (done.deadline_us or end) - figures.SLIP_LIMIT_US - chunk_us
+    return min(end, max(reached, due))
 
 
 def _samples(pair: tuple[np.ndarray, np.ndarray]) -> Samples:

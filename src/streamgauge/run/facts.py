@@ -86,6 +86,7 @@ class Evidence:
     look: int = 0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
+    driver_reason: str = ""
 
     @property
     def confidence(self) -> float:

@@ -35,7 +35,7 @@ def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
 def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
     """Events per second over the measured span."""
     journal, spans = done.journal, done.spans
-    low, high = spans.measured_from_us, min(spans.measured_to_us, max(done.deadline_us, spans.measured_from_us + 1))
+    low, high = spans.measured_from_us, max(spans.measured_from_us + 1, done.measured_until)
     seconds = (high - low) / US
     planned, kept = journal.kept_events(low, high, SLIP_LIMIT_US)
     return Rates(

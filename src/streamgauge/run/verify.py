@@ -195,8 +195,10 @@ def _asked(ready: Ready, done: Conducted) -> _Asked:
     whole = schema.columns(ready.lineage_flow.sink.input)
     update = isinstance(flow.sink.input, RunningAggregate)
     due = f"event_time < {min(done.spans.measured_to_us, done.offered_until())}"
+    if WINDOW_END in whole:
+        due += f" AND epoch_us(window_end) <= {done.deadline_us}"  # what has not ended yet is not late yet
     complete = done.drained
-    judged = due
+    judged = f"event_time < {done.spans.measured_to_us}"
     if update:
         judged = "true" if complete else f"event_time < {done.journal.committed_until()}"
     elif not complete:
@@ -281,7 +283,9 @@ def _missing(connection: Any, expected: str, received: str, asked: _Asked, count
         f" AND NOT EXISTS (SELECT 1 FROM {received} AS r WHERE {same})"
     ).fetchnumpy()
     arrays = dict(zip(wanted, (np.asarray(column, np.int64) for column in table.values()), strict=True))
-    return Missing(0, arrays[EVENT_TIME], arrays.get(INGEST_TIME), arrays.get(WINDOW_END))
+    ingest = arrays.get(INGEST_TIME)
+    known = ingest if ingest is not None and ingest.all() else None  # never handed out: nothing to count from
+    return Missing(0, arrays[EVENT_TIME], known, arrays.get(WINDOW_END))
 
 
 def _together(parts: list[Missing]) -> Missing | None:

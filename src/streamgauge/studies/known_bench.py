@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,14 @@ class Bench:
             raise DriverError("what a trial had left could not be drained, so no other trial may follow")
         return judged
 
-    def undisturbed(self, rate_per_s: float, duration_s: float) -> Judged:
-        """A trial that may be extended, and is done again where the driver was disturbed."""
+    def undisturbed(self, rate_per_s: float, duration_s: float, say: Callable[[str], None]) -> Judged:
+        """A trial that may be extended, and is done again where other work on this machine disturbed the driver."""
         for _ in range(DISTURBED_MAX):
             judged = self.trial(rate_per_s, duration_s, may_extend=True)
             if judged.result.verdict.value != "invalid":
                 return judged
             self.disturbed += 1
+            say(f"done again: {judged.result.verdict.sentence}")
         return self.trial(rate_per_s, duration_s, may_extend=True)
 
     def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> Judged:

@@ -1,7 +1,7 @@
 """The overload trial: how much does the engine drain when there is always more?
 
-A staircase from a low rate, four times as much each step, until the engine does not keep up; on a fresh engine that is also its
-warm-up. At most a second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes.
+A staircase from a low rate, four times as much each step, until the engine does not keep up. The first stair is longer, since a fresh
+engine starts its workers there, and the last one lasts until a fresh engine is warm. At most a second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes.
 What it drains flatters (large batches), so it is a guess for the search and nothing more.
 """
 
@@ -21,7 +21,8 @@ from streamgauge.run.trial import next_start, snapshot
 
 FIRST_RATE_PER_S = 100_000.0
 STEP = 4.0
-STEP_S = 12.0
+FIRST_S = 24.0
+STEP_S = 10.0
 LAST_S = 12.0
 PACE_US = 2 * US
 KEPT_UP_SHARE = 0.93
@@ -39,15 +40,15 @@ class Overloaded:
 def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[TrialSnapshot], None]) -> Overloaded:
     """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure."""
     began = time.monotonic()
-    rate = min(FIRST_RATE_PER_S, most_per_s)
+    rate, seconds = min(FIRST_RATE_PER_S, most_per_s), FIRST_S
     while True:
-        done = _step(ready, rig, rate, STEP_S, on_progress)
+        done = _step(ready, rig, rate, seconds, on_progress)
         drained = _drained(done)
         if drained < KEPT_UP_SHARE * rate or done.engine_failed or done.driver_failed or done.interrupted:
             break
         if rate >= most_per_s:
             return Overloaded(drained, True, done.journal)
-        rate = min(rate * STEP, most_per_s)
+        rate, seconds = min(rate * STEP, most_per_s), STEP_S
     if done.interrupted:
         raise KeyboardInterrupt
     rest = FRESH_WARMUP_S - (time.monotonic() - began)

@@ -35,7 +35,8 @@ FAULTS: dict[str, str] = {
 }  # fmt: skip
 """Planted fault to what verification calls it."""
 FAULT_EVERY = 997
-LIE = "-5s"
+LIE = "-1s"
+"""Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
 
 Mode = Literal["continuous", "windows"]
@@ -93,7 +94,7 @@ def capacity(mode: Mode, sizes: Sizes, say: Say, true_share: float = 1.0) -> Ite
 
 def _found(mode: Mode, bench: Bench, seconds: float, say: Say) -> Made:
     def trial(rate_per_s: float, purpose: str, fresh: bool, shorter: bool) -> TrialOutcome:
-        verdict = bench.undisturbed(rate_per_s, seconds).result.verdict
+        verdict = bench.undisturbed(rate_per_s, seconds, say).result.verdict
         say(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
         return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose)
 
@@ -122,7 +123,7 @@ def judge_capacity(mode: Mode, low: float | None, high: float | None, trials: in
 def _verdicts(mode: Mode, bench: Bench, seconds: float, repeats: int, say: Say) -> Made:
     said: dict[float, list[str]] = {-SIDE: [], SIDE: []}
     for side in [-SIDE, SIDE] * repeats:
-        said[side].append(bench.undisturbed(CAPACITY_PER_S * (1 + side), seconds).result.verdict.value)
+        said[side].append(bench.undisturbed(CAPACITY_PER_S * (1 + side), seconds, say).result.verdict.value)
         say(f"{side:+.0%} {format_rate(CAPACITY_PER_S * (1 + side))}: {said[side][-1]}")
     return judge_verdicts(mode, said[-SIDE], said[SIDE])
 
@@ -204,7 +205,7 @@ def clock(sizes: Sizes, planted: bool = True) -> Made:
     """e: results whose stamps lie in the future, so that they came before they happened."""
     options = {"capacity": FAST, "lie": LIE if planted else "0s"}
     with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
-        judged = bench.trial(ROW_RATE_PER_S, 1.0)
+        judged = bench.trial(ROW_RATE_PER_S, sizes.row_s)
     assert judged.verified is not None
     verdict, negatives = judged.result.verdict, judged.verified.latencies.negatives
     driver = _check(verdict.checks, "driver")

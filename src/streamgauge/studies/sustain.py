@@ -31,6 +31,7 @@ from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_sta
 from streamgauge.studies.overload import overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.java import find_java
+from streamgauge.system.machine import cpus
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
@@ -104,7 +105,7 @@ class Sustain:
 
     def _overload(self, rig: Rig, request: TrialRequest) -> TrialOutcome:
         found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)
-        drain_backlog(rig, found.journal, DRAIN_TIMEOUT_S)
+        self._drain(rig, found.journal)
         why = f"drained {format_rate(found.drained_per_s)}: looking below that"
         if found.kept_up:
             why = f"kept up with {format_rate(found.drained_per_s)}, all that the generators offer"
@@ -128,10 +129,14 @@ class Sustain:
         self.last = judged
         if judged.result.verdict.value == "sustained":
             self.best[request.rate_per_s] = judged
-        if not drain_backlog(rig, judged.done.journal, DRAIN_TIMEOUT_S):
+        self._drain(rig, judged.done.journal)
+        return outcome_of(request, judged, folder)
+
+    def _drain(self, rig: Rig, journal: Journal) -> None:
+        """Leave the rig empty for the next trial; one that cannot be emptied is given up."""
+        if not (rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S)):
             self._stack.close()
             self._rig = None
-        return outcome_of(request, judged, folder)
 
     def _remember(self, outcome: TrialOutcome) -> None:
         with (self.folder.path / MEMO).open("a") as memo:
@@ -229,7 +234,7 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
     """One line: what is searched, on what."""
     experiment = ready.experiment
     parameters = ", ".join(f"{name}={value}" for name, value in ready.parameters.model_dump().items())
-    master = experiment.master or f"local[{len(ready.sut_cpus or ()) or 'all cores'}]"
+    master = experiment.master or f"local[{len(ready.sut_cpus or cpus())}]"
     return (
         f"{ready.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
         f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators} generators   "

@@ -272,6 +272,12 @@ def _holds(window: Window, start: int, time: int) -> bool:
     return start <= time < start + window.range_us
 
 
+def _fresh(flow: Flow, *rows: Any, **more: Any) -> list[Row]:
+    """An answer on a connection of its own: Hypothesis would keep a shared one alive beyond the end."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        return _answer(connection, flow, *rows, **more)
+
+
 def _windowed(stream: Stream, window: Window) -> Flow:
     return with_lineage(
         stream.window(window, keys="k").aggregate(total="sum(v)", n="count(*)", low="min(v)").sink("out")
@@ -280,9 +286,7 @@ def _windowed(stream: Stream, window: Window) -> Flow:
 
 @settings(deadline=None)
 @given(window=WINDOWS, rows=LEFT_ROWS)
-def test_window_aggregate_is_its_plain_statement(
-    con: duckdb.DuckDBPyConnection, window: Window, rows: list[Row]
-) -> None:
+def test_window_aggregate_is_its_plain_statement(window: Window, rows: list[Row]) -> None:
     """For every window and key: the sum, count and least of the events that the window holds."""
     wanted = []
     for start in _starts(window):
@@ -293,14 +297,12 @@ def test_window_aggregate_is_its_plain_statement(
             total, low = (sum(values), min(values)) if values else (None, None)
             if inside:
                 wanted.append((key, start, start + window.range_us, total, len(inside), low, last, last + 7))
-    assert Counter(_answer(con, _windowed(A, window), rows)) == Counter(wanted)
+    assert Counter(_fresh(_windowed(A, window), rows)) == Counter(wanted)
 
 
 @settings(deadline=None)
 @given(window=WINDOWS, a=LEFT_ROWS, b=RIGHT_ROWS)
-def test_window_join_is_its_plain_statement(
-    con: duckdb.DuckDBPyConnection, window: Window, a: list[Row], b: list[Row]
-) -> None:
+def test_window_join_is_its_plain_statement(window: Window, a: list[Row], b: list[Row]) -> None:
     """For every window and pair: one row where keys are equal and the window holds both."""
     wanted = [
         (left[0], left[1], start, start + window.range_us, max(left[2], right[1]), max(left[2], right[1]) + 7, i, j)
@@ -310,21 +312,21 @@ def test_window_join_is_its_plain_statement(
         if left[0] is not None and left[0] == right[0]
         if _holds(window, start, left[2]) and _holds(window, start, right[1])
     ]
-    assert Counter(_answer(con, with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
+    assert Counter(_fresh(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
 
 
 @settings(deadline=None)
 @given(rows=LEFT_ROWS, asked=st.lists(st.tuples(KEYS, TIMES), max_size=8))
-def test_running_is_its_plain_statement(con: duckdb.DuckDBPyConnection, rows: list[Row], asked: list[Row]) -> None:
-    """At every event time of a key: count and sum of its events so far; asked times give a part of that, and the end."""
+def test_running_is_its_plain_statement(rows: list[Row], asked: list[Row]) -> None:
+    """At every event time of a key: count and sum of its events so far; asked times give some of it, and the end."""
     flow = with_lineage(A.running(keys="k", n="count(*)", total="sum(v)").sink("out"))
     whole = {}
     for key, time in {(row[0], row[2]) for row in rows}:
         values = [row[1] for row in rows if row[0] == key and row[2] <= time]
         known = [value for value in values if value is not None]
         whole[key, time] = (key, len(values), sum(known) if known else None, time, time + 7)
-    assert Counter(_answer(con, flow, rows)) == Counter(whole.values())
+    assert Counter(_fresh(flow, rows)) == Counter(whole.values())
     ends = {(key, max(time for k, time in whole if k == key)) for key, _ in whole}
     before = {(key, max((t for k, t in whole if k == key and t <= time), default=None)) for key, time in asked}
     wanted = [whole[place] for place in ends | before if place in whole]
-    assert Counter(_answer(con, flow, rows, points=asked)) == Counter(wanted)
+    assert Counter(_fresh(flow, rows, points=asked)) == Counter(wanted)

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.panes import by_panes
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import (
@@ -69,8 +70,11 @@ class Lowering:
     @lower.register
     def _(self, node: WindowAggregate) -> DataFrame:
         keys = [F.col(key) for key in node.keys]
-        grouped = self._marked(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
-        rows = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        if self._choices.get(node.name) == "panes":
+            rows = by_panes(self._marked(node.input), node, TIME, WINDOW)
+        else:
+            grouped = self._marked(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
+            rows = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
         return rows.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
 
     @lower.register

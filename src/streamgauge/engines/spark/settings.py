@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.engines.seam import Capabilities, Setting
 
-LOWERINGS = {"join": ("stream_stream", "packed")}
+LOWERINGS = {"aggregate": ("window", "panes"), "join": ("stream_stream", "packed")}
 
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -12,6 +12,7 @@ _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyst
 SETTINGS = (
     Setting("trigger", "0 seconds", "how long a batch waits for the one before; 0 means back to back"),
     Setting("buckets", "8", "how many parts a packed lowering cuts its keys into"),
+    Setting("lowering.aggregate", "window", "how a windowed aggregate is done", LOWERINGS["aggregate"]),
     Setting("lowering.join", "stream_stream", "how a windowed join is done", LOWERINGS["join"]),
     Setting("driver_memory", "4g", "heap of the JVM in local mode"),
     Setting("probes", "on", "keep the engine's own progress as extra series", ("on", "off")),

@@ -1,0 +1,115 @@
+"""Runs the performance programs of this folder and prints one table, each figure beside its floor and its goal.
+
+    python -m bench                        all of them
+    python -m bench --only generation      some of them, by name, separated by commas
+    python -m bench --json | --markdown    rows for a program, or a table for docs/performance.md
+
+Exits with 1 where a floor is missed or a program fails, with 2 where a name is not known. A program is a module with
+`main() -> list[Row]`; each gets a process of its own, so that none meets another's caches, threads or processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bench._apart import run_apart
+
+Row = dict[str, Any]
+"""what, value, unit, floor, goal, median, spread; floor and goal may be None."""
+
+HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
+
+
+def names() -> list[str]:
+    """Every program of this folder."""
+    import bench
+
+    return sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
+
+
+def chosen(only: str | None, there: Sequence[str]) -> list[str]:
+    """The programs asked for; SystemExit 2 where a name is not known."""
+    if only is None:
+        return list(there)
+    asked = [name.strip() for name in only.split(",")]
+    unknown = [name for name in asked if name not in there]
+    if unknown:
+        print(f"error: --only: no program {', '.join(unknown)}\n  try: one of {', '.join(there)}", file=sys.stderr)
+        raise SystemExit(2)
+    return asked
+
+
+def met(row: Row, bound: str) -> bool | None:
+    """Whether the value reaches `bound` ("floor" or "goal"); None where there is none.
+
+    Less is better where the goal lies below the floor, as for times.
+    """
+    limit = row[bound]
+    if limit is None:
+        return None
+    less_is_better = row["goal"] is not None and row["floor"] is not None and row["goal"] < row["floor"]
+    return bool(row["value"] <= limit if less_is_better else row["value"] >= limit)
+
+
+def said(row: Row) -> str:
+    """`goal`, `floor` or `missed`: how far the value reaches."""
+    if met(row, "goal"):
+        return "goal"
+    return {True: "floor", False: "missed", None: "-"}[met(row, "floor")]
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    bounds = (_number(row["floor"]), _number(row["goal"]))
+    return (row["what"], _number(row["value"]), row["unit"], f"±{row['spread']:.1%}", *bounds, said(row))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4g}" if abs(value) < 1e5 else f"{value / 1e6:,.4g} M"
+
+
+def plain(rows: Sequence[Row]) -> str:
+    """The table with columns as wide as they must be."""
+    lines = [HEAD, *map(cells, rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    lines = [HEAD, ("---",) * len(HEAD), *map(cells, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def collect(asked: Sequence[str], run: Callable[[str], list[Row]] = run_apart) -> tuple[list[Row], bool]:
+    """(rows of all programs, whether every program came to its end); a program that fails does not stop the others."""
+    rows, whole = [], True
+    for name in asked:
+        print(f"bench.{name}", file=sys.stderr)
+        try:
+            rows += run(name)
+        except Exception as error:  # whatever a program raises is reported, and the next one runs
+            print(f"error: bench.{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            whole = False
+    return rows, whole
+
+
+def main(arguments: Sequence[str] | None = None, run: Callable[[str], list[Row]] = run_apart) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="The performance programs, in one table.")
+    parser.add_argument("--only", metavar="NAME,...", help=f"of {', '.join(names())}")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="rows as JSON")
+    form.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    asked = parser.parse_args(arguments)
+    rows, whole = collect(chosen(asked.only, names()), run)
+    print(json.dumps(rows, indent=2) if asked.json else markdown(rows) if asked.markdown else plain(rows))
+    return 0 if whole and all(met(row, "floor") is not False for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

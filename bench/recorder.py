@@ -1,0 +1,168 @@
+"""How many results the whole recorder takes on one core: receive, stamp, spool, commit, and count into latencies.
+
+A sender in this process, on another core where there is one, sends the identity workload's results as engine tasks do.
+Counting happens after a run, so its time is added. Baseline: the same batches to a bare Flight server that throws them
+away, on the same core. Run alone: `python -m bench.recorder`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US, Clock
+from streamgauge.measure.latency import LatencyRule, sink_latencies
+from streamgauge.measure.recorder import RecorderSettings
+from streamgauge.system.children import Child, serve
+from streamgauge.transports.flight import client
+
+REPEATS = 5
+TASKS, BATCHES, ROWS = 8, 8, 131_072
+RESULTS = TASKS * BATCHES * ROWS
+FLOOR_PER_S, GOAL_PER_S = 2e6, 5e6
+TOKEN = "bench"
+
+Row = dict[str, Any]
+
+
+class Bare(flight.FlightServerBase):
+    """Takes rows and throws them away."""
+
+    def __init__(self) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        for _ in reader:
+            pass
+        writer.write(b"thrown away")
+
+
+def results(clock: Clock) -> list[pa.RecordBatch]:
+    """One task's results: purchases with their lineage, events of the last two seconds."""
+    random, made = np.random.default_rng(1), []
+    for index in range(BATCHES):
+        times = clock.now_us() - np.sort(random.integers(US // 2, 2 * US, ROWS))
+        fields = {name: random.integers(0, 1000, ROWS, dtype=np.int32) for name in ("user_id", "gem_pack_id", "price")}
+        ids = np.arange(index * ROWS, (index + 1) * ROWS)
+        made.append(pa.record_batch(fields | {EVENT_TIME: times, INGEST_TIME: times + 100_000, EVENT_ID: ids}))
+    return made
+
+
+def send(location: str, batch: int, made: list[pa.RecordBatch]) -> float:
+    """Send all tasks' results of one engine batch; seconds until the last is kept."""
+    begin = time.perf_counter()
+    for task in range(TASKS):
+        address = {"query": "q", "batch": batch, "partition": task, "attempt": task}
+        client.send_results(location, TOKEN, address, iter(made))
+    return time.perf_counter() - begin
+
+
+def receive(recorder: Child, location: str, batch: int, made: list[pa.RecordBatch]) -> tuple[float, list[str]]:
+    """Seconds to receive and commit one engine batch, and the files it lies in."""
+    seconds = send(location, batch, made)
+    begin = time.perf_counter()
+    client.act(location, TOKEN, "commit", query="q", batch=batch, accepted=[[task, task] for task in range(TASKS)])
+    (commit,) = recorder.ask("status")["commits"]
+    return seconds + time.perf_counter() - begin, commit["paths"]
+
+
+def spooled(paths: list[str]) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        with pa.memory_map(path) as source:
+            reader = pa.ipc.open_file(source)
+            for index in range(reader.num_record_batches):
+                yield reader.get_batch(index)
+
+
+def count(paths: list[str]) -> float:
+    """Seconds to count every latency of the files."""
+    begin = time.perf_counter()
+    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, 2**62), None)
+    seconds = time.perf_counter() - begin
+    assert found.latencies.event_time_us is not None
+    assert found.latencies.event_time_us.count == RESULTS
+    return seconds
+
+
+def row(what: str, values: list[float], unit: str, floor: float | None = None, goal: float | None = None) -> Row:
+    """`value` is the median of the repeats; `spread` is half their range as a share of it."""
+    middle = statistics.median(values)
+    spread = (max(values) - min(values)) / 2 / middle
+    return {
+        "what": f"recorder: {what}", "value": middle, "unit": unit, "floor": floor, "goal": goal,
+        "median": middle, "spread": spread,
+    }  # fmt: skip
+
+
+def on_cores() -> tuple[list[int], list[int]]:
+    """(the recorder's one core, the sender's others)."""
+    mine = sorted(os.sched_getaffinity(0))
+    return mine[:1], mine[1:] or mine
+
+
+def main() -> list[Row]:
+    """Measure both in turn, after one repeat that is not counted; files of a repeat are removed after it."""
+    core, others = on_cores()
+    before = os.sched_getaffinity(0)
+    pa.set_cpu_count(1)
+    with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
+        clock, spool = Clock.fixed_now(), Path(folder) / "spool"
+        settings = Path(folder) / "settings.json"
+        settings.write_text(json.dumps(asdict(RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(spool)))))
+        log = Path(folder) / "log"
+        recorder = Child("recorder", "streamgauge.measure.recorder", [str(settings)], log, core)
+        bare = Child("bare", "bench.recorder", ["serve"], log, core)
+        try:
+            location, plain = recorder.ask("listen")["location"], bare.ask("listen")
+            whole, received, counted, thrown = [], [], [], []
+            for repeat in range(REPEATS + 1):
+                made = results(clock)
+                os.sched_setaffinity(0, others)
+                receiving, paths = receive(recorder, location, repeat, made)
+                throwing = send(plain, repeat, made)
+                os.sched_setaffinity(0, core)
+                counting = count(paths)
+                for path in paths:
+                    os.unlink(path)
+                if repeat:
+                    whole.append(RESULTS / (receiving + counting))
+                    received.append(RESULTS / receiving)
+                    counted.append(RESULTS / counting)
+                    thrown.append(RESULTS / throwing)
+        finally:
+            os.sched_setaffinity(0, before)
+            recorder.stop()
+            bare.stop()
+            shutil.rmtree(spool, ignore_errors=True)
+    return [
+        row("whole: receive, spool, count", whole, "results/s", FLOOR_PER_S, GOAL_PER_S),
+        row("receive and spool", received, "results/s"),
+        row("count into latencies", counted, "results/s"),
+        row("bare Flight, thrown away (baseline)", thrown, "results/s"),
+        row("receive and spool / bare Flight", [a / b for a, b in zip(received, thrown, strict=True)], "times"),
+    ]
+
+
+def serve_until_stopped() -> None:
+    bare = Bare()
+    serve({"listen": lambda: f"grpc://127.0.0.1:{bare.port}"})
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["serve"]:
+        serve_until_stopped()
+    for line in main():
+        print(json.dumps(line))

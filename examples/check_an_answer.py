@@ -1,0 +1,89 @@
+"""Checks a run's answers without streamgauge: plain pandas on the input that `generate` wrote and on its results.
+
+    streamgauge run windowed_aggregation --rate 20k --duration 30s --generators 2 --keep-results
+    streamgauge generate windowed_aggregation --rate 20k --duration 30s --generators 2 --start START_TIME --out input
+    python examples/check_an_answer.py input runs/2026-...-windowed_aggregation-spark
+
+START_TIME is `start_time` in the run's result.json: the second command then writes that very run's input. Prints how
+many windows are equal; exits with 1 where one is not. A window is owed where its last purchase lies before the end of
+the measured span; others may have closed or not, but what has arrived must be right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+KEYS = ["gem_pack_id", "window_start"]
+
+
+def revenue(purchases: pd.DataFrame, range_us: int, slide_us: int) -> pd.DataFrame:
+    """`revenue` and `last_us` (the latest event time) by pack and window start, in microseconds.
+
+    A window holds the events with start <= event time < start + range.
+    """
+    newest = purchases.event_time // slide_us * slide_us
+    parts = []
+    for back in range(-(-range_us // slide_us)):
+        start = newest - back * slide_us
+        rows = purchases.assign(window_start=start)[purchases.event_time < start + range_us]
+        parts.append(rows.groupby(KEYS).agg(revenue=("price", "sum"), last_us=("event_time", "max")))
+    return pd.concat(parts).groupby(level=KEYS).agg(revenue=("revenue", "sum"), last_us=("last_us", "max"))
+
+
+def micros(column: pd.Series) -> pd.Series:
+    """A column of timestamps as whole microseconds since the epoch."""
+    return column.dt.as_unit("us").astype("int64")
+
+
+def read_purchases(generated: Path) -> pd.DataFrame:
+    purchases = pd.read_parquet(generated / "purchases", columns=["gem_pack_id", "price", "event_time"])
+    return purchases.assign(event_time=micros(purchases.event_time))
+
+
+def read_results(run: Path) -> pd.DataFrame:
+    """The run's windows by pack and start; the index repeats where a window arrived twice."""
+    results = pd.read_parquet(run / "results.parquet", columns=[*KEYS, "revenue"])
+    return results.assign(window_start=micros(results.window_start)).set_index(KEYS)
+
+
+def measured_until(run: Path) -> int:
+    """The end of the run's measured span, microseconds since the epoch."""
+    phases = json.loads((run / "result.json").read_text())["phases"]
+    return next(phase["end_us"] for phase in phases if phase["name"] == "measured")
+
+
+def compare(expected: pd.DataFrame, results: pd.DataFrame, until_us: int) -> dict[str, int]:
+    """How many windows matched, differ, are missing, came twice, or should not be there."""
+    repeated = results.index.duplicated()
+    both = expected.join(results[~repeated].rename(columns={"revenue": "received"}), how="outer")
+    arrived, known = both.received.notna(), both.revenue.notna()
+    return {
+        "matched": int((both.received == both.revenue).sum()),
+        "different": int((arrived & known & (both.received != both.revenue)).sum()),
+        "missing": int((~arrived & (both.last_us < until_us)).sum()),
+        "extra": int((arrived & ~known).sum()),
+        "duplicate": int(repeated.sum()),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Checks a run's windowed aggregation with pandas.")
+    parser.add_argument("generated", type=Path, help="the folder that streamgauge generate wrote")
+    parser.add_argument("run", type=Path, help="the run folder, made with --keep-results")
+    parser.add_argument("--range", type=float, default=8.0, help="length of a window in seconds (8)")
+    parser.add_argument("--slide", type=float, default=4.0, help="seconds from one window's start to the next (4)")
+    asked = parser.parse_args(arguments)
+    expected = revenue(read_purchases(asked.generated), round(asked.range * 1e6), round(asked.slide * 1e6))
+    counts = compare(expected, read_results(asked.run), measured_until(asked.run))
+    print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    faults = sum(count for name, count in counts.items() if name != "matched")
+    return 1 if faults or not counts["matched"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""`python -m bench`: which programs, what their rows say, and the exit code. No program is run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from bench.__main__ import chosen, main, met, names, said
+
+
+def row(value: float, floor: float | None = None, goal: float | None = None) -> dict[str, Any]:
+    bounds = {"floor": floor, "goal": goal}
+    return {"what": "made up", "value": value, "unit": "events/s", **bounds, "median": value, "spread": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("made", "word"),
+    [
+        (row(30.0, 10.0, 20.0), "goal"),
+        (row(15.0, 10.0, 20.0), "floor"),
+        (row(5.0, 10.0, 20.0), "missed"),
+        (row(5.0, 10.0), "missed"),
+        (row(5.0), "-"),
+        (row(1.0, 3.0, 2.0), "goal"),
+        (row(2.5, 3.0, 2.0), "floor"),
+        (row(4.0, 3.0, 2.0), "missed"),
+    ],
+)
+def test_bounds_are_told(made: dict[str, Any], word: str) -> None:
+    """More is better, unless the goal lies below the floor; baselines have no bounds."""
+    assert said(made) == word
+
+
+def test_no_bound_is_not_met_nor_missed() -> None:
+    """Without a floor there is no answer."""
+    assert met(row(1.0), "floor") is None
+
+
+def test_programs_are_found() -> None:
+    """The programs of the folder are found by themselves, without those that begin with an underscore."""
+    assert "generation" in names()
+    assert [name for name in names() if name.startswith("_")] == []
+
+
+def test_only_chooses_in_the_order_asked() -> None:
+    """Names are taken as they come, with or without spaces."""
+    assert chosen("histogram, generation", ["generation", "histogram", "x"]) == ["histogram", "generation"]
+
+
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, and the names there are."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--only", "generaton"])
+    assert ended.value.code == 2
+    assert "generation" in capsys.readouterr().err
+
+
+def test_a_floor_that_is_missed_shows_in_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """1 where a floor is missed, 0 where all are reached; the table says which."""
+    assert main(["--only", "generation"], lambda name: [row(30.0, 10.0, 20.0), row(5.0)]) == 0
+    assert main(["--only", "generation"], lambda name: [row(30.0, 10.0, 20.0), row(5.0, 10.0)]) == 1
+    assert "missed" in capsys.readouterr().out
+
+
+def test_a_program_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """The others' rows are printed, the failure is told on stderr, and the exit code is 1."""
+
+    def run(name: str) -> list[dict[str, Any]]:
+        if name == "generation":
+            raise RuntimeError("no such luck")
+        return [row(1.0)]
+
+    assert main(["--only", "generation,histogram", "--json"], run) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == [row(1.0)]
+    assert "bench.generation failed: RuntimeError: no such luck" in printed.err
+
+
+def test_markdown_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a row, under a head."""
+    main(["--only", "generation", "--markdown"], lambda name: [row(20e6, 10e6, 50e6)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("| --- ")
+    assert lines[2] == "| made up | 20 M | events/s | ±10.0% | 10 M | 50 M | floor |"

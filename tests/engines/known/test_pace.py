@@ -1,0 +1,64 @@
+"""The pace of a consumer of known capacity, on a clock of the test's."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.engines.known.pace import Pace
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.time_us = 1_700_000_000_000_000
+
+    def now_us(self) -> int:
+        return self.time_us
+
+
+@given(
+    st.floats(1_000, 5e6),
+    st.lists(st.tuples(st.integers(1, 200_000), st.integers(0, 400_000)), min_size=1, max_size=50),
+)
+def test_work_takes_events_over_capacity_whatever_sleeps_cost(
+    capacity_per_s: float, reads: list[tuple[int, int]]
+) -> None:
+    """Always busy, the server is free after exactly events / capacity, though it slept too long after each read."""
+    clock = FakeClock()
+    pace, began_us = Pace(capacity_per_s, clock.now_us), clock.time_us
+    for events, too_long_us in reads:
+        pace.take_on(events)
+        clock.time_us = max(clock.time_us, pace.free_us) + too_long_us
+    expected_us = sum(events for events, _ in reads) / capacity_per_s * 1e6
+    assert abs(pace.free_us - began_us - expected_us) <= 1
+
+
+def test_time_without_work_is_lost() -> None:
+    """A second of idleness buys nothing: the next batch takes as long as any."""
+    clock = FakeClock()
+    pace = Pace(1_000, clock.now_us)
+    clock.time_us += 1_000_000
+    pace.idle()
+    pace.take_on(500)
+    assert pace.free_us == clock.time_us + 500_000
+
+
+def test_being_idle_before_work_is_paid_for_gives_no_discount() -> None:
+    """`idle` while work is still owed leaves what is owed."""
+    clock = FakeClock()
+    pace = Pace(1_000, clock.now_us)
+    pace.take_on(500)
+    free_us = pace.free_us
+    clock.time_us += 100_000
+    pace.idle()
+    assert pace.free_us == free_us
+
+
+def test_an_overrun_is_noted() -> None:
+    """Own work that takes longer than the budget shows: then the capacity is not the one that was claimed."""
+    clock = FakeClock()
+    pace = Pace(1_000, clock.now_us)
+    pace.take_on(100)
+    clock.time_us += 150_000
+    pace.note_overrun()
+    assert pace.overrun_us_max == 50_000

@@ -1,0 +1,117 @@
+"""examples/check_an_answer.py against the oracle: two tools that share no code agree, and a planted fault is told."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.events import EVENT_TIME, US
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.load.export import write_input
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.workloads.base import get
+
+START_US, SECONDS, RATE_PER_S = 1_700_000_001_000_000, 12, 2000.0
+MEASURED_TO_US = START_US + 7 * US
+
+
+def example() -> types.ModuleType:
+    path = Path(__file__).parents[2] / "examples" / "check_an_answer.py"
+    spec = importlib.util.spec_from_file_location("check_an_answer", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(a generated input, a run folder whose results are the oracle's, windows closed before the plan's end)."""
+    root = tmp_path_factory.mktemp("answers")
+    workload = get("windowed_aggregation")
+    job = workload.build(workload.read({"packs": 20}), RATE_PER_S)
+    plan = Plan(job.streams, parse_profile("constant", RATE_PER_S, SECONDS), START_US, SECONDS, 2, 1)
+    write_input(plan, root / "input", plan.start_us, plan.end_us)
+    events = pa.Table.from_batches(list(plan.batches(plan.start_us, plan.end_us, 0)))
+    flow = with_lineage(job.flow, ingest_time=False)
+    answer = Oracle().answer(flow, {"purchases": events}, duckdb.connect()).to_arrow_table()
+    results = answer.to_pandas()
+    write_run(root / "run", results[results.window_end.astype("datetime64[us]").astype("int64") <= plan.end_us])
+    return root / "input", root / "run"
+
+
+def write_run(run: Path, results: pd.DataFrame) -> None:
+    """A run folder as far as the example reads it; times in UTC, as a run writes them."""
+    run.mkdir()
+    stamps = {name: results[name].dt.tz_localize("UTC") for name in ("window_start", "window_end")}
+    stamps[EVENT_TIME] = pd.to_datetime(results[EVENT_TIME], unit="us", utc=True)
+    pq.write_table(pa.Table.from_pandas(results.assign(**stamps), preserve_index=False), run / "results.parquet")
+    phases = [{"name": "measured", "start_us": START_US + US, "end_us": MEASURED_TO_US}]
+    (run / "result.json").write_text(json.dumps({"phases": phases}))
+
+
+def test_right_answers_are_all_matched(folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """The oracle's windows are those that pandas finds, and the exit code is 0."""
+    generated, run = folders
+    assert example().main([str(generated), str(run)]) == 0
+    rows = pq.ParquetFile(run / "results.parquet").metadata.num_rows
+    assert rows > 40
+    assert capsys.readouterr().out == f"{rows} matched, 0 different, 0 missing, 0 extra, 0 duplicate\n"
+
+
+def altered(results: pd.DataFrame) -> pd.DataFrame:
+    return results.assign(revenue=results.revenue.where(results.index != 3, results.revenue + 1))
+
+
+def early_dropped(results: pd.DataFrame) -> pd.DataFrame:
+    return results.drop(index=results[EVENT_TIME].idxmin())
+
+
+def doubled(results: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([results, results.iloc[[5]]])
+
+
+def invented(results: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([results, results.iloc[[5]].assign(gem_pack_id=99)])
+
+
+@pytest.mark.parametrize(
+    ("plant", "told"),
+    [(altered, "1 different"), (early_dropped, "1 missing"), (doubled, "1 duplicate"), (invented, "1 extra")],
+)
+def test_a_planted_fault_is_told(
+    folders: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    plant: Callable[[pd.DataFrame], pd.DataFrame],
+    told: str,
+) -> None:
+    """One altered, dropped, doubled or invented row is counted as what it is, and the exit code is 1."""
+    generated, run = folders
+    results = pd.read_parquet(run / "results.parquet")
+    wrong = tmp_path / "run"
+    wrong.mkdir()
+    plant(results.reset_index(drop=True)).to_parquet(wrong / "results.parquet", index=False)
+    (wrong / "result.json").write_text((run / "result.json").read_text())
+    assert example().main([str(generated), str(wrong)]) == 1
+    assert told in capsys.readouterr().out
+
+
+def test_nothing_matched_is_no_success(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Without a single result the exit code is 1, even where none was owed."""
+    generated, run = folders
+    pd.read_parquet(run / "results.parquet").head(0).to_parquet(tmp_path / "results.parquet", index=False)
+    (tmp_path / "result.json").write_text(json.dumps({"phases": [{"name": "measured", "end_us": 0}]}))
+    assert example().main([str(generated), str(tmp_path)]) == 1

@@ -1,0 +1,370 @@
+"""What was asked, checked before anything is started: each wrong input alone, and all of them together."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge import experiment
+from streamgauge.errors import InputError, MachineError, Problem
+from streamgauge.events import US
+from streamgauge.run import check, single
+from streamgauge.run.check import check as check_experiment
+from streamgauge.run.check import start_us
+
+GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
+TOO_MUCH = str(2**60)
+
+# (what is asked beside GOOD, the setting that the message names, the value it shows)
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"load": {"rate": "fast"}}, "load.rate", "fast"),
+    ({"load": {"rate": "0"}}, "load.rate", "0"),
+    ({"load": {"rate": "-5k"}}, "load.rate", "-5k"),
+    ({"load": {"rate": "1e5"}}, "load.rate", "1e5"),
+    ({"load": {"rate": True}}, "load.rate", "True"),
+    ({"load": {"rate": "2G"}}, "load.rate", "2000000000"),
+    ({"load": {"duration": "soon"}}, "load.duration", "soon"),
+    ({"load": {"duration": "60 parsecs"}}, "load.duration", "60 parsecs"),
+    ({"load": {"duration": "-1s"}}, "load.duration", "-1s"),
+    ({"load": {"duration": "500ms"}}, "load.duration", "0.5s"),
+    ({"load": {"duration": "200h"}}, "load.duration", "720000s"),
+    ({"load": {"warmup": "long"}}, "load.warmup", "long"),
+    ({"load": {"warmup": "2h"}}, "load.warmup", "7200s"),
+    ({"load": {"profile": "wave"}}, "profile", "wave"),
+    ({"load": {"profile": "step:200k"}}, "profile", "step:200k"),
+    ({"load": {"profile": "step:200k@90s"}}, "profile", "step:200k@90s"),
+    ({"load": {"profile": "burst:2@50s+20s"}}, "profile", "burst:2@50s+20s"),
+    ({"load": {"profile": "ramp:none"}}, "profile", "ramp:none"),
+    ({"load": {"generators": 0}}, "load.generators", "0"),
+    ({"load": {"generators": 257}}, "load.generators", "257"),
+    ({"load": {"generators": "two"}}, "load.generators", "two"),
+    ({"load": {"seed": -1}}, "load.seed", "-1"),
+    ({"load": {"seed": "lucky"}}, "load.seed", "lucky"),
+    ({"load": {"seed": 1.5}}, "load.seed", "1.5"),
+    ({"load": {"seed": 2**63}}, "load.seed", str(2**63)),
+    ({"load": {"chunk": "0s"}}, "load.chunk", "0s"),
+    ({"load": {"chunk": "2s"}}, "load.chunk", "2s"),
+    ({"load": {"chunk": "big"}}, "load.chunk", "big"),
+    ({"load": {"bound": "0s"}}, "load.bound", "0s"),
+    ({"load": {"bound": "2h"}}, "load.bound", "7200s"),
+    ({"load": {"memory": "much"}}, "load.memory", "much"),
+    ({"load": {"memory": TOO_MUCH}}, "load.memory", TOO_MUCH),
+    ({"load": {"memory": "1KiB"}}, "load.memory", "1KiB"),
+    ({"load": {"frontier": "shared"}}, "load.frontier", "shared"),
+    ({"load": {"start": "yesterday"}}, "load.start", "yesterday"),
+    ({"load": {"rte": "100k"}}, "load.rte", "100k"),
+    ({"load": "100k"}, "load", "100k"),
+    ({"serach": {}}, "serach", "{}"),
+    ({"search": {"tolerance": 0}}, "search.tolerance", "0"),
+    ({"search": {"tolerance": 1.5}}, "search.tolerance", "1.5"),
+    ({"search": {"trials_max": 1}}, "search.trials_max", "1"),
+    ({"search": {"fast": True}}, "search.fast", "True"),
+    ({"command": "runn"}, "command", "runn"),
+    ({"workload": "windowed_agregation"}, "workload", "windowed_agregation"),
+    ({"workload": ""}, "workload", "''"),
+    ({"parameters": {"rang": "8s"}}, "rang", "8s"),
+    ({"parameters": {"range": "wide"}}, "range", "wide"),
+    ({"parameters": {"range": "4s", "slide": "8s"}}, "slide", "8"),
+    ({"parameters": {"slide": "0s"}}, "slide", "0"),
+    ({"parameters": {"packs": "0"}}, "packs", "0"),
+    ({"parameters": {"packs": "many"}}, "packs", "many"),
+    ({"parameters": {"distribution": "odd"}}, "distribution", "odd"),
+    ({"parameters": {"payload_bytes": "-1"}}, "payload_bytes", "-1"),
+    ({"engine": "sprak"}, "engine", "sprak"),
+    ({"engine": "oracle"}, "engine", "oracle"),
+    ({"transport": "pigeon"}, "transport", "pigeon"),
+    ({"options": {"tirgger": "1 second"}}, "option tirgger", "1 second"),
+    ({"options": {"lowering.join": "fast"}}, "option lowering.join", "fast"),
+    ({"options": {"probes": "maybe"}}, "option probes", "maybe"),
+    ({"options": {"buckets": "0"}}, "option buckets", "0"),
+    ({"options": {"buckets": "eight"}}, "option buckets", "eight"),
+    ({"isolation": "alone"}, "isolation", "alone"),
+    ({"limits": ["p98 <= 2s"]}, "limit", "p98 <= 2s"),
+    ({"limits": ["p99 <= fast"]}, "limit", "fast"),
+    ({"limits": ["p99 <= 0s"]}, "limit", "p99 <= 0s"),
+    ({"port": 80}, "port", "80"),
+    ({"port": "any"}, "port", "any"),
+    ({"port": 65500}, "port", "65500"),
+    ({"bind": "300.1.1.1"}, "bind", "300.1.1.1"),
+    ({"keep_results": "perhaps"}, "keep_results", "perhaps"),
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to stand in; at the end it is as empty, and no process was started."""
+
+    def started(*arguments: Any, **_: Any) -> None:
+        raise AssertionError(f"a process was started: {arguments}")
+
+    stand = tmp_path / "stand"
+    stand.mkdir()
+    monkeypatch.chdir(stand)
+    monkeypatch.setattr(subprocess, "Popen", started)
+    yield stand
+    assert list(stand.iterdir()) == []
+
+
+def refused(values: dict[str, Any]) -> tuple[Problem, ...]:
+    """The problems with which values are refused."""
+    with pytest.raises(InputError) as caught:
+        check_experiment(experiment.build(values))
+    assert caught.value.exit_code == 2
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(("asked", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
+def test_bad_input_is_refused(asked: dict[str, Any], setting: str, got: str) -> None:
+    """One problem, which names the setting, the rule, the value and a way out."""
+    (problem,) = refused(GOOD | asked)
+    assert setting in problem.setting
+    assert got in f"{problem.got!r} {problem.got}"
+    assert problem.rule
+    assert problem.way_out
+    assert all(text in str(problem) for text in (problem.setting, problem.rule, problem.way_out))
+
+
+def test_good_input_is_ready() -> None:
+    """The least that can be asked, and every default follows from it."""
+    ready = check_experiment(experiment.build(GOOD))
+    assert ready.generators >= 1
+    assert ready.reach_us == 12 * US
+    assert ready.tail_us == 13 * US
+    assert ready.chunk_us == 10_000
+    assert (ready.driver_cpus, ready.sut_cpus) == (None, None)
+
+
+def test_all_that_cannot_be_built_is_said_at_once() -> None:
+    """Types, bounds and unknown keys of every level in one answer."""
+    load = {"rate": "fast", "duration": "soon", "seed": -1, "generators": 0, "rte": 1}
+    problems = refused({"workload": "identity", "load": load, "search": {"x": 1}, "y": 2, "isolation": "alone"})
+    settings = {problem.setting for problem in problems}
+    assert settings == {
+        "load.rate", "load.duration", "load.seed", "load.generators", "load.rte", "search.x", "y", "isolation",
+    }  # fmt: skip
+
+
+def test_all_that_cannot_be_run_is_said_at_once(tmp_path: Path) -> None:
+    """Workload, engine, transport, limits, load and place in one answer."""
+    (tmp_path / "file").touch()
+    problems = refused(
+        {
+            "workload": "identiti", "engine": "sprak", "transport": "pigeon", "limits": ["p98<=1s", "p99<=0s"],
+            "load": {"duration": "0.1s", "chunk": "5s", "bound": "0s", "memory": "1KiB", "start": "then",
+                     "profile": "wave", "warmup": "2h"},
+            "out": str(tmp_path / "file"),
+        }
+    )  # fmt: skip
+    settings = [problem.setting for problem in problems]
+    for setting in ("workload", "engine", "transport", "load.duration", "load.chunk", "load.bound", "load.memory",
+                    "load.start", "profile", "load.warmup", "out"):  # fmt: skip
+        assert setting in settings
+    assert settings.count("limit") == 2
+    assert str(InputError(problems)).count("try:") == len(problems)
+
+
+def test_every_wrong_parameter_is_said() -> None:
+    """Unknown and wrong ones together."""
+    problems = refused(GOOD | {"parameters": {"packs": "0", "users": "none", "rang": "8s"}})
+    assert {problem.setting.split()[-1] for problem in problems} == {"packs", "users", "rang"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ({"workload": "windowed_agregation"}, "windowed_aggregation "),
+        ({"parameters": {"slid": "4s"}}, "slide"),
+        ({"engine": "sprk"}, "--engine spark"),
+        ({"options": {"tirgger": "1 second"}}, "--option trigger="),
+        ({"transport": "flght"}, "--transport flight"),
+    ],
+)
+def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], hint: str) -> None:
+    """The way out is the word that was meant."""
+    (problem,) = refused(GOOD | asked)
+    assert hint in problem.way_out
+
+
+def test_sparks_own_settings_are_sparks_business() -> None:
+    """Any spark.* setting is passed on."""
+    options = {"spark.sql.shuffle.partitions": "3", "lowering.join": "packed"}
+    assert check_experiment(experiment.build(GOOD | {"options": options})).experiment.options == options
+
+
+# --- the machine ---
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2])
+def test_a_busy_port_is_named(distance: int) -> None:
+    """Every port that will be needed is tried: the recorder's and one for each generator."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        asked = {"port": port - distance, "load": {"generators": 2}}
+        (problem,) = refused(GOOD | asked)
+    assert (problem.setting, problem.got) == ("port", port)
+    assert "free" in problem.rule
+
+
+def test_no_port_asked_for_binds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Free ports are found by the system: a user without rights to low ports is not refused."""
+    asked: list[int] = []
+
+    def note(host: str, port: int) -> str:
+        asked.append(port)
+        return ""
+
+    monkeypatch.setattr(check, "_port_problem", note)
+    check_experiment(experiment.build(GOOD | {"load": {"generators": 4}}))
+    assert asked == [0]
+
+
+def test_an_address_that_is_not_this_machines() -> None:
+    """TEST-NET addresses belong to nobody."""
+    (problem,) = refused(GOOD | {"bind": "192.0.2.1"})
+    assert (problem.setting, problem.got) == ("bind", "192.0.2.1")
+
+
+def test_out_that_is_a_file(tmp_path: Path) -> None:
+    """A run folder cannot be made inside a file, nor below one."""
+    (tmp_path / "file").touch()
+    for out in ("file", "file/below"):
+        (problem,) = refused(GOOD | {"out": str(tmp_path / out)})
+        assert problem.setting == "out"
+        assert "file" in problem.rule
+
+
+def test_out_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that stands is named."""
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    (problem,) = refused(GOOD | {"out": str(tmp_path / "new")})
+    assert problem.setting == "out"
+    assert str(tmp_path) in problem.rule
+
+
+def test_pinned_needs_two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One core cannot be shared out."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    (problem,) = refused(GOOD | {"isolation": "pinned"})
+    assert problem.setting == "isolation"
+    assert "shared" in problem.way_out
+
+
+def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made before Java is found, and the message says how to get it."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
+        single.run_single(experiment.build(GOOD))
+    assert caught.value.exit_code == 3
+    assert "install" in str(caught.value)
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "got"),
+    [
+        ('workload = "identity"\nenginee = "spark"\n', "enginee", "spark"),
+        ('workload = "identity"\n[load]\nrat = 5\n', "load.rat", "5"),
+        ('workload = "identity"\n[search]\nquik = true\n', "search.quik", "True"),
+        ('engine = "spark"\n', "workload", "engine"),
+        ('workload = "identity"\n[load]\nrate = "fast"\n', "load.rate", "fast"),
+        ('workload = "identity"\nlimits = "p99<=2s"\n', "limits", "p99<=2s"),
+        ("workload = identity\n", "FILE", "experiment.toml"),
+        ('workload = "identity\n', "FILE", "experiment.toml"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str) -> None:
+    """Unknown keys of every level, wrong values, and what is no TOML at all."""
+    path = tmp_path / "experiment.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        experiment.read(path)
+    (problem,) = caught.value.problems
+    assert problem.setting == setting
+    assert got in str(problem.got)
+    assert problem.way_out
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: None, lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff\xfe")]
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, make: Any) -> None:
+    """Missing, a folder, or not text."""
+    path = tmp_path / "experiment.toml"
+    make(path)
+    with pytest.raises(InputError, match="FILE"):
+        experiment.read(path)
+
+
+def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
+    """`--print-toml`, read again, is the same experiment, every setting included."""
+    values = GOOD | {
+        "load": {"rate": "1.5M", "duration": "2m", "warmup": "10s", "generators": 3, "chunk": "20ms"},
+        "parameters": {"range": "10s"}, "options": {"spark.sql.shuffle.partitions": "4"}, "limits": ["p99<=2s"],
+        "search": {"quick": True}, "keep_results": True, "port": 5000,
+    }  # fmt: skip
+    asked = experiment.build(values)
+    path = tmp_path / "experiment.toml"
+    path.write_text(experiment.to_toml(asked))
+    assert experiment.read(path) == asked
+
+
+# --- what follows from good input ---
+
+
+def test_start_is_read_as_utc() -> None:
+    """With and without a zone, to the microsecond."""
+
+    def at(text: str) -> int | None:
+        return start_us(experiment.build(GOOD | {"load": {"start": text}}))
+
+    assert at("1970-01-01T00:00:01") == at("1970-01-01T01:00:01+01:00") == US
+    assert at("2026-01-31T12:00:00.000001+00:00") == 1_769_860_800_000_001
+    assert start_us(experiment.build(GOOD)) is None
+    with pytest.raises(InputError, match=r"load\.start"):
+        at("noon")
+
+
+def test_spans_follow_from_what_was_asked() -> None:
+    """A fresh engine warms up 45 s at least, a warm one a quarter of the events; the tail is the flow's reach."""
+    ready = check_experiment(experiment.build(GOOD))
+    fresh, warm = ready.spans(0, True, 60.0), ready.spans(0, False, 60.0)
+    assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 20 * US)
+    assert fresh.end_us - fresh.measured_to_us == 13 * US
+    assert ready.spans(0, True, 300.0).measured_from_us == 100 * US
+    asked = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
+    assert asked.spans(0, True, 60.0).measured_from_us == 3 * US
+
+
+def test_chunks_are_short_where_the_rate_is_low() -> None:
+    """50 ms at high rates, 10 ms at low ones, else what was asked."""
+    ready = check_experiment(experiment.build(GOOD))
+    assert (ready.chunk_for(1e6), ready.chunk_for(1e5)) == (50_000, 10_000)
+    asked = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
+    assert (asked.chunk_for(1e6), asked.chunk_us) == (25_000, 25_000)
+
+
+def test_memory_cuts_the_bound() -> None:
+    """The bound is in seconds of the rate; memory may allow fewer, and then that is said."""
+    ready = check_experiment(experiment.build(GOOD | {"load": {"memory": "64MiB"}}))
+    assert ready.bound_s(1000.0) == (30.0, False)
+    seconds, cut = ready.bound_s(10e6)
+    assert cut
+    assert 0 < seconds < 1
+
+
+def test_a_profile_begins_where_the_warm_up_ends() -> None:
+    """Until then the first rate holds."""
+    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"}}
+    ready = check_experiment(experiment.build(GOOD | asked))
+    plan = ready.own_plan(ready.spans(0, True, 20.0))
+    per_s = [plan.planned_events(second * US, (second + 1) * US) for second in (0, 9, 14, 16, 29)]
+    assert per_s == pytest.approx([1000, 1000, 1000, 3000, 3000], abs=1)

@@ -1,0 +1,276 @@
+"""From a trial to what its verdict rests on: each trial here was made by rule, with one thing wrong with it at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.events import US
+from streamgauge.experiment import build
+from streamgauge.measure.histogram import Histogram
+from streamgauge.measure.latency import SecondsTable, SinkLatencies
+from streamgauge.result import Latencies, Latency, Verification
+from streamgauge.run import evidence
+from streamgauge.run.check import Ready, check
+from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.verdict import judge
+from streamgauge.run.verify import Verified
+from streamgauge.transports.seam import HandOut
+
+START = 1_700_000_000 * US
+RATE = 1000.0
+SECONDS = 40
+RIGHT = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
+LATENCIES = Latencies(event_time_us=Latency(p50=500_000.0, count=9, effective_count=9))
+
+
+@pytest.fixture(scope="module")
+def ready() -> Ready:
+    """A checked experiment with finite reach."""
+    values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "30s"}}
+    return check(build(values))
+
+
+def done_of(make: Any, **story: Any) -> Conducted:
+    """40 s: 5 of warm-up, 30 measured, 5 of tail."""
+    spans = Spans(START, START + 5 * US, START + 35 * US, START + 40 * US)
+    made = make.story(plan=make.plan(seconds=120), seconds=SECONDS, **story)
+    return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
+
+
+def verified(negatives: int = 0, **found: Any) -> Verified:
+    nothing = np.zeros(0)
+    table = SecondsTable(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing, nothing, {}, {})
+    histograms: dict[str, Histogram] = {}
+    return Verified(RIGHT.model_copy(update=found), SinkLatencies(LATENCIES, table, negatives, 9, histograms), 9, 9)
+
+
+def judged(ready: Ready, done: Conducted, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
+    verdict = judge(evidence.evidence_of(ready, done, RATE, by or verified(), LATENCIES))
+    return verdict.value, verdict.decided_by
+
+
+def cut_short(done: Conducted, after_us: int) -> Conducted:
+    """The same trial, had it ended then: nothing later was offered, read or committed."""
+    journal, until = done.journal, START + after_us
+    journal.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in journal.chunks]
+    journal.hand_outs = [[part for part in log if part.ingest_us <= until] for log in journal.hand_outs]
+    journal.commits = [commit for commit in journal.commits if commit.committed_us <= until]
+    done.drained, done.deadline_us = False, until
+    return done
+
+
+def test_a_steady_right_trial_is_sustained(ready: Ready, make: Any) -> None:
+    """Nothing wrong in what the driver saw, and the answers are right."""
+    assert judged(ready, done_of(make)) == ("sustained", ())
+
+
+def test_without_answers_it_is_not_called_sustained(ready: Ready, make: Any) -> None:
+    """A trial that was not verified proves nothing."""
+    verdict = judge(evidence.evidence_of(ready, done_of(make), RATE, None, LATENCIES))
+    assert (verdict.value, verdict.decided_by) == ("undecided", ("answers",))
+
+
+def test_wrong_answers_decide(ready: Ready, make: Any) -> None:
+    """However well everything else went."""
+    assert judged(ready, done_of(make), verified(missing=1)) == ("not_sustained", ("answers",))
+
+
+def test_an_engine_that_falls_behind_is_not_sustained(ready: Ready, make: Any) -> None:
+    """Each batch 50 ms later than the last: the backlog and the output both grow by 5 %."""
+    value, by = judged(ready, done_of(make, growth_us=50_000))
+    assert value == "not_sustained"
+    assert set(by) == {"backlog_trend", "output_trend"}
+
+
+def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(ready: Ready, make: Any) -> None:
+    """The queue stays empty, and the commits come later and later."""
+    done = done_of(make)
+    done.journal.commits = [
+        make.commit(one.batch, one.committed_us + one.batch * 50_000) for one in done.journal.commits
+    ]
+    assert judged(ready, done) == ("not_sustained", ("output_trend",))
+
+
+def test_a_late_driver_is_invalid(ready: Ready, make: Any) -> None:
+    """The plan was not kept: no figure of this trial may be used."""
+    assert judged(ready, done_of(make, slip_us=250_000)) == ("invalid", ("driver",))
+
+
+def test_a_starved_driver_is_invalid(ready: Ready, make: Any) -> None:
+    """A generator that waits a second for a core, each time, stamps nothing rightly."""
+    done = done_of(make)
+    done.journal.usages = [make.usage(second, "generator 0", "driver", waiting=1e6) for second in range(6, 30)]
+    assert judged(ready, done) == ("invalid", ("driver",))
+
+
+@pytest.mark.parametrize("after_us", [3 * US, 12_370_000, 38 * US])
+def test_a_driver_process_that_failed_makes_the_trial_invalid(ready: Ready, make: Any, after_us: int) -> None:
+    """A recorder that is gone has lost results, whenever it went; nobody else is to blame."""
+    done = cut_short(done_of(make), after_us)
+    done.driver_failed = "recorder ended (exit code -9)"
+    verdict = judge(evidence.evidence_of(ready, done, RATE, verified(missing=9), LATENCIES))
+    assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
+    assert "recorder ended (exit code -9)" in verdict.sentence
+
+
+def test_a_generator_that_stops_is_seen(ready: Ready, make: Any) -> None:
+    """One of two generators offers nothing after the 12th second: half of the plan is missing."""
+    done = done_of(make)
+    done.journal.chunks[1] = [chunk for chunk in done.journal.chunks[1] if chunk.to_us <= START + 12 * US]
+    assert judged(ready, done) == ("invalid", ("driver",))
+
+
+def test_a_chunk_under_way_when_the_span_ends_is_not_late(ready: Ready, make: Any) -> None:
+    """The look at the span's end comes a moment before the last chunk does: that is no reason not to go on."""
+    done = cut_short(done_of(make), 35 * US + 500)
+    done.deadline_us = 0
+    found = evidence.evidence_of(ready, done, RATE, None, None)
+    assert (found.offered_per_s >= 0.99 * found.planned_per_s).all()
+    assert found.offered_per_s.size == 30
+
+
+def test_negative_latencies_are_the_drivers_fault(ready: Ready, make: Any) -> None:
+    """A result before its event: the clocks are wrong."""
+    assert judged(ready, done_of(make), verified(negatives=1)) == ("invalid", ("driver",))
+
+
+def test_a_read_that_was_repeated_is_a_retried_task(ready: Ready, make: Any) -> None:
+    """A range handed out twice means that something died or was retried."""
+    done = done_of(make)
+    done.journal.hand_outs[0].append(HandOut("purchases", START, START + US, 500, START + US, 9, True))
+    assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+@pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 12_999_999, 20_050_000])
+def test_an_engine_that_died_decides_at_any_moment(ready: Ready, make: Any, after_us: int) -> None:
+    """The driver was cut short in the middle of a second, and is not blamed for what was not due yet."""
+    done = cut_short(done_of(make), after_us)
+    done.engine_failed = "the Spark process ended (exit code -9)"
+    verdict = judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES))
+    assert (verdict.value, "connected" in verdict.decided_by) == ("not_sustained", True)
+    assert "exit code -9" in verdict.sentence
+
+
+def test_an_engine_that_died_while_warming_up_decides(ready: Ready, make: Any) -> None:
+    """Before the span began there is nothing measured, and yet an answer."""
+    done = cut_short(done_of(make), 3_200_000)
+    done.engine_failed = "ended"
+    assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+@pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 20_050_000])
+def test_a_full_queue_decides(ready: Ready, make: Any, after_us: int) -> None:
+    """Generators stop at the bound: that is the system's doing, not the driver's."""
+    done = cut_short(done_of(make), after_us)
+    done.journal.overflowed = True
+    done.deadline_us += 700_000
+    value, by = judged(ready, done)
+    assert value == "not_sustained"
+    assert "queue_bound" in by
+
+
+def test_an_interrupted_trial_is_interrupted(ready: Ready, make: Any) -> None:
+    """Whatever else is known about it."""
+    done = cut_short(done_of(make), 12 * US)
+    done.interrupted = True
+    assert judged(ready, done)[0] == "interrupted"
+
+
+def test_start_up_backlog_in_the_span_is_undecided(ready: Ready, make: Any) -> None:
+    """A span that began while backlog of the start was worked off shows a slope that is not the rate's."""
+    done = done_of(make)
+    firsts = [
+        HandOut(p.stream, p.from_us - max(0, 12 - p.batch) * US, p.to_us, p.events, p.ingest_us, p.batch, False)
+        for p in done.journal.hand_outs[0]
+    ]
+    done.journal.hand_outs[0] = firsts
+    found = evidence.evidence_of(ready, done, RATE, verified(), LATENCIES)
+    assert found.draining_at_start
+    assert not evidence.evidence_of(ready, done_of(make), RATE, verified(), LATENCIES).draining_at_start
+
+
+def test_numbers_are_of_the_measured_span(ready: Ready, make: Any) -> None:
+    """Batches, seconds and samples of warm-up and tail are left out."""
+    found = evidence.evidence_of(ready, done_of(make), RATE, verified(), LATENCIES)
+    assert found.planned_per_s.tolist() == found.offered_per_s.tolist() == [1000] * 30
+    assert (found.batches, found.backlog.value.size, found.output_lag.value.size) == (30, 30, 30)
+    assert found.backlog_max_s == pytest.approx(1.005, abs=0.002)
+    assert found.look == 0
+
+
+def test_memory_that_cuts_the_bound_is_said(make: Any) -> None:
+    """A queue that memory keeps below ten seconds of the rate cannot hold against the system."""
+    values: dict[str, Any] = {"workload": "identity", "load": {"rate": "1M", "memory": "64MiB"}}
+    small = check(build(values))
+    found = evidence.evidence_of(small, done_of(make), 1e6, verified(), LATENCIES)
+    assert found.bound_cut_by_memory
+    assert found.bound_s < 10
+
+
+def test_a_bound_that_was_asked_for_is_not_memorys(make: Any, ready: Ready) -> None:
+    """The default bound at a low rate is what was asked."""
+    found = evidence.evidence_of(ready, done_of(make), RATE, verified(), LATENCIES)
+    assert (found.bound_s, found.bound_cut_by_memory) == (30.0, False)
+
+
+def test_limits_are_judged_after_the_run_only(make: Any) -> None:
+    """While it runs there are no latencies to hold a limit against."""
+    values: dict[str, Any] = {"workload": "identity", "limits": ["p99 <= 2s"]}
+    limited = check(build(values))
+    assert len(evidence.evidence_of(limited, done_of(make), RATE, verified(), LATENCIES).levels) == 1
+    assert evidence.evidence_of(limited, done_of(make), RATE, None, None).levels == ()
+
+
+# --- while it runs ---
+
+
+def test_a_clear_trial_is_not_extended(ready: Ready, make: Any) -> None:
+    """Nothing would be decided that is not decided now."""
+    done = done_of(make)
+    done.deadline_us = 0
+    assert not evidence.trends_undecided(ready, done, RATE)
+
+
+def test_a_failed_trial_is_not_extended(ready: Ready, make: Any) -> None:
+    """More time would not acquit it."""
+    done = done_of(make, growth_us=100_000)
+    done.deadline_us = 0
+    assert not evidence.trends_undecided(ready, done, RATE)
+
+
+def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
+    """Batches that come at wild moments carry no trend yet."""
+    random = np.random.default_rng(5)
+    done = done_of(make)
+    late = {batch: int(random.integers(0, 2_500_000)) for batch in range(SECONDS)}
+    done.journal.hand_outs = [
+        [HandOut(p.stream, p.from_us, p.to_us, p.events, p.ingest_us + late[p.batch], p.batch, False) for p in log]
+        for log in done.journal.hand_outs
+    ]
+    done.journal.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in done.journal.commits]
+    done.deadline_us = 0
+    assert evidence.trends_undecided(ready, done, RATE)
+
+
+def test_a_full_queue_is_hopeless_at_once(ready: Ready, make: Any) -> None:
+    """Even in the warm-up: generators have stopped."""
+    done = done_of(make)
+    assert evidence.hopeless_reason(ready, done, RATE, START + US) is None
+    done.journal.overflowed = True
+    assert evidence.hopeless_reason(ready, done, RATE, START + US) == "the queue's bound was reached"
+
+
+def test_steady_trials_are_not_hopeless(ready: Ready, make: Any) -> None:
+    """At any moment of the span."""
+    for second in range(0, 36, 5):
+        done = cut_short(done_of(make), second * US)
+        assert evidence.hopeless_reason(ready, done, RATE, START + second * US) is None
+
+
+def test_a_trial_that_can_no_longer_drain_is_hopeless(ready: Ready, make: Any) -> None:
+    """Half of the rate is taken, and the span is nearly over."""
+    done = cut_short(done_of(make, growth_us=500_000), 34 * US)
+    assert "drain" in (evidence.hopeless_reason(ready, done, RATE, START + 34 * US) or "")

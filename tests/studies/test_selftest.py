@@ -1,0 +1,129 @@
+"""The self-test's proofs can fail: each is shown an engine that is not as it should be."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.errors import DriverError, InputError
+from streamgauge.studies import proofs, selftest
+from streamgauge.studies.proofs import Sizes
+
+SHORT = Sizes(continuous_s=3.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """a: an engine of 85 % of the capacity is not sustained 3 % below it, and the proof says wrong."""
+    monkeypatch.setattr(proofs, "_found", lambda *_: proofs.Made("left out", False, None, None, ""))
+    _, made = proofs.capacity("continuous", SHORT, _silent, true_share=0.85)
+    assert not made.ok
+    assert "0 of 1 sustained" in made.sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ok"),
+    [
+        (99_500, 101_000, True),
+        (101_900, 103_000, True),
+        (97_900, 99_000, False),
+        (102_100, 103_000, False),
+        (None, 90_000, False),
+        (100_000, None, False),
+    ],
+)
+def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, high: float | None, ok: bool) -> None:
+    """a: the lower end of the bracket must be within 2 %, and something above it must have been refused."""
+    assert proofs.judge_capacity("continuous", low, high, trials=6).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "ok"),
+    [
+        (["sustained"] * 2, ["not_sustained"] * 2, True),
+        (["sustained", "undecided"], ["not_sustained", "undecided"], True),
+        (["sustained", "not_sustained"], ["not_sustained"] * 2, False),
+        (["sustained"] * 2, ["sustained", "not_sustained"], False),
+        (["undecided"] * 2, ["not_sustained"] * 2, False),
+        (["sustained"] * 2, ["invalid"] * 2, False),
+    ],
+)
+def test_a_wrong_or_missing_verdict_fails(below: list[str], above: list[str], ok: bool) -> None:
+    """a: one wrong verdict fails, and so does an instrument that does not decide."""
+    assert proofs.judge_verdicts("windows", below, above).ok is ok
+
+
+def test_the_share_of_wrong_verdicts_is_published() -> None:
+    """a: the value is wrong verdicts over all, and the sentence says how many there were."""
+    made = proofs.judge_verdicts("windows", ["sustained", "not_sustained"], ["not_sustained", "not_sustained"])
+    assert made.value == 0.25
+    assert "1 of 4" in made.sentence
+
+
+def test_without_a_stall_its_proof_fails() -> None:
+    """b: nothing was planted, so nothing shows."""
+    assert not proofs.stall(SHORT, planted=False).ok
+
+
+def test_a_planted_stall_is_seen() -> None:
+    """b: event time shows it."""
+    made = proofs.stall(SHORT)
+    assert made.value is not None
+    assert made.value >= 0.75 * proofs.STALL_S
+
+
+def test_without_a_fault_its_proof_fails() -> None:
+    """c: finding nothing is no proof where nothing was planted."""
+    made = proofs.fault("drop", SHORT, planted=False)
+    assert not made.ok
+    assert made.value == 0
+
+
+@pytest.mark.parametrize("kind", ["drop", "late"])
+def test_a_planted_fault_is_counted(kind: str) -> None:
+    """c: as many as were planted, and nothing else."""
+    made = proofs.fault(kind, SHORT)
+    assert made.ok, made.sentence
+    assert made.value == made.limit
+    assert made.value
+
+
+def test_a_generator_that_keeps_its_plan_fails_the_proof() -> None:
+    """d: at a rate that it can make, the trial is not invalid by its plan."""
+    made = proofs.generator(SHORT, planted=False)
+    assert not made.ok or "at least 99% is needed" not in made.sentence
+
+
+def test_an_honest_clock_fails_the_proof() -> None:
+    """e: no latency is negative, so none is found."""
+    made = proofs.clock(SHORT, planted=False)
+    assert not made.ok
+    assert made.value == 0
+
+
+def test_another_seed_fails_the_proof() -> None:
+    """f: the input of two seeds is not the same."""
+    assert proofs.seed(SHORT).ok
+    assert not proofs.seed(SHORT, planted=False).ok
+
+
+def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of ours is a failed item with the reason, never a traceback nor a pass."""
+
+    def breaks(_: Sizes) -> proofs.Made:
+        raise DriverError("the recorder ended")
+
+    monkeypatch.setattr(proofs, "seed", breaks)
+    (item,) = selftest.selftest(only="f")
+    assert not item.ok
+    assert "the recorder ended" in item.sentence
+
+
+def test_unknown_letters_are_refused() -> None:
+    """The message names the choices."""
+    with pytest.raises(InputError, match="must be of a, b"):
+        selftest.letters("a,x")
+    assert selftest.letters("e, a") == ("a", "e")
+    assert selftest.letters(None) == tuple("abcdef")

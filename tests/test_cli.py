@@ -1,0 +1,236 @@
+"""The command line: exit codes, what goes to which stream, and that light commands load nothing heavy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge import cli
+from streamgauge.errors import DriverError, EngineError, Interrupted, MachineError
+from streamgauge.experiment import read
+from streamgauge.result import Result, Verdict
+
+HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
+
+
+@pytest.fixture(autouse=True)
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run folders, should any be made, go to a place of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The command in this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["streamgauge", *words])
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own."""
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-m", "streamgauge", *words], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def result_of(value: Any) -> Result:
+    return Result(
+        run_id="2026-01-31T12-00-00Z-identity-spark", start_time="2026-01-31T12:00:00+00:00", workload="identity",
+        engine="spark", isolation="shared", experiment={}, verdict=Verdict(value=value, sentence="said so"),
+    )  # fmt: skip
+
+
+# --- exit codes ---
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("sustained", 0), ("not_sustained", 1), ("undecided", 1), ("interrupted", 1), ("invalid", 3)],
+)
+def test_the_verdict_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, code: int
+) -> None:
+    """0 done, 1 the criterion failed, 3 the figures must not be used."""
+    monkeypatch.setattr(cli, "_run_with_view", lambda experiment: result_of(value))
+    assert call(monkeypatch, "run", "identity", "--json") == code
+    assert Result.model_validate_json(capsys.readouterr().out).verdict.value == value
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (MachineError("Java 17 or later is needed"), 3, "Java 17"),
+        (EngineError("spark did not start: no memory", "engine/spark.log"), 3, "whole log: engine/spark.log"),
+        (DriverError("generator 0 ended"), 3, "generator 0 ended"),
+        (Interrupted("stopped by hand"), 1, "stopped by hand"),
+        (KeyboardInterrupt(), 1, "stopped"),
+    ],
+)
+def test_errors_are_one_message_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, text: str
+) -> None:
+    """Each kind has its exit code; nothing on stdout, no traceback."""
+
+    def fail(experiment: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(cli, "_run_with_view", fail)
+    assert call(monkeypatch, "run", "identity", "--json") == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert text in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
+    """Exit code 2; every problem with its value and its way out; nothing was made."""
+    done = command("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for text in ("load.rate", "fast", "--rate 100k", "load.duration", "soon", "load.seed", "-1", "--set", "NAME=VALUE"):
+        assert text in done.stderr
+    assert done.stderr.count("try:") == 4
+    assert "nothing was started" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(stand.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "identiti"],
+        ["run", "identity", "--engine", "sprak"],
+        ["run", "identity", "--set", "rang=8s"],
+        ["run", "identity", "--option", "tirgger=1s"],
+        ["run", "identity", "--limit", "p98<=2s"],
+        ["run", "identity", "--memory", "much"],
+        ["run", "identity", "--generators", "none"],
+        ["run", "identity", "--no-such-option"],
+        ["run"],
+        ["no-such-command"],
+        ["generate", "identiti", "--out", "there"],
+        ["experiment", "missing.toml"],
+        ["report", "missing"],
+    ],
+    ids=" ".join,
+)
+def test_bad_words_are_refused(stand: Path, words: list[str]) -> None:
+    """Exit code 2, a message on stderr, nothing on stdout, no traceback, nothing made."""
+    done = command(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+    assert list(stand.iterdir()) == []
+
+
+def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
+    """The message says how to install it; no run folder is made."""
+    monkeypatch.setenv("JAVA_HOME", str(stand / "nowhere"))
+    done = command("run", "identity", "--json")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Java 17 or later is needed" in done.stderr
+    assert "install" in done.stderr
+    assert list(stand.iterdir()) == []
+
+
+# --- what is printed ---
+
+
+@pytest.mark.parametrize("what", ["workloads", "engines"])
+def test_lists_as_json_hold_nothing_else(what: str) -> None:
+    """Standard output is one JSON list of objects with a name."""
+    done = command(what, "--json")
+    assert done.returncode == 0
+    names = [row["name"] for row in json.loads(done.stdout)]
+    assert {"workloads": "windowed_aggregation", "engines": "spark"}[what] in names
+
+
+@pytest.mark.parametrize("what", ["workloads", "engines"])
+def test_lists_for_people(what: str) -> None:
+    """A table, with every name in it."""
+    done = command(what)
+    assert done.returncode == 0
+    names = [row["name"] for row in json.loads(command(what, "--json").stdout)]
+    assert all(name in done.stdout for name in names)
+
+
+def test_print_toml_comes_back_as_it_went(stand: Path) -> None:
+    """The file that a command shows asks the same when it is read; nothing is started for it."""
+    words = ["run", "windowed_aggregation", "--rate", "1.5M", "--duration", "2m", "--set", "range=10s", "--seed", "7",
+             "--option", "spark.sql.shuffle.partitions=4", "--limit", "p99<=2s", "--generators", "3"]  # fmt: skip
+    shown = command(*words, "--print-toml")
+    assert shown.returncode == 0
+    path = stand / "experiment.toml"
+    path.write_text(shown.stdout)
+    asked = read(path)
+    assert (asked.load.rate, asked.load.duration, asked.load.seed, asked.load.generators) == (1.5e6, 120.0, 7, 3)
+    assert (asked.parameters, asked.limits) == ({"range": "10s"}, ("p99<=2s",))
+    again = command("experiment", str(path), "--print-toml")
+    assert (again.returncode, again.stdout) == (0, shown.stdout)
+    assert list(stand.iterdir()) == [path]
+
+
+def test_generate_says_what_it_wrote(stand: Path) -> None:
+    """Files as promised, their counts as JSON alone on stdout."""
+    done = command(
+        "generate", "identity", "--rate", "1k", "--duration", "2s", "--generators", "2", "--out", "there", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["events"] == {"purchases": 2000}
+    assert sorted(path.name for path in (stand / "there" / "purchases").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+
+
+# --- light ---
+
+
+def loaded_by(code: str) -> set[str]:
+    """The heavy modules that a piece of code loads."""
+    asking = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()) & set(HEAVY)
+
+
+def test_the_package_loads_nothing_heavy() -> None:
+    """`import streamgauge` is for scripts that may not need an engine."""
+    assert loaded_by("import streamgauge") == set()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["sustain", "--help"]], ids=" ".join)
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    """Help comes at once: neither an engine nor Flight nor a plotting library is loaded for it."""
+    code = f"""
+sys.argv = ["streamgauge", *{words!r}]
+from streamgauge import cli
+try:
+    cli.main()
+except SystemExit as stop:
+    assert not stop.code
+"""
+    assert loaded_by(code) == set()
+
+
+def test_the_check_for_heavy_modules_can_fail() -> None:
+    """It sees what is loaded."""
+    assert loaded_by("import pyarrow.flight") == {"pyarrow.flight"}
+
+
+def test_help_names_every_command() -> None:
+    """What there is can be seen from the first page."""
+    done = command("--help")
+    assert done.returncode == 0
+    for name in ("run", "sustain", "generate", "experiment", "workloads", "engines", "report"):
+        assert name in done.stdout

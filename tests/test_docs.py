@@ -1,0 +1,362 @@
+"""The documents and the code say the same: links, names, options, fields, tables, and the code that stands in them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+from streamgauge.experiment import Experiment, build, read, to_toml
+from streamgauge.report import series
+from streamgauge.result import Latency, Result
+from streamgauge.run.catalogue import capabilities, streaming_engines
+from streamgauge.workloads.base import get, names
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("docs", "bench", "examples", "experiments")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))])
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
+
+
+def load(path: Path) -> types.ModuleType:
+    """A Python file as a module, without a package around it."""
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLES = load(ROOT / "docs" / "tables.py")
+
+
+def fences(text: str) -> list[tuple[str, str, str]]:
+    """(mark, language, code) of each fenced block; the mark is the comment on the line before it, or nothing."""
+    pattern = re.compile(r"(?:^<!-- (tested[^>]*?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    return [(mark or "", language, code) for mark, language, code in pattern.findall(text)]
+
+
+def spans(text: str) -> list[str]:
+    """The inline code of a page, outside its fenced blocks."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def code_lines(text: str) -> list[str]:
+    """Every line of code, fenced or inline."""
+    return [line for _, _, code in fences(text) for line in code.splitlines()] + spans(text)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def dead_links(text: str, page: Path) -> list[str]:
+    """The links of a page to files or headings that are not there."""
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve()
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text() if path else text)):
+            dead.append(target)
+    return dead
+
+
+def unknown_words(line: str) -> list[str]:
+    """What a line of code names that the program does not have: commands, options, workloads, engines, settings."""
+    found = re.search(r"(?:^|[\s/])streamgauge ([a-z]+)\b(.*)", line)
+    if not found:
+        return []
+    name, rest = found.group(1), found.group(2)
+    command = TABLES.commands().get(name)
+    if command is None:
+        return [f"command {name}"]
+    options = {option for parameter in command.params for option in parameter.opts}
+    unknown = [f"{name} {option}" for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest) if option not in options]
+    return unknown + _unknown_names(name, rest)
+
+
+def _unknown_names(command: str, rest: str) -> list[str]:
+    unknown = []
+    if command in ("run", "sustain", "generate") and (given := re.match(r" ([a-z_]+)", rest)):
+        unknown += [f"workload {given.group(1)}"] if given.group(1) not in names() else []
+    unknown += [f"engine {name}" for name in re.findall(r"--engine (\S+)", rest) if name not in streaming_engines()]
+    unknown += [f"set {name}" for name in re.findall(r"--set ([\w.]+)", rest) if name not in _parameters()]
+    return unknown + [f"option {name}" for name in re.findall(r"--option \"?([\w.]+)", rest) if not _is_option(name)]
+
+
+def _parameters() -> set[str]:
+    return {name for workload in names() for name in get(workload).parameters.model_fields}
+
+
+def _is_option(name: str) -> bool:
+    there = {setting.name for each in capabilities().values() for setting in each.settings}
+    return name in there or name.startswith("spark.")
+
+
+def missing_files(text: str) -> list[str]:
+    """The Python files that a page names and that are nowhere in the repository."""
+    places = (ROOT, ROOT / "src" / "streamgauge", ROOT / "src" / "streamgauge" / "workloads")
+    named = {span for span in spans(text) if re.fullmatch(r"[\w./-]+\.py", span)}
+    return sorted(name for name in named if not any((place / name).exists() for place in places))
+
+
+# Names that a page asks its reader to make, or that stand for any file.
+TO_BE_MADE = {"src/streamgauge/workloads/spending.py"}
+
+
+def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every field of a result as a dotted path, `[]` for lists; kinds of latency and what repeats are walked once."""
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{name}"
+        inner, many = _model_in(field.annotation)
+        if inner is None:
+            yield path
+        elif not _told_elsewhere(path):
+            yield path
+            yield from fields(inner, path + ("[]." if many else "."))
+
+
+def _told_elsewhere(path: str) -> bool:
+    """`sinks[].latency` is `latency` again, and the other kinds of latency have the fields of the first."""
+    kinds = ("processing_time_us", "closing_delay_us", "match_time_us", "uncorrected_us")
+    return path in ("search.at_90_percent", "sinks[].latency", *(f"latency.{kind}" for kind in kinds))
+
+
+def _model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
+    """(the model that a field holds, whether it holds many of them)."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, False
+    inner = [model for part in get_args(annotation) if (model := _model_in(part)[0]) is not None]
+    return (inner[0], get_origin(annotation) is tuple) if inner else (None, False)
+
+
+def told_fields(text: str) -> set[str]:
+    """The paths in the first column of the tables; `.mean` after a path stands for its sibling."""
+    told: set[str] = set()
+    for line in text.splitlines():
+        parent = ""
+        for name in spans(line.split("|")[1]) if line.startswith("| `") else []:
+            told.add(parent + name if name.startswith(".") else name)
+            parent = parent if name.startswith(".") else name.rpartition(".")[0]
+    return told
+
+
+def import_table(text: str) -> dict[str, set[str]]:
+    """Room to the rooms that it may import, from the block marked ```imports."""
+    lines = next(code for _, language, code in fences(text) if language == "imports").splitlines()
+    return {room.strip(): set(may.split()) for room, _, may in (line.partition("<-") for line in lines)}
+
+
+@every_page
+def test_links_resolve(page: Path) -> None:
+    """Every relative link leads to a file that is there, and to a heading that it has."""
+    assert dead_links(page.read_text(), page) == []
+
+
+def test_dead_links_are_found() -> None:
+    """A file that is not there and a heading that is not there are both told."""
+    text = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#links) [e](README.md#none)"
+    assert dead_links(text, ROOT / "page.md") == ["nowhere.md", "#two", "README.md#none"]
+
+
+@every_page
+def test_command_lines_exist(page: Path) -> None:
+    """Every command, option, workload, engine and setting in a command line is one that the program has."""
+    assert [word for line in code_lines(page.read_text()) for word in unknown_words(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown"),
+    [
+        ("streamgauge measure x", ["command measure"]),
+        ("$ .venv/bin/streamgauge run identity --rte 5k", ["run --rte"]),
+        ("streamgauge run identity --rate 5k -v", []),
+        ("streamgauge run idenity", ["workload idenity"]),
+        ("streamgauge run identity --engine sparc", ["engine sparc"]),
+        ("streamgauge run identity --set pack=3 --option lowering.joint=packed", ["set pack", "option lowering.joint"]),
+        ('streamgauge run identity --option "spark.ui.enabled=true"', []),
+        ("import streamgauge", []),
+    ],
+)
+def test_unknown_words_are_found(line: str, unknown: list[str]) -> None:
+    """Each kind of name that the program does not have is told."""
+    assert unknown_words(line) == unknown
+
+
+@every_page
+def test_make_targets_exist(page: Path) -> None:
+    """Every `make TARGET` is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = code_lines(page.read_text())
+    named = {found.group(1) for line in lines if (found := re.match(r"(?:\S+=\S+ )?make ([a-z-]+)", line))}
+    assert named - targets == set()
+
+
+def test_readme_gives_the_commands() -> None:
+    """The README shows the two commands to begin with, and one line for each command that measures."""
+    lines = [line.strip() for line in code_lines((ROOT / "README.md").read_text())]
+    for start in ("make demo", "make test"):
+        assert any(line.startswith(start) for line in lines), start
+    for command in ("run", "sustain", "generate", "report", "selftest"):
+        assert any(f"streamgauge {command}" in line for line in lines), command
+
+
+@every_page
+def test_named_files_exist(page: Path) -> None:
+    """A Python file that a page names is in the repository."""
+    assert set(missing_files(page.read_text())) - TO_BE_MADE == set()
+
+
+def test_missing_files_are_found() -> None:
+    """Files are looked for in the repository and in the package; others are told."""
+    assert missing_files("`run/verdict.py` `docs/tables.py` `run/nothing.py`") == ["run/nothing.py"]
+
+
+@every_page
+def test_bench_programs_exist(page: Path) -> None:
+    """Every `bench.NAME` and `--only NAME` is a program of bench/."""
+    text = "\n".join(code_lines(page.read_text()))
+    named = set(re.findall(r"python -m bench\.([a-z]\w*)|--only ([a-z]\w*)", text))
+    assert {a or b for a, b in named if not (ROOT / "bench" / f"{a or b}.py").exists()} == set()
+
+
+@every_page
+def test_tables_are_those_of_the_code(page: Path) -> None:
+    """Tables made from the code are as it would make them now; if not: python docs/tables.py."""
+    text = page.read_text()
+    assert text == TABLES.renewed(text), "out of step with the code: run `python docs/tables.py`"
+
+
+def test_a_stale_table_is_found() -> None:
+    """A table that differs from the code's is made anew, and the text around it stays."""
+    text = "before\n<!-- generated: workloads -->\nold\n<!-- end of workloads -->\nafter"
+    renewed = TABLES.renewed(text)
+    assert renewed != text
+    assert renewed.startswith("before\n")
+    assert renewed.endswith("\nafter")
+    assert "`identity`" in renewed
+
+
+def test_every_table_has_its_place() -> None:
+    """Every workload, engine, option, command and check is documented: each table stands on exactly one page."""
+    pages = "\n".join(page.read_text() for page in PAGES)
+    assert {name: pages.count(f"<!-- generated: {name} -->") for name in TABLES.makers()} == dict.fromkeys(
+        TABLES.makers(), 1
+    )
+
+
+def test_every_workload_has_its_section() -> None:
+    """docs/workloads.md has a section for each workload and for no other, each with its right answer."""
+    sections = re.split(r"^## ", (ROOT / "docs" / "workloads.md").read_text(), flags=re.MULTILINE)[1:]
+    titled = {section.split("\n", 1)[0]: section for section in sections}
+    titled.pop("What they have in common")
+    assert set(titled) == set(names())
+    assert [name for name, section in titled.items() if "**Right answer.**" not in section] == []
+
+
+def test_every_field_of_a_result_is_told() -> None:
+    """docs/results.md explains every field of result.json and names none that is not there."""
+    text = (ROOT / "docs" / "results.md").read_text()
+    part = text[text.index("## result.json") : text.index("## series.parquet")]
+    there = set(fields(Result)) | {f"latency.{kind}" for kind in Result.model_fields["latency"].annotation.model_fields}  # type: ignore[union-attr]
+    there |= {"search.at_90_percent", "sinks[].latency"}
+    assert told_fields(part) == there
+
+
+def test_latency_fields_are_walked() -> None:
+    """The walk over a result reaches the statistics of a latency and the lists of a search."""
+    there = set(fields(Result))
+    assert {f"latency.event_time_us.{name}" for name in Latency.model_fields} <= there
+    assert "search.trials[].offered_per_s" in there
+
+
+@pytest.mark.parametrize(
+    ("heading", "schema"), [("series.parquet", series.SCHEMA), ("engine/batches.parquet", series.BATCHES)]
+)
+def test_every_column_is_told(heading: str, schema: Any) -> None:
+    """docs/results.md explains every column of the two tables, in their order."""
+    text = (ROOT / "docs" / "results.md").read_text()
+    part = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    told = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
+    assert told == schema.names
+
+
+def test_import_table_is_that_of_the_layers_test() -> None:
+    """The import table in docs/architecture.md is the one that tests/test_layers.py holds against the source."""
+    told = import_table((ROOT / "docs" / "architecture.md").read_text())
+    assert told == load(ROOT / "tests" / "test_layers.py").MAY_IMPORT
+
+
+@every_page
+def test_code_in_documents_runs(page: Path) -> None:
+    """Blocks under `<!-- tested -->` run from top to bottom in one namespace; their assertions hold."""
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    for mark, language, code in fences(page.read_text()):
+        if mark == "tested" and language == "python":
+            exec(compile(code, str(page), "exec", dont_inherit=True), namespace)
+
+
+def test_the_worked_example_is_tested() -> None:
+    """All Python of docs/adding-a-workload.md is under the mark, so that none of it is only believed."""
+    blocks = fences((ROOT / "docs" / "adding-a-workload.md").read_text())
+    marks = [mark for mark, language, _ in blocks if language == "python"]
+    assert marks
+    assert set(marks) == {"tested"}
+
+
+@every_page
+def test_experiments_in_documents_are_valid(page: Path) -> None:
+    """TOML under `<!-- tested: experiment -->` is an experiment."""
+    for mark, language, code in fences(page.read_text()):
+        if mark == "tested: experiment":
+            assert language == "toml"
+            assert_can_be_asked(build(tomllib.loads(code)))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.name for path in EXPERIMENTS])
+def test_shipped_experiments_are_valid(path: Path) -> None:
+    """Each shipped file reads as an experiment that can be asked, and survives being written out again."""
+    experiment = read(path)
+    assert_can_be_asked(experiment)
+    assert build(tomllib.loads(to_toml(experiment))) == experiment
+
+
+def test_shipped_experiments_are_told() -> None:
+    """experiments/README.md has a row for each file."""
+    text = (ROOT / "experiments" / "README.md").read_text()
+    assert EXPERIMENTS
+    assert [path.name for path in EXPERIMENTS if f"[{path.name}]({path.name})" not in text] == []
+
+
+def assert_can_be_asked(experiment: Experiment) -> None:
+    """The workload, its parameters and the engine's options are all there; nothing is asked of this machine."""
+    workload = get(experiment.workload)
+    workload.build(workload.read(experiment.parameters), experiment.load.rate)
+    engine = capabilities()[experiment.engine]
+    settings = {setting.name: setting.choices for setting in engine.settings}
+    for name, value in experiment.options.items():
+        assert name.startswith("spark.") or name in settings, name
+        assert name.startswith("spark.") or not settings[name] or value in settings[name], (name, value)
+
+
+def test_figures_have_their_places() -> None:
+    """The places where figures of real runs go are there, so that no figure is typed in elsewhere."""
+    readme, performance = (ROOT / "README.md").read_text(), (ROOT / "docs" / "performance.md").read_text()
+    for text, name in ((readme, "real result"), (performance, "figures")):
+        assert text.index(f"<!-- {name}: begin -->") < text.index(f"<!-- {name}: end -->")

@@ -1,0 +1,131 @@
+"""Workloads are found, read their parameters, and give jobs that are right; what is wrong is said with a way out."""
+
+import json
+
+import pytest
+
+from streamgauge.errors import InputError
+from streamgauge.flow import schema
+from streamgauge.flow.lineage import identity, needed_columns, with_lineage
+from streamgauge.flow.reach import reach_us
+from streamgauge.workloads import base
+
+FIRST = ("count", "filter", "identity", "windowed_aggregation", "windowed_join")
+RESULTS = {
+    "count": ["gem_pack_id", "count"],
+    "filter": ["user_id", "gem_pack_id", "price"],
+    "identity": ["user_id", "gem_pack_id", "price"],
+    "windowed_aggregation": ["gem_pack_id", "window_start", "window_end", "revenue"],
+    "windowed_join": ["user_id", "gem_pack_id", "price", "window_start", "window_end"],
+}
+SINKS = {
+    "count": ("counts", "update"),
+    "windowed_aggregation": ("revenue", "append"),
+    "windowed_join": ("matches", "append"),
+}
+IDENTITIES = {
+    "count": ("gem_pack_id", "event_time"),
+    "filter": ("event_id",),
+    "identity": ("event_id",),
+    "windowed_aggregation": ("gem_pack_id", "window_start"),
+    "windowed_join": ("purchases_event_id", "ads_event_id", "window_start"),
+}
+REACH_US = {"count": None, "filter": 0, "identity": 0, "windowed_aggregation": 12_000_000, "windowed_join": 12_000_000}
+
+
+def _job(name: str, **values: object) -> base.Job:
+    workload = base.get(name)
+    return workload.build(workload.read(values), 100_000.0)
+
+
+def test_the_first_workloads_are_there() -> None:
+    """Every module with a WORKLOAD is found, under the name of its module."""
+    assert set(FIRST) <= set(base.names())
+    assert all(base.get(name).name == name for name in base.names())
+
+
+@pytest.mark.parametrize("name", base.names())
+def test_every_workload_gives_a_job_that_is_right(name: str) -> None:
+    """With default parameters: the flow checks, its streams are those it reads, and shares add up to one."""
+    job = _job(name)
+    schema.check(job.flow)
+    schema.check(with_lineage(job.flow))
+    streams = {stream.name: stream.schema for stream in job.streams}
+    assert {source.name: source.schema for source in schema.sources(job.flow)} == streams
+    assert sum(stream.share for stream in job.streams) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_names_that_outsiders_see(name: str) -> None:
+    """Results, sinks, identities and reach are those of the design."""
+    flow = _job(name).flow
+    assert list(schema.columns(flow.sink.input)) == RESULTS[name]
+    assert (flow.sink.name, flow.sink.mode) == SINKS.get(name, (flow.sink.name, "append"))
+    assert identity(flow) == IDENTITIES[name]
+    assert reach_us(flow) == REACH_US[name]
+
+
+@pytest.mark.parametrize("name", base.names())
+def test_every_parameter_has_a_meaning(name: str) -> None:
+    """Users read the description of a parameter in the list of workloads."""
+    assert all(field.description for field in base.get(name).parameters.model_fields.values())
+
+
+def test_catalogue_is_json() -> None:
+    """What `workloads --json` prints is plain data, and names every workload."""
+    rows = json.loads(json.dumps(base.catalogue()))
+    assert [row["name"] for row in rows] == list(base.names())
+
+
+def test_a_misspelt_workload_is_met_with_the_nearest() -> None:
+    """A typing error costs one look."""
+    with pytest.raises(InputError) as refused:
+        base.get("windowed_agregation")
+    problem = refused.value.problems[0]
+    assert problem.got == "windowed_agregation"
+    assert problem.way_out.startswith("windowed_aggregation")
+    assert "identity" in problem.rule
+
+
+BAD = [
+    ("windowed_aggregation", {"slide": "abc"}, "must be a time", "slide"),
+    ("windowed_aggregation", {"range": 0}, "greater than 0", "range"),
+    ("windowed_aggregation", {"packs": 0}, "greater than or equal to 1", "packs"),
+    ("windowed_aggregation", {"packs": "many"}, "valid integer", "packs"),
+    ("windowed_aggregation", {"distribution": "gauss"}, "'normal'", "distribution"),
+    ("windowed_aggregation", {"pack": 3}, "is not a parameter of windowed_aggregation", "packs"),
+    ("windowed_join", {"selectivity": 0}, "greater than 0", "selectivity"),
+    ("filter", {"payload_bytes": -1}, "greater than or equal to 0", "payload_bytes"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "rule", "way_out"), BAD)
+def test_bad_parameters_are_refused(name: str, values: dict[str, object], rule: str, way_out: str) -> None:
+    """Each names the parameter, the rule, the value got, and what to set."""
+    with pytest.raises(InputError) as refused:
+        base.get(name).read(values)
+    problem = refused.value.problems[0]
+    assert rule in problem.rule
+    assert way_out in problem.way_out
+    assert problem.got == next(iter(values.values()))
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Three mistakes, three problems, one error."""
+    with pytest.raises(InputError) as refused:
+        base.get("windowed_aggregation").read({"pack": 1, "packs": 0, "slide": "x"})
+    assert len(refused.value.problems) == 3
+
+
+@pytest.mark.parametrize("name", ["windowed_aggregation", "windowed_join"])
+def test_a_slide_longer_than_the_range_is_refused(name: str) -> None:
+    """The house's message, before anything is started."""
+    with pytest.raises(InputError, match="events between windows would be counted nowhere") as refused:
+        _job(name, slide="9s")
+    assert refused.value.problems[0].way_out == "--set slide=8s (tumbling), or --set range=9s"
+
+
+def test_only_what_a_flow_reads_is_needed() -> None:
+    """The aggregation reads two of three fields, the count one."""
+    assert needed_columns(_job("windowed_aggregation").flow) == {"purchases": ("gem_pack_id", "price", "event_time")}
+    assert needed_columns(_job("count").flow) == {"purchases": ("gem_pack_id",)}
