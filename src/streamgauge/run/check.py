@@ -22,7 +22,7 @@ from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
 from streamgauge.flow.schema import walk
-from streamgauge.load.fields import StreamSpec
+from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
 from streamgauge.run.catalogue import TRANSPORTS, capabilities, check_options, streaming_engines
@@ -69,7 +69,13 @@ class Ready:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        return needed_columns(self.lineage_flow)
+        """What the transport carries of each stream: what the flow reads, and payloads, which are there to be carried."""
+        columns = needed_columns(self.lineage_flow)
+        for stream in self.streams(self.experiment.load.rate):
+            payloads = [field.name for field in stream.fields if isinstance(field, Payload)]
+            missing = tuple(name for name in payloads if name not in columns[stream.name])
+            columns[stream.name] = missing + columns[stream.name]
+        return columns
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""

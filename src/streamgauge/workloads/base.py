@@ -11,6 +11,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import parse_duration
@@ -65,8 +66,14 @@ class Workload:
             rule = inner.problems[0].rule
         else:
             rule = item["msg"].replace("Input should be", "must be")
-        default = self.parameters.model_fields[name].default if name in known else "..."
+        default = default_of(self.parameters.model_fields[name]) if name in known else "..."
         return Problem(f"set {name}", rule, item["input"], f"--set {name}={default}")
+
+
+def default_of(field: FieldInfo) -> Any:
+    """A parameter's default as a person writes it: times with their unit."""
+    timed = any(isinstance(rule, BeforeValidator) for rule in field.metadata)
+    return f"{field.default:g}s" if timed else field.default
 
 
 @cache
@@ -105,7 +112,7 @@ def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
         "title": workload.title,
         "summary": workload.summary,
         "source": workload.source,
-        "parameters": [{"name": n, "default": f.default, "meaning": f.description or ""} for n, f in fields],
+        "parameters": [{"name": n, "default": default_of(f), "meaning": f.description or ""} for n, f in fields],
         "streams": [{"name": s.name, "share": s.share, "fields": s.schema.types()} for s in job.streams],
         "sink": {"name": job.flow.sink.name, "mode": job.flow.sink.mode},
         "flow": describe(job.flow),

@@ -8,7 +8,7 @@ from streamgauge.workloads.purchases import Purchases, purchases
 
 
 def build(parameters: Purchases, rate_per_s: float) -> Job:
-    bought = purchases(parameters)
+    bought = purchases(parameters, parameters.users)
     counted = source("purchases", bought.schema).running(keys="gem_pack_id", count="count(*)")
     return Job(counted.sink("counts"), (bought,))
 

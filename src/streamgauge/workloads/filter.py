@@ -14,7 +14,7 @@ class Parameters(Purchases):
 
 
 def build(parameters: Parameters, rate_per_s: float) -> Job:
-    bought = purchases(parameters)
+    bought = purchases(parameters, parameters.users)
     dear = source("purchases", bought.schema).where(f"price > {parameters.above}")
     return Job(dear.sink("purchases"), (bought,))
 

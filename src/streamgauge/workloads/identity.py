@@ -8,7 +8,7 @@ from streamgauge.workloads.purchases import Purchases, purchases
 
 
 def build(parameters: Purchases, rate_per_s: float) -> Job:
-    bought = purchases(parameters)
+    bought = purchases(parameters, parameters.users)
     return Job(source("purchases", bought.schema).sink("purchases"), (bought,))
 
 

@@ -16,16 +16,21 @@ Distribution = Literal["uniform", "normal", "zipf", "single"]
 PRICE_MAX = 100
 
 
-class Purchases(Parameters):
+class Packs(Parameters):
     """Parameters of every workload that reads purchases."""
 
     packs: int = Field(1000, ge=1, le=2**24, description="how many gem packs there are")
-    users: int = Field(1_000_000, ge=1, le=2**31 - 1, description="how many users there are")
     distribution: Distribution = Field("normal", description="how gem packs are drawn: uniform, normal, zipf, single")
     payload_bytes: int = Field(0, ge=0, le=65_536, description="bytes that each purchase carries besides its fields")
 
 
-class Windowed(Purchases):
+class Purchases(Packs):
+    """Parameters where the number of users is free."""
+
+    users: int = Field(1_000_000, ge=1, le=2**31 - 1, description="how many users there are")
+
+
+class Windowed(Parameters):
     """Parameters of the windowed workloads."""
 
     range: Seconds = Field(8.0, gt=0, le=86_400, description="length of a window")
@@ -38,10 +43,10 @@ class Windowed(Purchases):
         return window
 
 
-def purchases(parameters: Purchases, share: float = 1.0, users: int | None = None) -> StreamSpec:
+def purchases(parameters: Packs, users: int, share: float = 1.0) -> StreamSpec:
     """`purchases(user_id, gem_pack_id, price)`, and `payload` where one is asked for."""
     fields: tuple[FieldSpec, ...] = (
-        Key("user_id", users or parameters.users),
+        Key("user_id", users),
         Key("gem_pack_id", parameters.packs, parameters.distribution),
         Integer("price", 1, PRICE_MAX),
     )
@@ -50,7 +55,7 @@ def purchases(parameters: Purchases, share: float = 1.0, users: int | None = Non
     return StreamSpec("purchases", fields, share)
 
 
-def ads(parameters: Purchases, share: float, users: int) -> StreamSpec:
+def ads(parameters: Packs, users: int, share: float) -> StreamSpec:
     """`ads(user_id, gem_pack_id)`: which user was shown which pack."""
     fields = (Key("user_id", users), Key("gem_pack_id", parameters.packs, parameters.distribution))
     return StreamSpec("ads", fields, share)

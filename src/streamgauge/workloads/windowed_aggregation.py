@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from streamgauge.flow.stream import source
 from streamgauge.workloads.base import Job, Workload
-from streamgauge.workloads.purchases import Windowed, purchases
+from streamgauge.workloads.purchases import Purchases, Windowed, purchases
 
 
-def build(parameters: Windowed, rate_per_s: float) -> Job:
-    bought = purchases(parameters)
+class Parameters(Windowed, Purchases):
+    """Window, keys and users."""
+
+
+def build(parameters: Parameters, rate_per_s: float) -> Job:
+    bought = purchases(parameters, parameters.users)
     windows = source("purchases", bought.schema).window(parameters.window(), keys="gem_pack_id")
     return Job(windows.aggregate(revenue="sum(price)").sink("revenue"), (bought,))
 
@@ -18,6 +22,6 @@ WORKLOAD = Workload(
     title="windowed aggregation",
     summary="revenue of each gem pack over a sliding window",
     source="[K §IV]",
-    parameters=Windowed,
+    parameters=Parameters,
     build=build,
 )

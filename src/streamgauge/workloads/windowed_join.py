@@ -12,13 +12,13 @@ from pydantic import Field
 from streamgauge.flow.stream import source
 from streamgauge.load.keys import probabilities
 from streamgauge.workloads.base import Job, Workload
-from streamgauge.workloads.purchases import Windowed, ads, purchases
+from streamgauge.workloads.purchases import Packs, Windowed, ads, purchases
 
 SHARE = 0.5
 
 
-class Parameters(Windowed):
-    """`users` is left to the selectivity."""
+class Parameters(Windowed, Packs):
+    """Window and keys; the number of users is left to the selectivity."""
 
     selectivity: float = Field(0.05, gt=0, le=1000, description="advertisements that one purchase meets in one window")
 
@@ -32,8 +32,10 @@ def users_for(parameters: Parameters, rate_per_s: float) -> int:
 
 def build(parameters: Parameters, rate_per_s: float) -> Job:
     users = users_for(parameters, rate_per_s)
-    bought, shown = purchases(parameters, SHARE, users), ads(parameters, 1 - SHARE, users)
+    bought, shown = purchases(parameters, users, SHARE), ads(parameters, users, 1 - SHARE)
     left, right = source("purchases", bought.schema), source("ads", shown.schema)
+    if parameters.payload_bytes:  # carried to the engine, no part of the result
+        left = left.select(user_id="user_id", gem_pack_id="gem_pack_id", price="price")
     joined = left.join(right, window=parameters.window(), on=("user_id", "gem_pack_id"))
     return Job(joined.sink("matches"), (bought, shown))
 
