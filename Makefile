@@ -18,8 +18,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## measure a windowed aggregation for about a minute and write its report
-	$(BIN)/streamgauge run windowed_aggregation --rate 200k --duration 24s
+demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
+	$(BIN)/streamgauge run windowed_aggregation --rate 200k --warmup 20s --duration 24s
 
 test: setup ## every test: unit tests first, then those that start Spark (under 25 minutes)
 	$(BIN)/python -m pytest -q -m "not spark"

@@ -355,6 +355,15 @@ def assert_can_be_asked(experiment: Experiment) -> None:
         assert name.startswith("spark.") or not settings[name] or value in settings[name], (name, value)
 
 
+def test_quoted_messages_are_the_program_s() -> None:
+    """Each message that docs/troubleshooting.md quotes stands in the source, so that a reader can search for it."""
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    quotes = re.findall(r"^> (.+)$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    pieces = [piece.strip() for quote in quotes for piece in quote.split("...") if piece.strip()]
+    assert len(quotes) > 5
+    assert [piece for piece in pieces if piece not in source] == []
+
+
 def test_figures_have_their_places() -> None:
     """The places where figures of real runs go are there, so that no figure is typed in elsewhere."""
     readme, performance = (ROOT / "README.md").read_text(), (ROOT / "docs" / "performance.md").read_text()

@@ -8,7 +8,7 @@ from streamgauge.errors import DriverError, InputError
 from streamgauge.studies import proofs, selftest
 from streamgauge.studies.proofs import Sizes
 
-SHORT = Sizes(continuous_s=3.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
+SHORT = Sizes(continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
 
 
 def _silent(_: str) -> None:
@@ -92,8 +92,7 @@ def test_a_planted_fault_is_counted(kind: str) -> None:
 
 def test_a_generator_that_keeps_its_plan_fails_the_proof() -> None:
     """d: at a rate that it can make, the trial is not invalid by its plan."""
-    made = proofs.generator(SHORT, planted=False)
-    assert not made.ok or "at least 99% is needed" not in made.sentence
+    assert not proofs.generator(SHORT, planted=False).ok
 
 
 def test_an_honest_clock_fails_the_proof() -> None:

@@ -123,7 +123,7 @@ class RateProfile:
         return replace(self, pieces=tuple(pieces))
 
     def delayed(self, lead_s: float) -> RateProfile:
-        """The same profile `lead_s` later: until then the rate with which it begins. A trial's warm-up is such a lead."""
+        """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead."""
         first, *others = self.pieces
         later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
         if first.slope_per_s2:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class Ready:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """What the transport carries of each stream: what the flow reads, and payloads, which are there to be carried."""
+        """What the transport carries of each stream: what the flow reads, and payloads, which are there for that."""
         columns = needed_columns(self.lineage_flow)
         for stream in self.streams(self.experiment.load.rate):
             payloads = [field.name for field in stream.fields if isinstance(field, Payload)]
@@ -132,7 +133,7 @@ def check(experiment: Experiment) -> Ready:
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
-    limits = tuple(level for text in experiment.limits if (level := _try(lambda t=text: parse_limit(t), problems)))
+    limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
     _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
     problems += [
         *_transport_problems(experiment), *_load_problems(experiment), *_place_problems(experiment),
@@ -143,7 +144,9 @@ def check(experiment: Experiment) -> Ready:
     start_us(experiment, problems)
     if problems:
         raise InputError(problems)
-    assert workload is not None and flow is not None and engine is not None
+    assert workload is not None
+    assert flow is not None
+    assert engine is not None
     reach = reach_us(flow)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     ready = Ready(
@@ -151,7 +154,7 @@ def check(experiment: Experiment) -> Ready:
         generators=experiment.load.generators or max(1, min(len(sut or cpus()), 8)),
         chunk_us=0, bytes_max=bytes_max,
         tail_us=round((TAIL_MARGIN_S + (UNBOUNDED_TAIL_S if reach is None else reach / US)) * US),
-        reach_us=reach, limits=limits,
+        reach_us=reach, limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
     return replace(ready, chunk_us=ready.chunk_for(experiment.load.rate))

@@ -29,7 +29,9 @@ STATUS_EVERY_S = 2.0
 
 @dataclass(frozen=True)
 class Spans:
-    """The planned spans of a trial, microseconds: [start, measured_from) warm-up, [measured_from, measured_to), tail until end."""
+    """The planned spans of a trial, microseconds: [start, measured_from) warm-up, [measured_from, measured_to), tail
+    until end.
+    """
 
     start_us: int
     measured_from_us: int

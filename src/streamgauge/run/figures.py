@@ -1,4 +1,6 @@
-"""From a trial's journal to its tables and sums: the per-second series, rates, backlog, slip, processes, the engine's batches."""
+"""From a trial's journal to its tables and sums: the per-second series, rates, backlog, slip, processes, the engine's
+batches.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,7 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
     due = np.cumsum(planned)
     columns: dict[str, Any] = {
         "time_us": starts,
-        "phase": [_phase(spans, int(start)) for start in starts],
+        "phase": [phase_at(spans, int(start)) for start in starts],
         "planned": planned,
         "offered": _offered(journal, starts),
         "handed_out": handed,
@@ -162,7 +164,10 @@ def _planned(journal: Journal, from_us: int, to_us: int) -> int:
     return journal.plan.planned_events(from_us, to_us) if to_us > from_us else 0
 
 
-def _phase(spans: Spans, when_us: int) -> str:
+def phase_at(spans: Spans, when_us: int) -> str:
+    """The phase that a moment of planned time lies in."""
+    if when_us < spans.start_us:
+        return "start"
     found = [phase.name for phase in phases(spans, when_us + 1) if phase.start_us <= when_us < phase.end_us]
     return found[-1] if found else "drain"
 

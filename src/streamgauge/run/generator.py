@@ -1,7 +1,7 @@
 """The generator process: follows a plan into a queue, beside the endpoint that hands it out.
 
-Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a chunk
-that comes late is logged as late, never shifted. Chunks are made one ahead, so that making them costs no slip.
+Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a
+chunk that comes late is logged as late, never shifted. Chunks are made one ahead, so that making them costs no slip.
 """
 
 from __future__ import annotations

@@ -103,7 +103,9 @@ class Journal:
         return sum(part.events for part in self.all_hand_outs() if not part.again and part.batch in done)
 
     def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
-        """(planned, offered in time) events by second of the plan: an event is in time when its slip is at most `slip_us`."""
+        """(planned, offered in time) events by second of the plan: an event is in time when its slip is at most
+        `slip_us`.
+        """
         seconds = max(1, -(-(to_us - from_us) // US))
         planned, kept = np.zeros(seconds, np.int64), np.zeros(seconds, np.int64)
         for chunk in self._chunks_between(from_us, to_us):
@@ -125,10 +127,11 @@ class Journal:
         return np.concatenate(rows) if rows else np.zeros(0)
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
-        """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same phase.
+        """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same
+        phase.
 
-        A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under overload is
-        how much has gathered by the next one.
+        A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under
+        overload is how much has gathered by the next one.
         """
         firsts: dict[int, tuple[int, int]] = {}
         for part in self.all_hand_outs():
@@ -143,9 +146,9 @@ class Journal:
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink.
 
-        A committed batch has given all that its input implies, so the output frontier is the event time up to which that
-        input went. Windows alone would be a staircase of a handful of steps. Where a commit names no batch of the
-        transport's, the largest event time among its results stands for it.
+        A committed batch has given all that its input implies, so the output frontier is the event time up to which
+        that input went. Windows alone would be a staircase of a handful of steps. Where a commit names no batch of
+        the transport's, the largest event time among its results stands for it.
         """
         ends = self.batch_ends()
         times, lags, frontier = [], [], self.plan.start_us

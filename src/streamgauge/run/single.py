@@ -23,6 +23,7 @@ from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
 from streamgauge.run.trial import TrialSettings, next_start, rig_settings, run_trial
 from streamgauge.system.java import find_java
+from streamgauge.system.machine import cpus
 
 Progress = Callable[[TrialSnapshot], None]
 
@@ -36,9 +37,10 @@ def create_folder(ready: Ready) -> RunFolder:
 
 
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:
-    """What all generators together can make on this machine, events per second; measured now."""
-    plan = ready.plan(0, rate_per_s, 10.0)
-    return measure_ceiling(plan)
+    """What all generators together can make on this machine, events per second: one process's, measured now, times
+    as many as have a core to themselves."""
+    cores = len(ready.driver_cpus or cpus())
+    return measure_ceiling(ready.plan(0, rate_per_s, 10.0)) * min(ready.generators, cores)
 
 
 def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:

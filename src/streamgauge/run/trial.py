@@ -21,7 +21,7 @@ from streamgauge.run.evidence import evidence_of, hopeless_reason, trends_undeci
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import Verified, verify
-from streamgauge.system.machine import environment
+from streamgauge.system.machine import cpus, environment
 
 EXTENSIONS_MAX = 2
 START_LEAD_US = 700_000
@@ -109,7 +109,7 @@ def conclude(
     folder.write_result(base)
     folder.write_batches(figures.batches(progress, done.spans.start_us))
     folder.write_series(figures.series(done, None))
-    if done.interrupted:
+    if done.interrupted or (done.hopeless and settings.skip_answers_when_failed):
         result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
         folder.write_result(result)
         return Judged(result, done, None)
@@ -136,7 +136,7 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     latencies = [c.latency_us_p99 for c in journal.commits if c.emitted_us >= since and c.latency_us_p99 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
-        phase=next((p.name for p in figures.phases(spans, now_us + 1) if p.start_us <= now_us < p.end_us), "drain"),
+        phase=figures.phase_at(spans, now_us),
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=offered,
@@ -169,7 +169,13 @@ def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceilin
         engine=experiment.engine,
         isolation=experiment.isolation,
         experiment=experiment.model_dump(mode="json"),
-        environment=environment() | {"generators": ready.generators, "chunk_ms": rig.settings.chunk_us / 1000},
+        environment=environment()
+        | {
+            "generators": ready.generators,
+            "chunk_ms": rig.settings.chunk_us / 1000,
+            "driver_cpus": list(ready.driver_cpus or cpus()),
+            "sut_cpus": list(ready.sut_cpus or cpus()),
+        },
         settings=rig.engine.settings(),
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s),

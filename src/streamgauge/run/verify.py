@@ -1,7 +1,9 @@
-"""Verification of one trial: the planned input is made again, the oracle answers it, and every result is compared [method 9].
+"""Verification of one trial: the planned input is made again, the oracle answers it, and every result is compared
+[method 9].
 
-Nothing of the input was stored: events are a pure function of the plan, and ingest times of the queue's hand-out log, so the lineage
-of each result is checked too. Flows that look at one row at a time are compared in slices of event time, the others in one piece.
+Nothing of the input was stored: events are a pure function of the plan, and ingest times of the queue's hand-out log,
+so the lineage of each result is checked too. Flows that look at one row at a time are compared in slices of event
+time, the others in one piece.
 """
 
 from __future__ import annotations
@@ -335,7 +337,7 @@ def _handed_over(done: Conducted) -> Callable[[Ints], Ints]:
 
 
 class _LastInWindow:
-    """The event and ingest time of a window join's output: the last event of either stream before the window's end [K §IV].
+    """The event and ingest time of a window join's output: the last event before the window's end [K §IV].
 
     Every tuple of a window first takes the maximum of its stream's window, and an output the maximum over its two.
     """

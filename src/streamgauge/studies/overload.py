@@ -1,8 +1,9 @@
 """The overload trial: how much does the engine drain when there is always more?
 
-A staircase from a low rate, four times as much each step, until the engine does not keep up. The first stair is longer, since a fresh
-engine starts its workers there, and the last one lasts until a fresh engine is warm. At most a second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes.
-What it drains flatters (large batches), so it is a guess for the search and nothing more.
+A staircase from a low rate, four times as much each step, until the engine does not keep up. The first stair is
+longer, since a fresh engine starts its workers there, and the last one lasts until a fresh engine is warm. At most a
+second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes. What it
+drains flatters (large batches), so it is a guess for the search and nothing more.
 """
 
 from __future__ import annotations

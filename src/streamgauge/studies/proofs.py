@@ -195,7 +195,8 @@ def generator(sizes: Sizes, planted: bool = True) -> Made:
     with started("filter", rate, {"capacity": "1G"}, load, parameters) as bench:
         result = bench.trial(rate, 1.0).result
     driver = _check(result.verdict.checks, "driver")
-    ok = result.verdict.value == "invalid" and driver.state == "invalid"
+    # By the plan, and not by other work on this machine.
+    ok = result.verdict.value == "invalid" and driver.state == "invalid" and driver.unit == "share of plan"
     sentence = f"asked for {format_rate(rate)} with a ceiling of {format_rate(ceiling)}: {result.verdict.value}, "
     title = "a generator that cannot keep the plan makes the trial invalid"
     return Made(title, ok, driver.value, driver.limit, sentence + driver.sentence)

@@ -1,14 +1,14 @@
 """`sustain`: the search of `studies.search` on real rigs, with everything it did kept in one study folder.
 
-Trials of flows with finite reach share a warm rig: one engine, one plan that grows by segments, the backlog drained between, segments
-further apart than the reach. A fresh engine is started where the search asks for one.
+Trials of flows with finite reach share a warm rig: one engine, one plan that grows by segments, the backlog drained
+between, segments further apart than the reach. A fresh engine is started where the search asks for one.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +25,7 @@ from streamgauge.result import Result, SearchResult, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import drain_backlog
+from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
@@ -35,7 +36,8 @@ from streamgauge.system.machine import cpus
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
-"""No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan."""
+"""No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
+"""
 MEMO = "search.jsonl"
 
 
@@ -73,10 +75,8 @@ class Sustain:
         self._number += 1
         started = time.monotonic()
         rig, fresh = self._rig_for(request)
-        if request.purpose == "overload":
-            outcome = self._overload(rig, request)
-        else:
-            outcome = self._judged(rig, request, fresh)
+        overloaded = request.purpose == "overload"
+        outcome = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
         outcome = TrialOutcome(
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
                "engine_start": self._engine_starts}
@@ -198,10 +198,8 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        try:
+        with suppress(KeyboardInterrupt):
             _go(machine, work, view)
-        except KeyboardInterrupt:
-            pass
         result = _result(work, machine.result(), time.monotonic() - started)
     folder.write_result(result)
     write_page(folder, describe(ready.flow))

@@ -1,7 +1,8 @@
 """Windowed join [K §IV]: purchases with the advertisements for the same pack shown to the same user in the same window.
 
-Selectivity is the expected number of advertisements that one purchase meets in one window. With a fixed key domain it would grow
-with the rate, and a search would change the workload under way; so the number of users grows with the rate instead.
+Selectivity is the expected number of advertisements that one purchase meets in one window. With a fixed key domain it
+would grow with the rate, and a search would change the workload under way; so the number of users grows with the rate
+instead.
 """
 
 from __future__ import annotations

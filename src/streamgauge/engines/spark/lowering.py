@@ -100,7 +100,7 @@ class Lowering:
         return self._marked(node).withColumn(WINDOW, _window(window)).drop(TIME)
 
     def _marked(self, node: Node) -> DataFrame:
-        """The input of an operator that closes windows. Marked here and not at the source: a mark cannot be set twice."""
+        """The input of an operator that closes windows; marked here, not at the source: a mark cannot be set twice."""
         frame = self.lower(node)
         return frame if _is_marked(frame) else frame.withWatermark(TIME, "0 seconds")
 

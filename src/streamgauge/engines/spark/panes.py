@@ -1,8 +1,8 @@
 """The window aggregate by panes: each event is aggregated once, not once for every window it lies in.
 
-Spark's `window` makes a row for every window and groups by a struct, which its fast hash map does not take. Here events are grouped by
-the end of their pane, a plain timestamp, and a second aggregate joins closed panes to windows. Both are native; only aggregates
-that can be joined from parts (sum, count, min, max) can be done so.
+Spark's `window` makes a row for every window and groups by a struct, which its fast hash map does not take. Here
+events are grouped by the end of their pane, a plain timestamp, and a second aggregate joins closed panes to windows.
+Both are native; only aggregates that can be joined from parts (sum, count, min, max) can be done so.
 """
 
 from __future__ import annotations

@@ -1,0 +1,197 @@
+"""The whole path on a real Spark: each workload from plan to verified answers, a restart, a death, starts that fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.errors import EngineError
+from streamgauge.events import Clock
+from streamgauge.experiment import build
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.run.catalogue import start_of
+from streamgauge.run.check import Ready, check
+from streamgauge.run.rig import Rig
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.system.children import Child, wait_until
+
+pytestmark = pytest.mark.spark
+
+WINDOW = {"range": "2s", "slide": "1s"}
+WARM_UP, DURATION_S = "4s", 6.0
+Progress = Callable[[TrialSnapshot], None]
+
+
+@dataclass
+class Case:
+    """A workload on a started rig."""
+
+    ready: Ready
+    rig: Rig
+    folder: RunFolder
+    rate_per_s: float
+
+    def trial(self, number: int, on_progress: Progress = lambda _: None) -> Judged:
+        """A short real trial in a folder of its own."""
+        folder = self.folder.trial(number, datetime.now(UTC))
+        settings = TrialSettings(self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False)
+        return run_trial(self.ready, self.rig, folder, settings, on_progress=on_progress)
+
+
+@contextmanager
+def started(
+    root: Path, workload: str, rate: str, parameters: dict[str, Any], options: dict[str, str]
+) -> Iterator[Case]:
+    """Generators, recorder and Spark, running; ended at the end."""
+    load = {"rate": rate, "duration": DURATION_S, "warmup": WARM_UP, "generators": 2}
+    values = {"workload": workload, "parameters": parameters, "options": options, "load": load, "out": str(root)}
+    ready = check(build(values))
+    folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
+    rate_per_s = ready.experiment.load.rate
+    with Rig(rig_settings(ready, rate_per_s), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
+        rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
+        yield Case(ready, rig, folder, rate_per_s)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def spark_pids(rig: Rig) -> list[int]:
+    return [pid for _, role, pid in rig.processes() if role == "sut"]
+
+
+def check_answers(judged: Judged, rows_least: int) -> None:
+    """Judged by an independent reference, and nothing wrong with any answer."""
+    found = judged.result.verification
+    assert found is not None
+    assert judged.done.drained
+    assert (found.judged, found.independent) == (True, True)
+    faults = (found.missing, found.extra, found.duplicate, found.wrong, found.late)
+    assert faults == (0, 0, 0, 0, 0), found.examples
+    assert found.matched == found.expected >= rows_least
+
+
+def state_of(judged: Judged, check_name: str) -> str:
+    return next(one.state for one in judged.result.verdict.checks if one.name == check_name)
+
+
+# (name, workload, rate, parameters, options, fewest answers)
+CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
+    ("filter", "filter", "20k", {}, {}, 50_000),
+    ("windowed_aggregation", "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}, 1500),
+    ("count", "count", "20k", {"packs": "100"}, {}, 500),
+    ("windowed_join, stream_stream", "windowed_join", "5k", WINDOW, {"lowering.join": "stream_stream"}, 1000),
+    ("windowed_join, packed", "windowed_join", "5k", WINDOW, {"lowering.join": "packed"}, 1000),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None:
+    """A short real trial: every result that the plan implies comes once, with the right values and lineage."""
+    _, workload, rate, parameters, options, rows_least = case
+    with started(tmp_path, workload, rate, parameters, options) as running:
+        judged = running.trial(1)
+    check_answers(judged, rows_least)
+    assert state_of(judged, "connected") == "ok"
+    assert state_of(judged, "answers") == "ok"
+    latency = judged.result.latency.event_time_us
+    assert latency is not None
+    assert latency.count > 0
+    assert latency.min is not None
+    assert latency.min > 0
+    assert judged.result.rate is not None
+    assert judged.result.rate.ingested_per_s == pytest.approx(running.rate_per_s, rel=0.35)
+
+
+def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
+    """Two verified trials on one Spark; in the third it is killed: not sustained, by `connected`, and nothing is left.
+    """
+    with started(tmp_path, "identity", "20k", {}, {}) as running:
+        for number in (1, 2):
+            check_answers(running.trial(number), 100_000)
+        pids = spark_pids(running.rig)
+        assert len(pids) >= 2
+
+        def kill(shown: TrialSnapshot) -> None:
+            if shown.elapsed_s > 5 and not gone(pids[0]):
+                psutil.Process(pids[0]).kill()
+
+        judged = running.trial(3, kill)
+        verdict = judged.result.verdict
+        assert (verdict.value, verdict.decided_by) == ("not_sustained", ("connected",)), verdict.sentence
+        assert "-9" in verdict.sentence
+        trial = running.folder.trials()[2]
+        assert trial.read_result() == judged.result
+        assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == "not_sustained"
+        driver = [pid for _, role, pid in running.rig.processes() if role == "driver"]
+        assert len(driver) == 3
+    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
+
+
+def restart(engine: SparkEngine) -> None:
+    """Kill Spark, and start its query again from the checkpoint that it left."""
+    assert engine._child is not None
+    assert engine._checkpoint is not None
+    engine._child.kill()
+    private = Path(engine._checkpoint.name)
+    environment = {"SPARK_HOME": str(private / "spark-home")}
+    log = engine._child.log
+    engine._child = Child("spark", "streamgauge.engines.spark.main", [str(private / "job.pkl")], log, None, environment)
+    engine._child.ask("start", 120.0)
+
+
+def test_a_query_started_again_from_its_checkpoint_is_still_exactly_once(tmp_path: Path) -> None:
+    """Killed in mid-trial and started again: what was read again is not counted twice, and nothing is lost."""
+    restarts: list[float] = []
+    with started(tmp_path, "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}) as running:
+
+        def once(shown: TrialSnapshot) -> None:
+            if shown.elapsed_s > 6 and not restarts:
+                restarts.append(shown.elapsed_s)
+                assert isinstance(running.rig.engine, SparkEngine)
+                restart(running.rig.engine)
+
+        judged = running.trial(1, once)
+    assert restarts
+    assert judged.done.engine_failed == ""
+    check_answers(judged, 1500)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"spark.driver.memory": "1m"}, "heap"),
+        ({"spark.sql.shuffle.partitions": "abc"}, "spark.sql.shuffle.partitions"),
+    ],
+)
+def test_a_start_that_fails_gives_sparks_own_reason(tmp_path: Path, options: dict[str, str], reason: str) -> None:
+    """A few lines that name the cause, the file with the rest, and no process left behind."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with pytest.raises(EngineError) as caught, started(tmp_path, "identity", "20k", {}, options):
+        pass
+    lines = str(caught.value).splitlines()
+    assert reason in str(caught.value)
+    assert len(lines) <= 4
+    assert "whole log:" in lines[-1]
+    assert caught.value.log is not None
+    assert Path(caught.value.log).exists()
+    assert "Traceback" not in str(caught.value)
+
+    def left() -> set[int]:
+        return {child.pid for child in psutil.Process().children(recursive=True)} - before
+
+    assert wait_until(lambda: all(map(gone, left())), 20)

@@ -1,0 +1,84 @@
+"""`streamgauge experiment FILE`: the same as the command that the file names. No engine is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from streamgauge import cli
+from streamgauge.errors import InputError
+from streamgauge.experiment import read
+
+TINY = 'workload = "identity"\n[load]\nrate = "1k"\nduration = "1s"\ngenerators = 2\n'
+
+
+def asked(tmp_path: Path, text: str, *options: str) -> Result:
+    """The command on a file with `text`."""
+    file = tmp_path / "asked.toml"
+    file.write_text(text)
+    return CliRunner().invoke(cli.app, ["experiment", str(file), *options])
+
+
+@pytest.mark.parametrize(("command", "function"), [("run", "_run_with_view"), ("sustain", "_sustain_with_view")])
+def test_the_file_chooses_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str
+) -> None:
+    """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
+    seen: list[Any] = []
+
+    def answer(experiment: Any) -> Any:
+        seen.append(experiment)
+        return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
+
+    monkeypatch.setattr(cli, function, answer)
+    done = asked(tmp_path, f'command = "{command}"\n{TINY}', "--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})
+    assert [experiment.command for experiment in seen] == [command]
+    assert seen == [read(tmp_path / "asked.toml")]
+
+
+def test_generate_writes_where_the_file_says(tmp_path: Path) -> None:
+    """`out` is the folder of the input; one file a partition."""
+    done = asked(tmp_path, f'command = "generate"\nout = "{tmp_path / "input"}"\n{TINY}', "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["events"] == {"purchases": 1000}
+    assert sorted(path.name for path in (tmp_path / "input" / "purchases").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+
+
+def test_generate_without_a_place_is_refused(tmp_path: Path) -> None:
+    """Where to write has no default: the refusal names the setting."""
+    done = asked(tmp_path, f'command = "generate"\n{TINY}')
+    assert isinstance(done.exception, InputError)
+    assert [problem.setting for problem in done.exception.problems] == ["out"]
+
+
+def test_generate_shows_itself_as_a_file_that_does_the_same(tmp_path: Path) -> None:
+    """What `generate --print-toml` prints, `experiment` accepts and prints again unchanged."""
+    options = ["identity", "--rate", "1k", "--duration", "1s", "--out", str(tmp_path / "input"), "--print-toml"]
+    shown = CliRunner().invoke(cli.app, ["generate", *options]).stdout
+    again = asked(tmp_path, shown, "--print-toml")
+    assert 'command = "generate"' in shown
+    assert again.stdout == shown
+    assert not (tmp_path / "input").exists()
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """The refusal says which file."""
+    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / "none.toml")])
+    assert isinstance(done.exception, InputError)
+    assert done.exception.problems[0].got == str(tmp_path / "none.toml")
+
+
+def test_unknown_keys_are_refused_all_at_once(tmp_path: Path) -> None:
+    """Every key that there is not is told, with its dotted name."""
+    done = asked(tmp_path, 'workload = "identity"\nspeed = 1\n[load]\nrat = "1k"\n')
+    assert isinstance(done.exception, InputError)
+    assert {problem.setting for problem in done.exception.problems} == {"speed", "load.rat"}
