@@ -118,8 +118,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
 
 
 def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
-    """Two verified trials on one Spark; in the third it is killed: not sustained, by `connected`, and nothing is left.
-    """
+    """Two verified trials on one Spark; in the third it is killed: not sustained, by `connected`, and nothing is left."""
     with started(tmp_path, "identity", "20k", {}, {}) as running:
         for number in (1, 2):
             check_answers(running.trial(number), 100_000)

@@ -19,11 +19,22 @@ _FLAGS = {
     "load.duration": "--duration",
     "load.generators": "--generators",
     "load.seed": "--seed",
+    "load.warmup": "--warmup",
+    "load.profile": "--profile",
+    "load.chunk": "--chunk",
+    "load.bound": "--bound",
+    "load.memory": "--memory",
+    "load.frontier": "--frontier",
+    "isolation": "--isolation",
+    "bind": "--bind",
+    "port": "--port",
     "search.tolerance": "--tolerance",
+    "search.start_rate": "--start-rate",
+    "search.trials_max": "--trials-max",
 }
 _SWITCHES = {"keep_results": "--keep-results", "search.quick": "--quick"}
 _NAMED = {"parameters": "--set", "options": "--option"}
-_UNITS = {"load.duration": "s"}
+_UNITS = dict.fromkeys(("load.duration", "load.warmup", "load.chunk", "load.bound"), "s")
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,12 @@ def trends_undecided(ready: Ready, done: Conducted, rate_per_s: float) -> bool:
     return any(states.get(name) == "undecided" for name in TRENDS)
 
 
+def failed_trend(ready: Ready, done: Conducted, rate_per_s: float) -> str | None:
+    """At the end of the span: the reason why it was not sustained, where a trend says so already."""
+    verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
+    return next((check.sentence for check in verdict.checks if check.name in TRENDS and check.state == "failed"), None)
+
+
 def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:
     """While the trial runs: why it can only end as not sustained."""
     if done.journal.overflowed:

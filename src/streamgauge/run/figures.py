@@ -51,7 +51,7 @@ def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
 
 
 def backlog(done: Conducted) -> Backlog:
-    """The backlog over the measured span: largest, at its end, and its slope through the samples before each hand-out."""
+    """The backlog over the measured span: largest, at its end, and its slope through the samples of `backlog_peaks`."""
     times, events = within(done.journal.backlog_peaks(), done.spans)
     slope = float(np.polyfit((times - times[0]) / US, events, 1)[0]) if len(times) > 1 else 0.0
     peak = int(events.max()) if len(events) else _unread(done)

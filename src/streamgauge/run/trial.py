@@ -17,7 +17,7 @@ from streamgauge.result import Result, SinkResult, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor, Spans
-from streamgauge.run.evidence import evidence_of, hopeless_reason, trends_undecided
+from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, trends_undecided
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import Verified, verify
@@ -86,8 +86,10 @@ def run_trial(
     conductor = Conductor(
         rig, plan, spans,
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
+        closes_late=ready.reach_us not in (None, 0),
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
-        undecided=lambda done: _extension_us(ready, done, settings, folder),
+        undecided=lambda done: _extension_us(ready, done, settings),
+        failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
     done = conductor.conduct()
     progress = rig.engine.evidence() if settings.probe_batches and not done.engine_failed else []
@@ -152,7 +154,12 @@ def _constant_plan(ready: Ready, spans: Spans, settings: TrialSettings) -> Plan:
     return ready.plan(spans.start_us, settings.rate_per_s, whole_s)
 
 
-def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings, folder: RunFolder) -> int:
+def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
+    """A search has its answer when a trend failed: it needs neither the tail nor the answers of that trial."""
+    return failed_trend(ready, done, settings.rate_per_s) if settings.skip_answers_when_failed else None
+
+
+def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
     """At the end of a look: how much longer to measure. Judged on trends alone; answers are compared after the run."""
     if not settings.may_extend or done.looks > EXTENSIONS_MAX:
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,17 @@ class Bench:
 
 @contextmanager
 def started(
-    workload: str, rate_per_s: float, options: dict[str, str], load: dict[str, Any], parameters: dict[str, Any]
+    workload: str,
+    rate_per_s: float,
+    options: dict[str, str],
+    load: dict[str, Any],
+    parameters: dict[str, Any],
+    tail_us: int | None = None,
 ) -> Iterator[Bench]:
-    """A bench for a workload; `load` are settings of the experiment's load besides the rate."""
+    """A bench for a workload; `load` are settings of the experiment's load besides the rate.
+
+    `tail_us`: a tail of another length than the flow's reach asks for.
+    """
     with tempfile.TemporaryDirectory(prefix="streamgauge-selftest-") as folder:
         asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
         ready = check(
@@ -91,6 +100,7 @@ def started(
                 "load": asked, "out": folder,
             })
         )  # fmt: skip
+        ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
         engine = KnownEngine(ready.sut_cpus)
         with Rig(rig_settings(ready, rate_per_s), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
             rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))

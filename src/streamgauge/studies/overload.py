@@ -22,8 +22,8 @@ from streamgauge.run.trial import next_start, snapshot
 
 FIRST_RATE_PER_S = 100_000.0
 STEP = 4.0
-FIRST_S = 24.0
-STEP_S = 10.0
+FIRST_S = 20.0
+STEP_S = 8.0
 LAST_S = 12.0
 PACE_US = 2 * US
 KEPT_UP_SHARE = 0.93

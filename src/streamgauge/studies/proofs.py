@@ -38,6 +38,7 @@ FAULT_EVERY = 997
 LIE = "-1s"
 """Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
+OVERLOAD_S = 0.5 / OVERLOAD_FACTOR
 
 Mode = Literal["continuous", "windows"]
 Say = Callable[[str], None]
@@ -187,13 +188,13 @@ def _judge_fault(kind: str, judged: Judged, planted_us: Sequence[int]) -> Made:
 
 
 def generator(sizes: Sizes, planted: bool = True) -> Made:
-    """d: far more is asked of the generator than it can make."""
-    parameters, load = {"above": 99}, {"warmup": 0, "memory": "512MiB"}
+    """d: far more is asked of the generator than it can make, for as long as it would make in half a second."""
+    parameters, load = {"above": 99}, {"warmup": 0, "chunk": "10ms"}
     with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters) as bench:
         ceiling = ceiling_of(bench.ready, ROW_RATE_PER_S)
     rate = OVERLOAD_FACTOR * ceiling if planted else ROW_RATE_PER_S
-    with started("filter", rate, {"capacity": "1G"}, load, parameters) as bench:
-        result = bench.trial(rate, 1.0).result
+    with started("filter", rate, {"capacity": "1G"}, load, parameters, tail_us=0) as bench:
+        result = bench.trial(rate, OVERLOAD_S).result
     driver = _check(result.verdict.checks, "driver")
     # By the plan, and not by other work on this machine.
     ok = result.verdict.value == "invalid" and driver.state == "invalid" and driver.unit == "share of plan"

@@ -25,7 +25,7 @@ class Parameters(Windowed, Packs):
 
 
 def users_for(parameters: Parameters, rate_per_s: float) -> int:
-    """The number of users at which a purchase meets `selectivity` advertisements: n = ads a window * P(same pack) / s."""
+    """How many users make a purchase meet `selectivity` advertisements: n = ads a window * P(same pack) / s."""
     same_pack = float(np.square(probabilities(parameters.distribution, parameters.packs)).sum())
     ads_per_window = rate_per_s * (1 - SHARE) * parameters.range
     return int(np.clip(round(ads_per_window * same_pack / parameters.selectivity), 1, 2**31 - 1))

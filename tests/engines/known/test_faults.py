@@ -62,15 +62,14 @@ def test_an_invented_window_starts_where_none_does() -> None:
     assert got.column("window_start").cast(pa.int64()).to_pylist() == [0, 1_000_000, 1_000_001]
 
 
-def test_late_rows_are_held_until_released() -> None:
-    """They are missing first, and come whole later, once."""
+def test_late_rows_are_held_until_the_recorder_has_them() -> None:
+    """They are missing first, come whole later, and count as held until they have arrived."""
     faults = Faults("late", 2, 0)
     assert _ids(faults.apply(_rows(0, 4))) == [0, 2]
+    assert _ids(faults.held()) == [1, 3]
     assert faults.holds
-    released = faults.release()
-    assert released is not None
-    assert _ids(released) == [1, 3]
-    assert faults.release() is None
+    faults.released()
+    assert not faults.holds
 
 
 @pytest.mark.parametrize("lie_us", [-5_000_000, 5_000_000])

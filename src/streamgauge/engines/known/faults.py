@@ -31,10 +31,13 @@ class Faults:
             results = self._planted(results, chosen)
         return self._lied(results) if self._lie_us else results
 
-    def release(self) -> pa.Table | None:
-        """The rows held back, once the stream is at rest; None where there are none."""
-        held, self._held = self._held, []
-        return pa.concat_tables(held) if held else None
+    def held(self) -> pa.Table:
+        """The rows held back; they count as held until `released`."""
+        return pa.concat_tables(self._held)
+
+    def released(self) -> None:
+        """The rows held back have reached the recorder."""
+        self._held = []
 
     @property
     def holds(self) -> bool:

@@ -130,9 +130,8 @@ class Sut:
 
     def _rest(self) -> None:
         if self._faults.holds and self._clock.now_us() - self._active_us > REST_US:
-            held = self._faults.release()
-            assert held is not None
-            self._send(held)
+            self._send(self._faults.held())
+            self._faults.released()
         time.sleep(POLL_US / US)
         self._look()
         self._pace.idle()

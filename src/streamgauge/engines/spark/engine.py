@@ -49,7 +49,7 @@ class SparkEngine:
             self._settings = {"master": job.master, **self._child.ask("start", START_TIMEOUT_S)}
         except ChildFailed as error:
             self.stop()
-            raise EngineError(f"spark did not start: {error}", str(log)) from None
+            raise EngineError(f"spark did not start: {error}{_of_the_jvm(log)}", str(log)) from None
 
     def status(self) -> EngineStatus:
         assert self._child is not None
@@ -89,3 +89,14 @@ class SparkEngine:
         if self._checkpoint is not None:
             self._checkpoint.cleanup()
             self._checkpoint = None
+
+
+def _of_the_jvm(log: Path) -> str:
+    """What the JVM said where it never came up: Spark's own message does not hold it."""
+    lines = log.read_text(errors="replace").splitlines()
+    for index, line in enumerate(lines):
+        if line.startswith(
+            ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
+        ):
+            return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
+    return ""
