@@ -91,9 +91,9 @@ def state_of(judged: Judged, check_name: str) -> str:
 
 # (name, workload, rate, parameters, options, fewest answers)
 CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
-    ("filter", "filter", "20k", {}, {}, 50_000),
+    ("filter", "filter", "20k", {"above": "50"}, {}, 90_000),
     ("windowed_aggregation", "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}, 1500),
-    ("count", "count", "20k", {"packs": "100"}, {}, 500),
+    ("count", "count", "20k", {"packs": "100"}, {}, 100),
     ("windowed_join, stream_stream", "windowed_join", "5k", WINDOW, {"lowering.join": "stream_stream"}, 1000),
     ("windowed_join, packed", "windowed_join", "5k", WINDOW, {"lowering.join": "packed"}, 1000),
 ]
@@ -110,15 +110,18 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
     assert state_of(judged, "answers") == "ok"
     latency = judged.result.latency.event_time_us
     assert latency is not None
-    assert latency.count > 0
-    assert latency.min is not None
-    assert latency.min > 0
-    assert judged.result.rate is not None
-    assert judged.result.rate.ingested_per_s == pytest.approx(running.rate_per_s, rel=0.35)
+    # An update counts from its batch's last event: where few large batches make the trial, none may lie in the span.
+    assert latency.count > 0 or workload == "count"
+    assert latency.min is None or latency.min > 0
+    assert judged.verified is not None
+    assert judged.verified.latencies.negatives == 0
+    driver = judged.result.driver
+    assert driver is not None
+    assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed
 
 
 def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
-    """Two verified trials on one Spark; in the third it is killed: not sustained, by `connected`, and nothing is left."""
+    """Two verified trials on one Spark; in the third it is killed: `connected` decides, and nothing is left."""
     with started(tmp_path, "identity", "20k", {}, {}) as running:
         for number in (1, 2):
             check_answers(running.trial(number), 100_000)

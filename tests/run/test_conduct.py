@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -310,3 +310,27 @@ def test_a_backlog_that_stays_is_given_up_on(rig: FakeRig) -> None:
     begin = rig.clock.now
     assert not drain_backlog(rig, Journal(rig.story.plan), 30.0)  # type: ignore[arg-type]
     assert 30 * US <= rig.clock.now - begin <= 31 * US
+
+
+def test_windows_that_close_one_batch_late_are_waited_for(rig: FakeRig) -> None:
+    """The batch after the one that read the last input closes its windows: the drain ends with that one."""
+    plain, last = rig.batch, 19
+
+    def with_closing(number: int) -> Any:
+        tick = plain(number)
+        if number != last:
+            return tick
+        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 2 * US)
+        return replace(tick, commits=[*tick.commits, closing])
+
+    rig.batch = with_closing  # type: ignore[method-assign]
+    done = conductor(rig, closes_late=True).conduct()
+    assert done.drained
+    assert done.journal.commits[-1].batch == last + 1
+
+
+def test_an_engine_that_closes_at_once_is_not_waited_for_long(rig: FakeRig) -> None:
+    """No batch follows the last input's: after a while that is taken for the end."""
+    done = conductor(rig, closes_late=True).conduct()
+    assert done.drained
+    assert SPANS.end_us + conduct.CLOSING_US <= done.deadline_us <= SPANS.end_us + conduct.CLOSING_US + 2 * US

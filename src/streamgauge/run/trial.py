@@ -53,11 +53,10 @@ class Judged:
 def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
     """The rig that an experiment needs at a rate."""
     load = ready.experiment.load
-    bound_s, _ = ready.bound_s(rate_per_s)
     port = ready.experiment.port
     return RigSettings(
         flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
-        chunk_us=ready.chunk_for(rate_per_s), bound_us=round(bound_s * US), bytes_max=ready.bytes_max,
+        chunk_us=ready.chunk_for(rate_per_s), bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
         driver_cpus=ready.driver_cpus, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),

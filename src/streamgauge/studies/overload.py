@@ -25,7 +25,8 @@ STEP = 4.0
 FIRST_S = 20.0
 STEP_S = 8.0
 LAST_S = 12.0
-PACE_US = 2 * US
+PACE_S_MIN, PACE_S_MAX, PACE_EVENTS = 0.2, 2.0, 4_000_000
+BATCHES_MIN = 3
 KEPT_UP_SHARE = 0.93
 
 
@@ -70,20 +71,26 @@ def _step(
         on_progress(snapshot(done, rig.clock.now_us()))
 
     conductor = Conductor(
-        rig, ready.plan(start, rate_per_s, seconds), spans, on_tick=show, drain_s=0.0, pace_us=PACE_US
+        rig, ready.plan(start, rate_per_s, seconds), spans, on_tick=show, drain_s=0.0, pace_us=_pace_us(rate_per_s)
     )
     return conductor.conduct()
 
 
+def _pace_us(rate_per_s: float) -> int:
+    """How much event time may wait: two seconds, or as much as holds a batch that an engine does in about a second."""
+    return round(min(PACE_S_MAX, max(PACE_S_MIN, PACE_EVENTS / rate_per_s)) * US)
+
+
 def _drained(done: Conducted) -> float:
-    """Events a second from the first hand-out of the later half to the last one: whole batches only."""
-    parts = sorted(
-        (part.ingest_us, part.events) for part in done.journal.all_hand_outs() if not part.again and part.events
-    )
-    later = [part for part in parts if part[0] >= done.spans.measured_from_us] or parts
-    span_us = later[-1][0] - later[0][0] if later else 0
-    if span_us <= 0:
-        whole_us = max(1, done.deadline_us - done.spans.start_us)
-        return sum(events for _, events in parts) * US / whole_us
-    first = later[0][0]
-    return sum(events for when, events in later if when > first) * US / span_us
+    """Events a second in the later half: what each batch took, by when the next one came for more."""
+    batches: dict[int, tuple[int, int]] = {}
+    for part in done.journal.all_hand_outs():
+        if not part.again and part.events:
+            when, events = batches.get(part.batch, (part.ingest_us, 0))
+            batches[part.batch] = (min(when, part.ingest_us), events + part.events)
+    ordered = sorted(batches.values())
+    later = [one for one in ordered if one[0] >= done.spans.measured_from_us]
+    chosen = later if len(later) >= BATCHES_MIN else ordered
+    if len(chosen) < BATCHES_MIN:
+        return sum(events for _, events in chosen) * US / max(1, done.deadline_us - done.spans.start_us)
+    return sum(events for _, events in chosen[:-1]) * US / (chosen[-1][0] - chosen[0][0])

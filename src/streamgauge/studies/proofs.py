@@ -58,7 +58,7 @@ class Sizes:
 
 
 FULL = Sizes()
-QUICK = Sizes(continuous_s=3.0, continuous_repeats=2, windows_repeats=1, search_windows=False, row_s=2.0)
+QUICK = Sizes(continuous_s=2.0, continuous_repeats=2, windows_repeats=1, search_windows=False, row_s=1.5)
 
 
 @dataclass(frozen=True)
