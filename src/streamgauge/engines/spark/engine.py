@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,10 @@ class SparkEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
-        self._cpus = on_cpus
+    def __init__(
+        self, on_cpus: Sequence[int] | None = None, native: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
+        self._cpus, self._native = on_cpus, native
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
@@ -39,7 +41,7 @@ class SparkEngine:
         self._checkpoint = tempfile.TemporaryDirectory(prefix="streamgauge-checkpoint-")
         private = Path(self._checkpoint.name)
         checkpoint = str(private / "checkpoint")
-        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
+        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint, self._native)
         path = private / "job.pkl"
         path.write_bytes(cloudpickle.dumps(job))
         environment = {"SPARK_HOME": str(view_of_spark_home(private / "spark-home"))}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.settings import defaults, split
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError
+from streamgauge.flow import schema
 from streamgauge.flow.nodes import Flow, Source
 from streamgauge.system.children import serve
 
@@ -26,7 +28,8 @@ QUERY = "q"
 
 @dataclass(frozen=True)
 class SparkJob:
-    """What the runner hands over, by file."""
+    """What the runner hands over, by file. `native`, where given, is the query itself, by input name to frames: it
+    takes the place of the flow's lowering and must give the columns that the flow gives."""
 
     flow: Flow
     edges: Edges
@@ -34,6 +37,7 @@ class SparkJob:
     master: str
     folder: str
     checkpoint: str
+    native: Callable[[dict[str, Any]], Any] | None = None
 
 
 class Sut:
@@ -93,8 +97,11 @@ class Sut:
         choices = {
             name[len("lowering.") :]: value for name, value in self._ours.items() if name.startswith("lowering.")
         }
-        lowering = Lowering(lambda source: self._read(session, source), choices, int(self._ours["buckets"]))
-        frame = lowering.sink(self._job.flow)
+        if self._job.native is not None:
+            frame = self._job.native({s.name: self._read(session, s) for s in schema.sources(self._job.flow)})
+        else:
+            lowering = Lowering(lambda source: self._read(session, source), choices, int(self._ours["buckets"]))
+            frame = lowering.sink(self._job.flow)
         writer = frame.writeStream.queryName(QUERY).option("checkpointLocation", self._job.checkpoint)
         if self._ours["trigger"] != "0 seconds":
             writer = writer.trigger(processingTime=self._ours["trigger"])
@@ -105,14 +112,14 @@ class Sut:
     def _read(self, session: Any, source: Source) -> Any:
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
-        schema = ", ".join(f"`{name}` {types[name]}" for name in edges.columns[source.name])
+        columns = ", ".join(f"`{name}` {types[name]}" for name in edges.columns[source.name])
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
             "token": edges.inputs[0].token,
             "frontier": edges.frontier,
         }
-        return session.readStream.format(FORMAT).schema(schema).options(**options).load()
+        return session.readStream.format(FORMAT).schema(columns).options(**options).load()
 
     def _output(self) -> dict[str, str]:
         return {"location": self._job.edges.output.location, "token": self._job.edges.output.token, "query": QUERY}

@@ -1,0 +1,45 @@
+"""How much an engine drains on a rig of its own: what the comparisons of this folder are made of."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.events import Clock
+from streamgauge.experiment import build
+from streamgauge.flow.lineage import needed_columns
+from streamgauge.report.terminal import progress
+from streamgauge.run.check import Ready, check
+from streamgauge.run.rig import Rig, RigSettings
+from streamgauge.run.trial import next_start, rig_settings
+from streamgauge.studies.overload import overload
+
+MOST_PER_S = 30e6
+
+
+def ready_for(workload: str, **options: str) -> Ready:
+    return check(build({"workload": workload, "options": {name.replace("__", "."): v for name, v in options.items()}}))
+
+
+def without_lineage(ready: Ready, settings: RigSettings) -> RigSettings:
+    """The same query with nothing of ours carried through it."""
+    return replace(settings, flow=ready.flow, columns=needed_columns(ready.flow))
+
+
+def drained_per_s(
+    ready: Ready,
+    change: Callable[[Ready, RigSettings], RigSettings] = lambda _, settings: settings,
+    native: Callable[[dict[str, Any]], Any] | None = None,
+) -> float:
+    """Events a second that a fresh Spark drains, once warm, when there is always more."""
+    settings = change(ready, rig_settings(ready, 1e6))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
+        rig = stack.enter_context(Rig(settings, lambda: SparkEngine(native=native), folder, Clock.fixed_now()))
+        rig.start(ready.plan(next_start(rig), 1e6, 1.0))
+        return overload(ready, rig, MOST_PER_S, lambda snapshot: print(progress(snapshot), flush=True)).drained_per_s
