@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.blocks import Packing
 from streamgauge.engines.spark.panes import by_panes
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
@@ -36,12 +37,19 @@ class Lowering:
 
     Args:
         read: gives the streaming DataFrame of a source node (fields and lineage).
+        read_packed: gives a source as packed blocks instead of rows.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
     """
 
-    def __init__(self, read: Callable[[Source], DataFrame], choices: dict[str, str], buckets: int) -> None:
-        self._read, self._choices, self._buckets = read, choices, buckets
+    def __init__(
+        self,
+        read: Callable[[Source], DataFrame],
+        read_packed: Callable[[Source, Packing], DataFrame],
+        choices: dict[str, str],
+        buckets: int,
+    ) -> None:
+        self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
 
     def sink(self, flow: Flow) -> DataFrame:
         """The DataFrame that leaves at the flow's sink."""
@@ -87,7 +95,7 @@ class Lowering:
         if self._choices.get(node.name) == "packed":
             from streamgauge.engines.spark.packed_join import packed_join
 
-            return packed_join(self.lower(node.left), self.lower(node.right), node, self._buckets)
+            return packed_join(node, self.lower, self._read_packed, self._buckets)
         return self._stream_stream_join(node)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:

@@ -8,13 +8,15 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
 from streamgauge.engines.seam import Edges
+from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.settings import defaults, split
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
@@ -100,8 +102,8 @@ class Sut:
         if self._job.native is not None:
             frame = self._job.native({s.name: self._read(session, s) for s in schema.sources(self._job.flow)})
         else:
-            lowering = Lowering(lambda source: self._read(session, source), choices, int(self._ours["buckets"]))
-            frame = lowering.sink(self._job.flow)
+            read = partial(self._read, session)
+            frame = Lowering(read, read, choices, int(self._ours["buckets"])).sink(self._job.flow)
         writer = frame.writeStream.queryName(QUERY).option("checkpointLocation", self._job.checkpoint)
         if self._ours["trigger"] != "0 seconds":
             writer = writer.trigger(processingTime=self._ours["trigger"])
@@ -109,7 +111,8 @@ class Sut:
             return writer.outputMode("update").foreachBatch(self._write_batch).start()
         return writer.outputMode("append").format(FORMAT).options(**self._output()).start()
 
-    def _read(self, session: Any, source: Source) -> Any:
+    def _read(self, session: Any, source: Source, packing: Packing | None = None) -> Any:
+        """A source's streaming frame: its columns, or packed blocks of them."""
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
         columns = ", ".join(f"`{name}` {types[name]}" for name in edges.columns[source.name])
@@ -118,7 +121,10 @@ class Sut:
             "locations": json.dumps([edge.location for edge in edges.inputs]),
             "token": edges.inputs[0].token,
             "frontier": edges.frontier,
+            "columns": json.dumps(edges.columns[source.name]),
         }
+        if packing is not None:
+            columns, options["packing"] = PACKED, json.dumps(asdict(packing))
         return session.readStream.format(FORMAT).schema(columns).options(**options).load()
 
     def _output(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The Python Data Source at both edges of a Spark job: reads the transport, writes to the recorder.
 
-Runs inside Spark's Python workers, so it imports nothing of ours but the transport's small client.
+Runs inside Spark's Python workers, so it imports little of ours: the transport's small client, and packed blocks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from streamgauge.engines.spark.blocks import Packing, first_serial
 from streamgauge.transports.flight import client
 
 FORMAT = "streamgauge"
@@ -45,14 +46,14 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options: stream, columns, locations, token, frontier (reading); location, token, query (writing)."""
+    """Options: stream, columns, locations, token, frontier, packing (reading); location, token, query (writing)."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        return Reader(dict(self.options), schema.fieldNames())
+        return Reader(dict(self.options))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:
         return StreamWriter(dict(self.options))
@@ -64,11 +65,12 @@ class StreamgaugeSource(DataSource):
 class Reader(DataSourceStreamReader):
     """An offset is the event time up to which each generator was read, exclusive."""
 
-    def __init__(self, options: dict[str, str], columns: Sequence[str]) -> None:
+    def __init__(self, options: dict[str, str]) -> None:
         self._stream, self._token = options["stream"], options["token"]
         self._locations: list[str] = json.loads(options["locations"])
         self._common = options["frontier"] == "common"
-        self._columns = list(columns)
+        self._columns: list[str] = json.loads(options["columns"])
+        self._packing = _packing(json.loads(options["packing"])) if "packing" in options else None
 
     def initialOffset(self) -> dict[str, list[int]]:
         return {POSITIONS: [0] * len(self._locations)}
@@ -86,7 +88,7 @@ class Reader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
-        return client.read_range(
+        rows = client.read_range(
             partition.location,
             self._token,
             self._stream,
@@ -95,6 +97,7 @@ class Reader(DataSourceStreamReader):
             self._columns,
             _batch_id(),
         )
+        return rows if self._packing is None else self._packing.rows(rows, first_serial(_attempt()))
 
     def commit(self, end: dict[str, list[int]]) -> None:
         """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""
@@ -156,6 +159,16 @@ class BatchWriter(DataSourceArrowWriter, _Sending):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing: what was not committed is not judged."""
+
+
+def _packing(given: dict[str, Any]) -> Packing:
+    columns = tuple((ours, theirs) for ours, theirs in given["columns"])
+    return Packing(**{**given, "columns": columns, "keys": tuple(given["keys"])})
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    return context.taskAttemptId() if context is not None else 0
 
 
 def _batch_id() -> int:
