@@ -37,8 +37,8 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
 
 
 def test_what_comes_too_late_is_not_offered(make: Any) -> None:
-    """Slip above the limit counts against the driver."""
-    rates = figures.rates(make.story(slip_us=figures.SLIP_LIMIT_US + 1).done(), None)
+    """What a second owes and gives only well after its end counts against the driver."""
+    rates = figures.rates(make.story(slip_us=figures.SLIP_LIMIT_US + US).done(), None)
     assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
 
 

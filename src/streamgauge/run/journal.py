@@ -103,14 +103,15 @@ class Journal:
         return sum(part.events for part in self.all_hand_outs() if not part.again and part.batch in done)
 
     def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
-        """(planned, offered in time) events by second of the plan: an event is in time when its slip is at most
-        `slip_us`.
+        """(planned, offered in time) events by second of the plan: in time is what was available `slip_us` after the
+        second's end. One late chunk within a second is slip, and judged as that; here a second of the plan is lost.
         """
         seconds = max(1, -(-(to_us - from_us) // US))
         planned, kept = np.zeros(seconds, np.int64), np.zeros(seconds, np.int64)
         for chunk in self._chunks_between(from_us, to_us):
             second = min((chunk.from_us - from_us) // US, seconds - 1)
-            kept[second] += chunk.events if chunk.published_us - chunk.to_us <= slip_us else 0
+            due_us = from_us + (second + 1) * US + slip_us
+            kept[second] += chunk.events if chunk.published_us <= due_us else 0
         for second in range(seconds):
             low = from_us + second * US
             planned[second] = self.plan.planned_events(low, min(low + US, to_us))

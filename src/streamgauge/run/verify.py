@@ -379,7 +379,7 @@ def _keep(received: Received, path: Path) -> None:
 
 
 def _sentence(ready: Ready, counts: answers.Counts) -> str:
-    noun = "windows" if WINDOW_START in identity(ready.flow) else "results"
+    noun = "windows" if WINDOW_START in identity(ready.flow) and not _joins(ready.flow) else "results"
     faults = {
         "missing": counts.missing,
         "extra": counts.extra,
