@@ -32,10 +32,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": BASE | {"result", "stats", "experiment"},
     "run": BASE | LOAD_AND_FLOW | ABOVE_RUN,
     "studies": BASE | LOAD_AND_FLOW | ABOVE_RUN | {"run"},
-    "cli": BASE | {"studies", "run", "report", "experiment", "workloads"},
+    "cli": BASE | {"studies", "run", "report", "experiment"},
     "__main__": {"cli"},
 }
-"""Room to the rooms that it may import, itself too. `cli` lists workloads, so it takes their catalogue."""
+"""Room to the rooms that it may import, itself too."""
 
 Imports = Iterable[tuple[str, str]]
 

@@ -273,9 +273,9 @@ def declared(
 def workloads(json_: AsJson = False) -> None:
     """The workloads there are, with their parameters."""
     from streamgauge.report.listing import show_workloads
-    from streamgauge.workloads.base import catalogue
+    from streamgauge.run.catalogue import workload_rows
 
-    rows = catalogue()
+    rows = workload_rows()
     print(json.dumps(rows, indent=2)) if json_ else show_workloads(rows)
 
 

@@ -196,3 +196,14 @@ def test_results_without_lineage_are_refused() -> None:
     broken = pa.RecordBatch.from_pydict({"event_time": pa.array([None], pa.int64()), "emission_time": pa.array([1])})
     with pytest.raises(ValueError, match="lineage"):
         measured(ROW, broken)
+
+
+def test_a_clock_that_is_off_by_more_than_the_span_is_still_caught() -> None:
+    """Results whose false event time lies beyond the span are in no figure, and count as negative all the same."""
+    seconds = 1_000_000
+    columns = {"event_time": [50 * seconds], "ingest_time": [50 * seconds], "emission_time": [5 * seconds]}
+    batch = pa.RecordBatch.from_pydict(columns, pa.schema([(name, pa.int64()) for name in columns]))
+
+    found = sink_latencies([batch], LatencyRule("row"), (0, 10 * seconds))
+
+    assert found.negatives == 1

@@ -103,7 +103,7 @@ def test_handed_until_waits_for_every_partition_of_every_stream(make: Any) -> No
 
 
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
-    """A second counts what was available soon after its end; of ten chunks each 150 ms late, the last comes too late."""
+    """A second counts what was available soon after its end; of ten chunks 150 ms late, the last is too late."""
     story = make.story(slip_us=150_000)
     planned, kept = story.journal().kept_events(START, START + 5 * US, 100_000)
     assert planned.tolist() == [1000] * 5

@@ -134,12 +134,15 @@ def sink_latencies(
     """All latencies of one sink's results, of those whose event time lies in `span` = [from, to), microseconds.
 
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
-    also window_end (timestamp, microseconds, UTC). Negative latencies are counted in `negatives`, in no figure.
+    also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
+    those outside the span too: a clock that is off by more than the span moves its results out of it.
     ValueError where a column is absent or a stamp other than ingest_time is null.
     """
     tally = _Tally(rule)
     for batch in batches:
-        rows = _chosen(_rows(batch, rule), span)
+        whole = _rows(batch, rule)
+        rows = _chosen(whole, span)
+        tally.negative_outside += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
             tally.add(rows)
     if missing is not None:
@@ -201,6 +204,10 @@ def _times(column: pa.Array) -> Times:
     return times
 
 
+def _count_negative(rows: _Rows) -> int:
+    return int(np.count_nonzero(rows.emission < rows.event_time))
+
+
 def _chosen(rows: _Rows, span: tuple[int, int]) -> _Rows:
     inside = (rows.event_time >= span[0]) & (rows.event_time < span[1])
     if inside.all():
@@ -221,6 +228,7 @@ class _Tally:
     observations: set[int] = field(default_factory=set)
     rows: int = 0
     rows_without_ingest: int = 0
+    negative_outside: int = 0
 
     def add(self, rows: _Rows) -> None:
         self.rows += rows.event_time.size
@@ -247,7 +255,7 @@ class _Tally:
 
     def result(self) -> SinkLatencies:
         kinds = self._histograms()
-        negatives = sum(histogram.n_negative for histogram in kinds.values())
+        negatives = sum(histogram.n_negative for histogram in kinds.values()) + self.negative_outside
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
         return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds)

@@ -1,4 +1,4 @@
-"""What there is: engines and transports by name, and what each can do."""
+"""What there is: workloads, engines and transports by name, and what each can do."""
 
 from __future__ import annotations
 
@@ -49,6 +49,13 @@ def check_options(engine: str, options: dict[str, str]) -> None:
         from streamgauge.engines.known.settings import read_options
 
         read_options(options)
+
+
+def workload_rows() -> list[dict[str, Any]]:
+    """Every workload as plain data, with its parameters and its flow."""
+    from streamgauge.workloads.base import catalogue
+
+    return catalogue()
 
 
 def matrix() -> list[dict[str, Any]]:

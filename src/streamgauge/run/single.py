@@ -50,8 +50,8 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         InputError, MachineError: before anything was started.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
-    find_java()
     ready = check(experiment)
+    find_java()
     folder = create_folder(ready)
     load = experiment.load
     on_progress(

@@ -185,9 +185,9 @@ def recorded(folder: RunFolder) -> list[TrialOutcome]:
 
 def sustain(experiment: Experiment, view: SearchView) -> Result:
     """Search, and write the study's folder; a killed search goes on with `search.resume`."""
-    find_java()
     experiment, folder, outcomes = _resumed(experiment)
     ready = check(experiment)
+    find_java()
     started = time.monotonic()
     if folder is None:
         folder = create_folder(ready)
