@@ -368,3 +368,16 @@ def test_a_profile_begins_where_the_warm_up_ends() -> None:
     plan = ready.own_plan(ready.spans(0, True, 20.0))
     per_s = [plan.planned_events(second * US, (second + 1) * US) for second in (0, 9, 14, 16, 29)]
     assert per_s == pytest.approx([1000, 1000, 1000, 3000, 3000], abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("trigger", "soon"), ("trigger", "5"), ("driver_memory", "9999g"), ("driver_memory", "lots"), ("buckets", "0")],
+)
+def test_an_option_that_spark_would_choke_on_is_refused_before_the_start(name: str, value: str) -> None:
+    """Spark says so itself only half a minute later, and in its own words."""
+    with pytest.raises(InputError) as refused:
+        check_experiment(experiment.build({"workload": "identity", "options": {name: value}}))
+
+    assert [problem.setting for problem in refused.value.problems] == [f"option {name}"]
+    assert refused.value.problems[0].got == value

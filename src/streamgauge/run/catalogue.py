@@ -49,6 +49,10 @@ def check_options(engine: str, options: dict[str, str]) -> None:
         from streamgauge.engines.known.settings import read_options
 
         read_options(options)
+    if engine == "spark":
+        from streamgauge.engines.spark.settings import check
+
+        check(options)
 
 
 def workload_rows() -> list[dict[str, Any]]:

@@ -232,8 +232,6 @@ def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[P
             yield Problem(
                 f"option {name}", f"must be one of {', '.join(choices)}", value, f"--option {name}={choices[0]}"
             )
-        elif name == "buckets" and not (value.isdecimal() and 1 <= int(value) <= 4096):
-            yield Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
     free = {name: value for name, value in experiment.options.items() if name in known and not known[name].choices}
     found: list[Problem] = []
     _try(lambda: check_options(engine.name, free), found)

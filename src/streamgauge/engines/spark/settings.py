@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from streamgauge.engines.seam import Capabilities, Setting
+from streamgauge.errors import InputError, Problem
+from streamgauge.system.machine import memory_bytes
 
 LOWERINGS = {"aggregate": ("window", "panes"), "join": ("stream_stream", "packed")}
 
@@ -55,6 +60,43 @@ def defaults(partitions: int, local_checkpoint: bool) -> dict[str, str]:
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         }
     return conf
+
+
+def check(options: dict[str, str]) -> None:
+    """Refuse values that Spark would choke on only after its start; InputError with every problem."""
+    problems = [problem for name, rule in _RULES.items() if name in options and (problem := rule(options[name]))]
+    if problems:
+        raise InputError(problems)
+
+
+def _check_trigger(value: str) -> Problem | None:
+    if re.fullmatch(r"\d+(\.\d+)? (millisecond|second|minute)s?", value):
+        return None
+    rule = "must be a number of milliseconds, seconds or minutes, as Spark writes it"
+    return Problem("option trigger", rule, value, '--option trigger="1 second"')
+
+
+def _check_buckets(value: str) -> Problem | None:
+    if value.isdecimal() and 1 <= int(value) <= 4096:
+        return None
+    return Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
+
+
+def _check_memory(value: str) -> Problem | None:
+    found = re.fullmatch(r"(\d+)([mg])", value)
+    asked = int(found.group(1)) * {"m": 2**20, "g": 2**30}[found.group(2)] if found else 0
+    there = memory_bytes()
+    if 2**28 <= asked <= there:
+        return None
+    rule = f"must be from 256m to what this machine has ({there / 2**30:.1f} GiB), with m or g"
+    return Problem("option driver_memory", rule, value, "--option driver_memory=4g")
+
+
+_RULES: dict[str, Callable[[str], Problem | None]] = {
+    "trigger": _check_trigger,
+    "buckets": _check_buckets,
+    "driver_memory": _check_memory,
+}
 
 
 def split(options: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
