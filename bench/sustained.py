@@ -20,7 +20,7 @@ REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 Row = dict[str, Any]
 
 SEARCHES = (
-    ("windowed_aggregation", ("--option", "lowering.aggregate=panes"), 2.5e6, 4e6),
+    ("windowed_aggregation", (), 2.5e6, 4e6),
     ("windowed_join", ("--option", "lowering.join=packed"), 0.4e6, 0.8e6),
     ("identity", (), 0.8e6, 1.5e6),
 )

@@ -92,7 +92,15 @@ def state_of(judged: Judged, check_name: str) -> str:
 # (name, workload, rate, parameters, options, fewest answers)
 CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
     ("filter", "filter", "20k", {"above": "50"}, {}, 90_000),
-    ("windowed_aggregation", "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}, 1500),
+    ("windowed_aggregation, panes", "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}, 1500),
+    (
+        "windowed_aggregation, window",
+        "windowed_aggregation",
+        "20k",
+        WINDOW | {"packs": "200"},
+        {"lowering.aggregate": "window"},
+        1500,
+    ),
     ("count", "count", "20k", {"packs": "100"}, {}, 100),
     ("windowed_join, stream_stream", "windowed_join", "5k", WINDOW, {"lowering.join": "stream_stream"}, 1000),
     ("windowed_join, packed", "windowed_join", "5k", WINDOW, {"lowering.join": "packed"}, 1000),

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.engines.spark.blocks import Packing
-from streamgauge.engines.spark.panes import by_panes
+from streamgauge.engines.spark.panes import by_panes, can_be_joined
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import (
@@ -78,7 +78,8 @@ class Lowering:
     @lower.register
     def _(self, node: WindowAggregate) -> DataFrame:
         keys = [F.col(key) for key in node.keys]
-        if self._choices.get(node.name) == "panes":
+        choice = self._choices.get(node.name, "auto")
+        if choice == "panes" or (choice == "auto" and can_be_joined(node)):
             rows = by_panes(self._marked(node.input), node, TIME, WINDOW)
         else:
             grouped = self._marked(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)

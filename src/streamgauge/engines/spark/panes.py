@@ -26,6 +26,12 @@ _JOINED: dict[str, Callable[[str], Column]] = {"sum": F.sum, "min": F.min, "max"
 def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
     """Keys, `window` and the aggregates of a marked frame; `time` is its engine time column."""
     joins = _joins(node)
+    stuck = [name for name, how in joins.items() if how not in _JOINED]
+    if stuck:
+        raise EngineError(
+            f"lowering.{node.name}=panes joins aggregates from parts, and {', '.join(stuck)} has none: "
+            f"take --option lowering.{node.name}=window"
+        )
     pane_us = gcd(node.window.range_us, node.window.slide_us)
     micros = F.unix_micros(time)
     end = F.timestamp_micros(micros - F.pmod(micros, F.lit(pane_us)) + F.lit(pane_us))
@@ -42,14 +48,12 @@ def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -
     return panes.withColumn(time, inside).groupBy(slid.alias(window), *keys).agg(*joined)
 
 
+def can_be_joined(node: WindowAggregate) -> bool:
+    """Whether every aggregate of a node can be joined from its panes."""
+    return all(how in _JOINED for how in _joins(node).values())
+
+
 def _joins(node: WindowAggregate) -> dict[str, Any]:
     """Aggregate name to the function that joins its parts."""
     there = schema.columns(node.input)
-    found = {name: expressions.checked(text, there, node.name).combine for name, text in node.aggregates}
-    stuck = [name for name, how in found.items() if how not in _JOINED]
-    if stuck:
-        raise EngineError(
-            f"lowering.{node.name}=panes joins aggregates from parts, and {', '.join(stuck)} has none: "
-            f"take --option lowering.{node.name}=window"
-        )
-    return found
+    return {name: expressions.checked(text, there, node.name).combine for name, text in node.aggregates}

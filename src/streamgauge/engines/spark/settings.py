@@ -9,7 +9,7 @@ from streamgauge.engines.seam import Capabilities, Setting
 from streamgauge.errors import InputError, Problem
 from streamgauge.system.machine import memory_bytes
 
-LOWERINGS = {"aggregate": ("window", "panes"), "join": ("stream_stream", "packed")}
+LOWERINGS = {"aggregate": ("auto", "panes", "window"), "join": ("stream_stream", "packed")}
 
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -17,7 +17,12 @@ _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyst
 SETTINGS = (
     Setting("trigger", "0 seconds", "how long a batch waits for the one before; 0 means back to back"),
     Setting("buckets", "8", "how many parts a packed lowering cuts its keys into"),
-    Setting("lowering.aggregate", "window", "how a windowed aggregate is done", LOWERINGS["aggregate"]),
+    Setting(
+        "lowering.aggregate",
+        "auto",
+        "how a windowed aggregate is done; auto: by panes where every aggregate can be joined from parts",
+        LOWERINGS["aggregate"],
+    ),
     Setting("lowering.join", "stream_stream", "how a windowed join is done", LOWERINGS["join"]),
     Setting("driver_memory", "4g", "heap of the JVM in local mode"),
     Setting("probes", "on", "keep the engine's own progress as extra series", ("on", "off")),
