@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 TICK_S = 0.5
 STATUS_EVERY_S = 2.0
+SETTLE_US = US
+"""How far ahead the end is set once it is known: every generator is still before it."""
 CLOSING_US = 5 * US
 """So long after the last input's commit a batch that closes windows is waited for."""
 
@@ -39,6 +41,9 @@ class Spans:
     measured_from_us: int
     measured_to_us: int
     end_us: int
+
+    def ending(self, end_us: int) -> Spans:
+        return Spans(self.start_us, self.measured_from_us, self.measured_to_us, max(self.end_us, end_us))
 
     def longer(self, by_us: int) -> Spans:
         return Spans(self.start_us, self.measured_from_us, self.measured_to_us + by_us, self.end_us + by_us)
@@ -88,6 +93,7 @@ class Conductor:
         failed: at the end of the span, says why the tail need not be waited for, or None.
         drain_s: how long results may keep us waiting after the plan's end.
         closes_late: results of windows may come one batch after the last input; a short while is waited for that.
+        hold_us: how long generators go on past the plan's end while it is decided whether to extend.
         pace_us: let the plan stand still while so much event time waits: a search's overload trial.
     """
 
@@ -102,12 +108,13 @@ class Conductor:
         undecided: Callable[[Conducted], int] = lambda _: 0,
         failed: Callable[[Conducted], str | None] = lambda _: None,
         drain_s: float = 60.0,
+        hold_us: int = 0,
         pace_us: int | None = None,
         closes_late: bool = False,
     ) -> None:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
         self._drain_s, self._pace_us, self._plan = drain_s, pace_us, plan
-        self._closes_late, self._failed = closes_late, failed
+        self._closes_late, self._failed, self._hold_us = closes_late, failed, hold_us
         self.done = Conducted(Journal(plan), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._status_due = 0.0
@@ -116,13 +123,14 @@ class Conductor:
         """Run the trial to its end, whatever that is; only a defect of ours raises."""
         done = self.done
         try:
-            self._rig.begin(self._plan, done.spans.end_us, self._pace_us)
+            self._rig.begin(self._plan, done.spans.end_us + self._hold_us, self._pace_us)
             self._watch_until(lambda: done.spans.measured_to_us)
             while extension_us := self._undecided(done):
                 done.spans, done.looks = done.spans.longer(extension_us), done.looks + 1
-                self._rig.extend(done.spans.end_us)
+                self._rig.extend(done.spans.end_us + self._hold_us)
                 self._watch_until(lambda: done.spans.measured_to_us)
             self._end_if(self._failed(done))
+            self._set_end()
             self._watch_until(lambda: done.spans.end_us)
             self._drain()
         except Stop:
@@ -139,6 +147,12 @@ class Conductor:
             time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
             self._look()
             self._end_if(self._hopeless(self.done))
+
+    def _set_end(self) -> None:
+        """Deciding takes time and the load must not stop meanwhile: only now do generators learn where the plan ends."""
+        if self._hold_us:
+            self.done.spans = self.done.spans.ending(self._rig.clock.now_us() + SETTLE_US)
+            self._rig.extend(self.done.spans.end_us)
 
     def _end_if(self, reason: str | None) -> None:
         if reason is not None:

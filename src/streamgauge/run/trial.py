@@ -25,6 +25,8 @@ from streamgauge.system.machine import cpus, environment
 
 EXTENSIONS_MAX = 2
 START_LEAD_US = 700_000
+HOLD_US = 60 * US
+"""How long generators may go on while a trend is judged; far more than that takes."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def run_trial(
         rig, plan, spans,
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
         closes_late=ready.reach_us not in (None, 0),
+        hold_us=HOLD_US if settings.may_extend else 0,
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
         undecided=lambda done: _extension_us(ready, done, settings),
         failed=lambda done: _failed(ready, done, settings),
@@ -149,7 +152,7 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
 
 
 def _constant_plan(ready: Ready, spans: Spans, settings: TrialSettings) -> Plan:
-    whole_s = (spans.end_us - spans.start_us) / US + EXTENSIONS_MAX * settings.duration_s
+    whole_s = (spans.end_us - spans.start_us) / US + EXTENSIONS_MAX * settings.duration_s + HOLD_US / US
     return ready.plan(spans.start_us, settings.rate_per_s, whole_s)
 
 
