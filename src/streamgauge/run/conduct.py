@@ -149,7 +149,7 @@ class Conductor:
             self._end_if(self._hopeless(self.done))
 
     def _set_end(self) -> None:
-        """Deciding takes time and the load must not stop meanwhile: only now do generators learn where the plan ends."""
+        """The load must not stop while it is decided, so only now do generators learn where the plan ends."""
         if self._hold_us:
             self.done.spans = self.done.spans.ending(self._rig.clock.now_us() + SETTLE_US)
             self._rig.extend(self.done.spans.end_us)
