@@ -12,7 +12,6 @@ from streamgauge.events import Clock
 from streamgauge.experiment import Experiment
 from streamgauge.flow.picture import describe
 from streamgauge.load.ceiling import measure_ceiling
-from streamgauge.load.plan import Plan
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
@@ -90,8 +89,3 @@ def failure_noted(folder: RunFolder) -> Any:
         )
         folder.write_result(noted)
         raise
-
-
-def planned(ready: Ready, start_us: int, seconds: float) -> Plan:
-    """The plan alone, for `generate`."""
-    return ready.plan(start_us, ready.experiment.load.rate, seconds)

@@ -1,7 +1,7 @@
 """A SPARK_HOME in which Python workers start fast.
 
 Spark puts `python/lib/pyspark.zip` first on its workers' path, and Python compiles a zip's modules anew in every
-process: about two seconds for each of the six kinds of worker that a streaming query starts, all on the path of its
+process: seconds for each of the six kinds of worker that a streaming query starts, all on the path of its
 first batches. The same package lies unpacked, with its compiled files, beside the running interpreter. So the view
 leaves the zip out.
 """
