@@ -96,6 +96,28 @@ def test_a_joins_rows_are_chosen_by_the_drivers_event_time() -> None:
     assert some(found.latencies.event_time_us).count == 1
 
 
+def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
+    """It counts as 0, so that no percentile above it moves, and is noted; only its own two events can accuse a clock."""
+    rule = LatencyRule("join", lambda end: end - 1, lambda end: end + 10)
+    early, late = (100, 1000), (200, 5000)
+    found = measured(rule, batch([early[0], late[0]], [early[1], late[1]], ingest=[150, 250], end=[4000, 4000]))
+    event_time = some(found.latencies.event_time_us)
+    assert found.negatives == 0
+    assert (event_time.min, event_time.max, event_time.count) == (0, 1001, 2)
+    assert some(found.latencies.closing_delay_us).count == 2
+    assert "1 results came before their window was complete" in found.latencies.notes[0]
+    assert some(found.latencies.match_time_us).min == pytest.approx(900, rel=1e-3)
+
+
+def test_a_match_before_its_own_events_is_an_error() -> None:
+    """The planted fault beside the rule above: a clock that lies about the events of a match, in and out of the span."""
+    rule = LatencyRule("join", lambda end: end - 1)
+    found = measured(rule, batch([2000, 100], [1000, 5000], end=[4000, 4000]))
+    assert found.negatives == 1
+    outside = measured(rule, batch([70_000_000], [69_000_000], end=[68_000_000]))
+    assert outside.negatives == 1
+
+
 def test_a_join_without_the_plan_is_refused() -> None:
     """There is no honest event time for a join but the plan's."""
     with pytest.raises(ValueError, match="window_event_time"):

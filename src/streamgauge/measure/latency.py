@@ -135,7 +135,8 @@ def sink_latencies(
 
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
     also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
-    those outside the span too: a clock that is off by more than the span moves its results out of it.
+    those outside the span too: a clock that is off by more than the span moves its results out of it. A join may emit a
+    match before its window is complete; by the rule of [K §IV] that is below zero and no error: it counts as 0, noted.
     ValueError where a column is absent or a stamp other than ingest_time is null.
     """
     tally = _Tally(rule)
@@ -160,6 +161,11 @@ class _Rows:
     @property
     def event_time(self) -> Times:
         return self.bases["event_time"]
+
+    @property
+    def cause(self) -> Times:
+        """The event without which the result could not be: for a match its later event, not the end of its window."""
+        return self.bases.get("match_time", self.event_time)
 
 
 def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
@@ -205,7 +211,7 @@ def _times(column: pa.Array) -> Times:
 
 
 def _count_negative(rows: _Rows) -> int:
-    return int(np.count_nonzero(rows.emission < rows.event_time))
+    return int(np.count_nonzero(rows.emission < rows.cause))
 
 
 def _chosen(rows: _Rows, span: tuple[int, int]) -> _Rows:
@@ -228,6 +234,7 @@ class _Tally:
     observations: set[int] = field(default_factory=set)
     rows: int = 0
     rows_without_ingest: int = 0
+    rows_early: int = 0
     negative_outside: int = 0
 
     def add(self, rows: _Rows) -> None:
@@ -236,6 +243,8 @@ class _Tally:
         self._observe(rows.emission, rows.bases.get("closing_delay"))
         for name, base in rows.bases.items():
             latency_us = rows.emission - base
+            if self.rule.kind == "join" and name != "match_time":
+                latency_us = self._from_window_end(name, latency_us)
             self._note_negative(name, latency_us, base)
             self._count(name, rows.event_time, latency_us)
 
@@ -272,6 +281,12 @@ class _Tally:
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
+    def _from_window_end(self, name: str, latency_us: Times) -> Times:
+        """A match that came before its window was complete waited for nothing more: 0."""
+        if name == "event_time":
+            self.rows_early += int(np.count_nonzero(latency_us < 0))
+        return np.maximum(latency_us, 0)
+
     def _observe(self, emission: Times, window_end: Times | None) -> None:
         if self.rule.kind == "update":
             self.observations.update(np.unique(emission).tolist())
@@ -299,6 +314,11 @@ class _Tally:
             f"{name}: a negative latency, emission {emission} before {base} (us since the epoch)"
             for name, (base, emission) in self.first_negative.items()
         ]
+        if self.rows_early:
+            notes.append(
+                f"event_time: {self.rows_early} results came before their window was complete and count as 0; "
+                "match_time has their own latency"
+            )
         if self.rows_without_ingest:
             notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")
         unbounded = [name for name in kinds if name not in self.bounds]
