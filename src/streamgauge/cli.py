@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -59,6 +60,7 @@ PrintToml = Annotated[bool, typer.Option("--print-toml", help="show the experime
 
 def main() -> None:
     """The command `streamgauge`."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         app()
     except InputError as error:
@@ -74,6 +76,11 @@ def main() -> None:
             raise
         print("stopped", file=sys.stderr)
         sys.exit(EXITS["interrupted"])
+
+
+def _as_interrupt(*_: object) -> NoReturn:
+    """The system asks us to stop as a person does with Ctrl-C: keep what was measured, leave nothing behind."""
+    raise KeyboardInterrupt
 
 
 def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
@@ -98,12 +105,15 @@ def _experiment(command: str, workload: str, *, sets: list[str] | None, options:
             values[key] = _pairs(name, given)
         except InputError as error:
             problems += error.problems
+    values = _without_none(values)
     try:
-        experiment = build(_without_none(values))
+        experiment = build(values)
     except InputError as error:
-        raise InputError([*problems, *error.problems]) from None
+        problems += error.problems
     if problems:
-        raise InputError(problems)
+        from streamgauge.run.check import further_problems
+
+        raise InputError([*problems, *further_problems(values, problems)])
     return experiment
 
 

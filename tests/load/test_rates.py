@@ -136,6 +136,13 @@ def test_a_factor_of_zero_is_refused() -> None:
         parse_profile("constant", 5.0, 60.0).scaled(0.0)
 
 
+def test_a_delayed_profile_may_rise_first() -> None:
+    """From a tenth, evenly, and then it is as if it had not."""
+    profile = parse_profile("burst:2@10s+5s", 100.0, 20.0).delayed(6.0, 4.0)
+    assert [profile.rate_at(t) for t in (0.0, 2.0, 4.0, 6.0, 16.0, 21.0)] == pytest.approx([10, 55, 100, 100, 200, 100])
+    assert profile.events_by(6.0) == pytest.approx(220.0 + 200.0)
+
+
 @pytest.mark.parametrize("text", ["constant", "step:200@3,50@5", "ramp:500", "burst:2@2+1"])
 def test_a_delayed_profile_begins_with_its_first_rate_and_then_is_the_same(text: str) -> None:
     """A trial's warm-up runs at the first rate; what follows it is the profile as it was."""

@@ -362,12 +362,17 @@ def test_memory_cuts_the_bound() -> None:
 
 
 def test_a_profile_begins_where_the_warm_up_ends() -> None:
-    """Until then the first rate holds."""
-    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"}}
+    """Until then the first rate holds; a fresh engine's warm-up rises to it in its first two thirds."""
+    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "9s", "profile": "step:3k@5s"}}
     ready = check_experiment(experiment.build(GOOD | asked))
-    plan = ready.own_plan(ready.spans(0, True, 20.0))
-    per_s = [plan.planned_events(second * US, (second + 1) * US) for second in (0, 9, 14, 16, 29)]
-    assert per_s == pytest.approx([1000, 1000, 1000, 3000, 3000], abs=1)
+    seconds = (0, 3, 6, 13, 15, 28)
+    for fresh, expected in (
+        (False, [1000, 1000, 1000, 1000, 3000, 3000]),
+        (True, [175, 625, 1000, 1000, 3000, 3000]),
+    ):
+        plan = ready.trial_plan(ready.spans(0, fresh, 20.0), 1000.0, fresh)
+        per_s = [plan.planned_events(second * US, (second + 1) * US) for second in seconds]
+        assert per_s == pytest.approx(expected, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,16 @@ def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
     assert (done.looks, done.spans, done.earlier_trials) == (1, SPANS, False)
 
 
+def test_a_warm_up_goes_on_while_it_has_not_levelled_off(rig: FakeRig) -> None:
+    """Span, tail and end move along; generators are told."""
+    said = [2 * US, 2 * US, 0]
+    done = conductor(rig, levelling=lambda _: said.pop(0)).conduct()
+    assert done.spans == SPANS.later(4 * US)
+    assert (done.prolonged_us, done.looks) == (4 * US, 1)
+    assert rig.of("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
+    assert done.drained
+
+
 def test_a_warm_rigs_trial_knows_that_it_is_not_the_first(rig: FakeRig) -> None:
     """Results of the trial before may still come."""
     rig.trials = 1

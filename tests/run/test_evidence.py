@@ -11,12 +11,13 @@ from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram
 from streamgauge.measure.latency import SecondsTable, SinkLatencies
-from streamgauge.result import Latencies, Latency, Verification
-from streamgauge.run import evidence
+from streamgauge.result import Latencies, Latency, Verdict, Verification
+from streamgauge.run import criteria, evidence
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import Verified
+from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
@@ -231,14 +232,14 @@ def test_a_clear_trial_is_not_extended(ready: Ready, make: Any) -> None:
     """Nothing would be decided that is not decided now."""
     done = done_of(make)
     done.deadline_us = 0
-    assert not evidence.trends_undecided(ready, done, RATE)
+    assert not evidence.worth_extending(ready, done, RATE, 2.0)
 
 
 def test_a_failed_trial_is_not_extended(ready: Ready, make: Any) -> None:
     """More time would not acquit it."""
     done = done_of(make, growth_us=100_000)
     done.deadline_us = 0
-    assert not evidence.trends_undecided(ready, done, RATE)
+    assert not evidence.worth_extending(ready, done, RATE, 2.0)
 
 
 def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
@@ -252,7 +253,28 @@ def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
     ]
     done.journal.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in done.journal.commits]
     done.deadline_us = 0
-    assert evidence.trends_undecided(ready, done, RATE)
+    assert evidence.worth_extending(ready, done, RATE, 2.0)
+
+
+def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
+    """Falling by a tenth of the rate a second at the end of the warm-up: not yet; level or growing: yes."""
+    for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
+        done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
+        done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
+        assert evidence.backlog_falls(done, RATE) is falls
+    assert not evidence.backlog_falls(Conducted(make.story(seconds=0).journal(), done.spans), RATE)
+
+
+def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:
+    """Where twice the span could not tell either, it stays undecided; a little further away it is extended."""
+    done = done_of(make)
+    for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
+        trend = criteria.answer(
+            "backlog_trend", "undecided", slope, 0.01, "s/s", "", Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
+        )
+        judged = Verdict(value="undecided", checks=(trend,), sentence="")
+        monkeypatch.setattr(evidence, "judge", lambda _, judged=judged: judged)
+        assert evidence.worth_extending(ready, done, RATE, 2.0) is worth
 
 
 def test_a_full_queue_is_hopeless_at_once(ready: Ready, make: Any) -> None:

@@ -193,6 +193,14 @@ def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
     assert rows["driver_cpu_percent"] == [None] * 21
 
 
+def test_the_loopbacks_bytes_by_second(make: Any) -> None:
+    """The counter's growth between two readings, in the second of the later one; null where it was not read."""
+    done = make.story().done()
+    done.journal.loopback = [(START, 1000), (START + US, 4000), (START + 3 * US, 5000)]
+    found = figures.series(done, None)["loopback_bytes_per_s"].to_pylist()
+    assert found[:5] == [None, 3000.0, None, 500.0, None]
+
+
 def test_latency_by_second_lands_in_its_second(make: Any) -> None:
     """Seconds without results have no latency."""
     second = np.array([START // US + 6, START // US + 8])
@@ -215,18 +223,18 @@ def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
 # --- the engine's batches ---
 
 
-def progress(batch: int, second: int, rows: int = 5, **took: float) -> dict[str, Any]:
+def progress(batch: int, second: int, **took: float) -> dict[str, Any]:
     return {
         "batchId": batch,
         "timestamp": f"2023-11-14T22:13:{20 + second:02d}.250Z",
-        "numInputRows": rows,
+        "numInputRows": 1,
         "durationMs": {"triggerExecution": 800, "addBatch": 600, **took},
     }
 
 
-def test_batches_are_read_from_the_engines_progress() -> None:
+def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     """One row a batch, in order, its steps as the engine says; steps that it does not give are null."""
-    table = figures.batches([progress(1, 2), progress(0, 1, walCommit=30)], START)
+    table = figures.batches([progress(1, 2), progress(0, 1, walCommit=30)], START, make.story().journal())
     assert table.schema == BATCHES
     rows = table.to_pylist()
     assert [row["batch_id"] for row in rows] == [0, 1]
@@ -235,17 +243,24 @@ def test_batches_are_read_from_the_engines_progress() -> None:
     assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
 
 
-def test_batches_of_earlier_trials_are_left_out() -> None:
+def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
     """A warm engine's progress goes back further than this trial."""
-    assert figures.batches([progress(0, 0), progress(1, 5)], START + 3 * US).column("batch_id").to_pylist() == [1]
+    table = figures.batches([progress(0, 0), progress(1, 5)], START + 3 * US, make.story().journal())
+    assert table.column("batch_id").to_pylist() == [1]
 
 
-def test_no_progress_is_an_empty_table() -> None:
+def test_no_progress_is_an_empty_table(make: Any) -> None:
     """A search has the probes off."""
-    assert figures.batches([], START).num_rows == 0
+    assert figures.batches([], START, make.story().journal()).num_rows == 0
 
 
-def test_a_batch_told_twice_is_one() -> None:
+def test_a_batch_told_twice_is_one(make: Any) -> None:
     """Spark repeats a batch's number while it idles; the last word counts."""
-    table = figures.batches([progress(3, 1, rows=9), progress(3, 2, rows=0)], START)
-    assert table.column("rows").to_pylist() == [0]
+    table = figures.batches([progress(3, 1, addBatch=9), progress(3, 2)], START, make.story().journal())
+    assert table.column("add_batch_ms").to_pylist() == [600]
+
+
+def test_a_batchs_events_are_the_drivers_count(make: Any) -> None:
+    """Whatever the engine calls an input row; a batch that nothing was handed out for has none."""
+    table = figures.batches([progress(2, 1), progress(99, 2)], START, make.story().journal())
+    assert table.column("rows").to_pylist() == [1000, 0]

@@ -22,6 +22,7 @@ from streamgauge.events import format_rate, parse_duration, parse_rate
 Kind = Literal["constant", "step", "ramp", "burst"]
 Floats = npt.NDArray[np.float64]
 
+RISES_FROM = 0.1
 FORMS = "constant, step:RATE@TIME,RATE@TIME, ramp:RATE or burst:FACTOR@TIME+LENGTH"
 
 
@@ -122,14 +123,19 @@ class RateProfile:
         pieces = (Piece(p.start_s, p.rate_per_s * factor, p.slope_per_s2 * factor) for p in self.pieces)
         return replace(self, pieces=tuple(pieces))
 
-    def delayed(self, lead_s: float) -> RateProfile:
-        """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead."""
+    def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
+        """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead.
+
+        In its first `rise_s` the rate rises evenly to there, from a tenth.
+        """
         first, *others = self.pieces
         later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
         if first.slope_per_s2:
             later = [replace(first, start_s=lead_s), *later]
-            first = replace(first, slope_per_s2=0.0)
-        return replace(self, pieces=(first, *later), duration_s=self.duration_s + lead_s)
+        level = Piece(rise_s, first.rate_per_s)
+        least = RISES_FROM * first.rate_per_s
+        rise = [Piece(0.0, least, (first.rate_per_s - least) / rise_s)] if rise_s > 0 else []
+        return replace(self, pieces=(*rise, level, *later), duration_s=self.duration_s + lead_s)
 
     def describe(self) -> str:
         """One line for people: `burst: 100 k/s, 150 k/s from 30 s, 100 k/s from 40 s`."""

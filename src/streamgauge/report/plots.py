@@ -83,7 +83,7 @@ def resources(timeline: Timeline | None) -> Figure | None:
     if timeline is None or not timeline.known("sut_cpu_percent", "driver_cpu_percent", "sut_memory_bytes"):
         return None
     keys = [Key("system under test", "sut"), Key("driver", "driver", "dash")]
-    keys += [Key("network of the system under test", "network")] if timeline.known("sut_net_bytes_per_s") else []
+    keys += [Key("network: everything over the loopback", "network")] if timeline.known("loopback_bytes_per_s") else []
     return figure(
         "resources",
         "CPU and memory over time",
@@ -124,10 +124,10 @@ def _resource_panels(timeline: Timeline) -> list[_Panel]:
     if timeline.known("sut_memory_bytes", "driver_memory_bytes"):
         factor, unit = unit_of_size(timeline.top("sut_memory_bytes", "driver_memory_bytes"))
         panels.append(_two_sides(timeline, f"resident memory ({unit})", "memory_bytes", factor))
-    if timeline.known("sut_net_bytes_per_s"):
-        factor, unit = unit_of_size(timeline.top("sut_net_bytes_per_s"))
-        line = _line(timeline.rows("sut_net_bytes_per_s", factor), "network")
-        panels.append(_Panel(f"network ({unit}/s)", (line,), timeline.top("sut_net_bytes_per_s") / factor))
+    if timeline.known("loopback_bytes_per_s"):
+        factor, unit = unit_of_size(timeline.top("loopback_bytes_per_s"))
+        line = _line(timeline.rows("loopback_bytes_per_s", factor), "network")
+        panels.append(_Panel(f"network ({unit}/s)", (line,), timeline.top("loopback_bytes_per_s") / factor))
     return panels
 
 

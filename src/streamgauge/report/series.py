@@ -14,7 +14,7 @@ series.parquet, one row per second of planned time, ascending:
     slip_us_max                 greatest lateness of the driver against its own plan
     sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
     sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
-    sut_net_bytes_per_s         received and sent, all processes of the SUT
+    loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
     frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
 
 engine/batches.parquet, one row per micro-batch, as the SUT reports it (never decides anything).
@@ -42,7 +42,7 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("driver_cpu_percent", pa.float64()),
         pa.field("sut_memory_bytes", pa.int64()),
         pa.field("driver_memory_bytes", pa.int64()),
-        pa.field("sut_net_bytes_per_s", pa.float64()),
+        pa.field("loopback_bytes_per_s", pa.float64()),
         pa.field("frontier_lag_us", pa.float64()),
     ]
 )

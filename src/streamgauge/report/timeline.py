@@ -23,7 +23,7 @@ _MEANS = (
     "committed",
     "sut_cpu_percent",
     "driver_cpu_percent",
-    "sut_net_bytes_per_s",
+    "loopback_bytes_per_s",
 )
 _SMOOTH_S = 10
 

@@ -5,10 +5,11 @@ What passes comes out as a `Ready`: the experiment with every default filled in.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.seam import Capabilities
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
-from streamgauge.experiment import Experiment
+from streamgauge.experiment import Experiment, build
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
@@ -35,6 +36,8 @@ from streamgauge.workloads.base import get as get_workload
 
 FRESH_WARMUP_S = 45.0
 """A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
+RISE_SHARE = 2 / 3
+"""Of a fresh engine's warm-up: so long the rate rises."""
 WARM_WARMUP_SHARE = 0.25
 """Of the events, on an engine that has run before [K]."""
 UNBOUNDED_TAIL_S = 2.0
@@ -99,14 +102,18 @@ class Ready:
         load = self.experiment.load
         return Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
 
-    def own_plan(self, spans: Spans) -> Plan:
-        """The plan of a single trial: the profile asked for begins where the warm-up ends, at its first rate."""
+    def trial_plan(self, spans: Spans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
+        """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.
+
+        A fresh engine meets a rising rate: given the whole at once it begins with a backlog of many seconds, and
+        draining that says nothing of what it sustains. `spare_s` is how much longer the plan may be made.
+        """
         load = self.experiment.load
-        whole_s = (spans.end_us - spans.start_us) / US
-        profile = parse_profile(load.profile, load.rate, load.duration)
+        whole_s = (spans.end_us - spans.start_us) / US + spare_s
         warmup_s = (spans.measured_from_us - spans.start_us) / US
+        profile = parse_profile(load.profile, rate_per_s, load.duration)
         return self.plan(
-            spans.start_us, load.rate, whole_s, profile if load.profile == "constant" else profile.delayed(warmup_s)
+            spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, RISE_SHARE * warmup_s if fresh else 0.0)
         )
 
     def chunk_for(self, rate_per_s: float) -> int:
@@ -158,6 +165,27 @@ def check(experiment: Experiment) -> Ready:
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
     return replace(ready, chunk_us=ready.chunk_for(experiment.load.rate))
+
+
+def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
+    """What else is wrong with `values`, once the settings that `found` names are left at their defaults."""
+    kept = copy.deepcopy(values)
+    for problem in found:
+        _leave_out(kept, problem.setting.split("."))
+    try:
+        check(build(kept))
+    except InputError as error:
+        return tuple(problem for problem in error.problems if problem.setting not in {one.setting for one in found})
+    except StreamgaugeError:
+        return ()
+    return ()
+
+
+def _leave_out(values: Any, path: list[str]) -> None:
+    for name in path[:-1]:
+        values = values.get(name) if isinstance(values, dict) else None
+    if isinstance(values, dict):
+        values.pop(path[-1], None)
 
 
 def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> int | None:

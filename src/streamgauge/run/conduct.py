@@ -1,7 +1,8 @@
 """The one conductor of a trial, from the plan's first event to the last result; judging comes after.
 
 1. begin: generators follow the plan from the next whole second on
-2. warm-up, measured span: watch once a half second; end early only where it is hopeless
+2. warm-up, prolonged while start-up backlog drains; measured span: watch once a half second; end early only where it
+   is hopeless
 3. at the end of the span: extend it (at most twice) where the trends are undecided
 4. tail: the plan goes on for the flow's reach, so that every measured result closes by itself
 5. drain: wait until the sink has committed what was offered, up to a deadline
@@ -45,6 +46,10 @@ class Spans:
     def ending(self, end_us: int) -> Spans:
         return Spans(self.start_us, self.measured_from_us, self.measured_to_us, max(self.end_us, end_us))
 
+    def later(self, by_us: int) -> Spans:
+        """The same with a longer warm-up."""
+        return Spans(self.start_us, *(time + by_us for time in (self.measured_from_us, self.measured_to_us, self.end_us)))
+
     def longer(self, by_us: int) -> Spans:
         return Spans(self.start_us, self.measured_from_us, self.measured_to_us + by_us, self.end_us + by_us)
 
@@ -56,6 +61,7 @@ class Conducted:
     journal: Journal
     spans: Spans
     looks: int = 1
+    prolonged_us: int = 0
     engine_failed: str = ""
     driver_failed: str = ""
     hopeless: str = ""
@@ -89,6 +95,7 @@ class Conductor:
         spans: the planned spans.
         on_tick: called after each look, to show progress.
         hopeless: says why a trial cannot be sustained any more, or None.
+        levelling: at the end of the warm-up, says by how many microseconds it goes on, 0 for not at all.
         undecided: at the end of look n, says by how many microseconds to extend, 0 for not at all.
         failed: at the end of the span, says why the tail need not be waited for, or None.
         drain_s: how long results may keep us waiting after the plan's end.
@@ -105,6 +112,7 @@ class Conductor:
         *,
         on_tick: Callable[[Conducted], None] = lambda _: None,
         hopeless: Callable[[Conducted], str | None] = lambda _: None,
+        levelling: Callable[[Conducted], int] = lambda _: 0,
         undecided: Callable[[Conducted], int] = lambda _: 0,
         failed: Callable[[Conducted], str | None] = lambda _: None,
         drain_s: float = 60.0,
@@ -115,6 +123,7 @@ class Conductor:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
         self._drain_s, self._pace_us, self._plan = drain_s, pace_us, plan
         self._closes_late, self._failed, self._hold_us = closes_late, failed, hold_us
+        self._levelling = levelling
         self.done = Conducted(Journal(plan), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._status_due = 0.0
@@ -124,6 +133,7 @@ class Conductor:
         done = self.done
         try:
             self._rig.begin(self._plan, done.spans.end_us + self._hold_us, self._pace_us)
+            self._warm_up()
             self._watch_until(lambda: done.spans.measured_to_us)
             while extension_us := self._undecided(done):
                 done.spans, done.looks = done.spans.longer(extension_us), done.looks + 1
@@ -141,6 +151,14 @@ class Conductor:
             done.interrupted = True
         self._wind_up()
         return done
+
+    def _warm_up(self) -> None:
+        done = self.done
+        self._watch_until(lambda: done.spans.measured_from_us)
+        while more_us := self._levelling(done):
+            done.spans, done.prolonged_us = done.spans.later(more_us), done.prolonged_us + more_us
+            self._rig.extend(done.spans.end_us + self._hold_us)
+            self._watch_until(lambda: done.spans.measured_from_us)
 
     def _watch_until(self, when_us: Callable[[], int]) -> None:
         while (now_us := self._rig.clock.now_us()) < when_us():

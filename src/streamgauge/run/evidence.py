@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from streamgauge.events import US
-from streamgauge.result import Latencies
+from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
 from streamgauge.run.verify import Verified
+from streamgauge.stats.bootstrap import independent_slope_interval
 
+LEVEL_US = 10 * US
+"""So much of a warm-up's end tells whether it has levelled off."""
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
 DRAINING_FLOOR_S = 1.0
+HALF_REACHED = 0.5
+"""A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
+the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
 TRENDS = ("backlog_trend", "output_trend", "evidence")
 
 
@@ -56,13 +65,31 @@ def evidence_of(
     )
 
 
-def trends_undecided(ready: Ready, done: Conducted, rate_per_s: float) -> bool:
-    """At the end of the span: whether a longer one could decide what this one cannot."""
+def backlog_falls(done: Conducted, rate_per_s: float) -> bool:
+    """At the end of the warm-up: whether backlog of the start is surely still being worked off."""
+    until = done.spans.measured_from_us
+    times, peaks = done.journal.backlog_peaks()
+    times, peaks = times[times < until], peaks[times < until]
+    first = min(int(np.searchsorted(times, until - LEVEL_US)), max(0, times.size - TREND_POINTS_MIN))
+    lately = _samples((times[first:], peaks[first:]))
+    return independent_slope_interval(lately.time_s, lately.value / rate_per_s).high < -BACKLOG_SLOPE_SHARE_MAX
+
+
+def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> bool:
+    """At the end of the span: whether one that is `longest` times as long may decide what this one cannot."""
     verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
-    states = {check.name: check.state for check in verdict.checks}
-    if any(state in ("failed", "invalid") for name, state in states.items() if name != "answers"):
+    if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return False
-    return any(states.get(name) == "undecided" for name in TRENDS)
+    undecided = [check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"]
+    return bool(undecided) and all(_may_be_decided(check, longest) for check in undecided)
+
+
+def _may_be_decided(check: Check, longest: float) -> bool:
+    """A slope's interval narrows with the span's power 1.5. Too little evidence may always become enough."""
+    if check.value is None or check.limit is None or check.low is None or check.high is None:
+        return True
+    half = (check.high - check.low) / 2 * longest**-1.5
+    return not math.isfinite(half) or abs(check.value - check.limit) >= HALF_REACHED * half
 
 
 def failed_trend(ready: Ready, done: Conducted, rate_per_s: float) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,7 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
         "slip_us_max": _slip_max(journal, starts),
         "frontier_lag_us": _frontier_lag(journal, starts),
         **_usage_columns(journal, starts),
+        "loopback_bytes_per_s": _loopback(journal, starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
@@ -222,6 +224,14 @@ def _usage_columns(journal: Journal, starts: Ints) -> dict[str, Any]:
     return columns
 
 
+def _loopback(journal: Journal, starts: Ints) -> list[float | None]:
+    """Bytes a second over the loopback, of the seconds in which its counter was read."""
+    rates: dict[int, float] = {}
+    for (before_us, before), (when_us, total) in pairwise(journal.loopback):
+        rates[when_us // US] = (total - before) * US / max(1, when_us - before_us)
+    return [rates.get(int(start) // US) for start in starts]
+
+
 def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
     index = {int(second): place for place, second in enumerate(latency.second)}
     places = [index.get(int(start) // US) for start in starts]
@@ -233,14 +243,20 @@ def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
     return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in names}}
 
 
-def batches(progress: list[dict[str, Any]], since_us: int) -> pa.Table:
-    """Spark's own progress as the table of the engine's batches; those of earlier trials are left out."""
-    rows = [row for one in progress if (row := _batch_row(one))["start_us"] >= since_us]
+def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal) -> pa.Table:
+    """Spark's own progress as the table of the engine's batches; those of earlier trials are left out.
+
+    How many events a batch took is the driver's count: what Spark calls an input row may be a bundle of them.
+    """
+    events: dict[int, int] = defaultdict(int)
+    for part in journal.all_hand_outs():
+        events[part.batch] += part.events
+    rows = [row for one in progress if (row := _batch_row(one, events))["start_us"] >= since_us]
     unique = {row["batch_id"]: row for row in rows}
     return pa.Table.from_pylist([unique[key] for key in sorted(unique)], schema=BATCHES)
 
 
-def _batch_row(progress: dict[str, Any]) -> dict[str, Any]:
+def _batch_row(progress: dict[str, Any], events: dict[int, int]) -> dict[str, Any]:
     start_us = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * US)
     took = progress.get("durationMs", {})
     steps = {
@@ -251,6 +267,6 @@ def _batch_row(progress: dict[str, Any]) -> dict[str, Any]:
         "batch_id": progress["batchId"],
         "start_us": start_us,
         "end_us": start_us + round(1000 * took.get("triggerExecution", 0)),
-        "rows": progress.get("numInputRows"),
+        "rows": events.get(progress["batchId"], 0),
         **{name: took.get(theirs) for name, theirs in steps.items()},
     }

@@ -67,10 +67,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
     ) as rig:
         with failure_noted(folder):
             rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))
-        plan_of = None if load.profile == "constant" else ready.own_plan
-        judged = run_trial(
-            ready, rig, folder, settings, plan_of=plan_of, on_progress=on_progress, ceiling_per_s=ceiling
-        )
+        judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling)
     write_page(folder, describe(ready.flow))
     return judged.result
 

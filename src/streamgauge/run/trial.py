@@ -17,14 +17,18 @@ from streamgauge.result import Result, SinkResult, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor, Spans
-from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, trends_undecided
+from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import Verified, verify
 from streamgauge.system.machine import cpus, environment
 
 EXTENSIONS_MAX = 2
+EXTENSION_SHARE = 0.5
+"""Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
 START_LEAD_US = 700_000
+LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
+"""A warm-up at whose end the backlog is still falling goes on by such steps, at most so long."""
 HOLD_US = 60 * US
 """How long generators may go on while a trend is judged; far more than that takes."""
 
@@ -76,19 +80,19 @@ def run_trial(
     folder: RunFolder,
     settings: TrialSettings,
     *,
-    plan_of: Callable[[Spans], Plan] | None = None,
     on_progress: Callable[[TrialSnapshot], None] = lambda _: None,
     ceiling_per_s: float | None = None,
 ) -> Judged:
     """Conduct, verify and judge one trial; the folder holds everything when this returns."""
     started_us = next_start(rig)
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
-    plan = plan_of(spans) if plan_of else _constant_plan(ready, spans, settings)
+    plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, _spare_s(settings))
     conductor = Conductor(
         rig, plan, spans,
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
         closes_late=ready.reach_us not in (None, 0),
         hold_us=HOLD_US if settings.may_extend else 0,
+        levelling=lambda done: _levelling_us(done, settings),
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
         undecided=lambda done: _extension_us(ready, done, settings),
         failed=lambda done: _failed(ready, done, settings),
@@ -111,7 +115,7 @@ def conclude(
     """Verify, judge and write down; what was measured is written before it is judged."""
     base = _unjudged(ready, rig, folder, done, ceiling_per_s)
     folder.write_result(base)
-    folder.write_batches(figures.batches(progress, done.spans.start_us))
+    folder.write_batches(figures.batches(progress, done.spans.start_us, done.journal))
     folder.write_series(figures.series(done, None))
     if done.interrupted or (done.hopeless and settings.skip_answers_when_failed):
         result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
@@ -151,9 +155,18 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     )
 
 
-def _constant_plan(ready: Ready, spans: Spans, settings: TrialSettings) -> Plan:
-    whole_s = (spans.end_us - spans.start_us) / US + EXTENSIONS_MAX * settings.duration_s + HOLD_US / US
-    return ready.plan(spans.start_us, settings.rate_per_s, whole_s)
+def _spare_s(settings: TrialSettings) -> float:
+    """How much longer than planned a trial may get."""
+    if not settings.may_extend:
+        return 0.0
+    return EXTENSIONS_MAX * EXTENSION_SHARE * settings.duration_s + (HOLD_US + LEVEL_MAX_US) / US
+
+
+def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
+    """At the end of the warm-up: how much longer it lasts."""
+    if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
+        return 0
+    return LEVEL_STEP_US if backlog_falls(done, settings.rate_per_s) else 0
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
@@ -165,7 +178,11 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     """At the end of a look: how much longer to measure. Judged on trends alone; answers are compared after the run."""
     if not settings.may_extend or done.looks > EXTENSIONS_MAX:
         return 0
-    return round(settings.duration_s * US) if trends_undecided(ready, done, settings.rate_per_s) else 0
+    measured_s = (done.spans.measured_to_us - done.spans.measured_from_us) / US
+    longest = settings.duration_s * (1 + EXTENSIONS_MAX * EXTENSION_SHARE) / measured_s
+    if not worth_extending(ready, done, settings.rate_per_s, longest):
+        return 0
+    return round(EXTENSION_SHARE * settings.duration_s * US)
 
 
 def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceiling_per_s: float | None) -> Result:
@@ -204,6 +221,8 @@ def _warnings(ready: Ready, done: Conducted) -> tuple[str, ...]:
         warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+    if done.prolonged_us:
+        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
     if done.looks > 1:
         warnings.append(f"extended {done.looks - 1} times because a trend was undecided")
     return tuple(warnings)

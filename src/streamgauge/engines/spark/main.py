@@ -17,12 +17,13 @@ import cloudpickle
 
 from streamgauge.engines.seam import Edges
 from streamgauge.engines.spark.blocks import PACKED, Packing
+from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.lowering import Lowering
-from streamgauge.engines.spark.settings import defaults, split
+from streamgauge.engines.spark.settings import defaults, split, trigger
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError
 from streamgauge.flow import schema
-from streamgauge.flow.nodes import Flow, Source
+from streamgauge.flow.nodes import Flow, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
 QUERY = "q"
@@ -48,6 +49,8 @@ class Sut:
     def __init__(self, job: SparkJob) -> None:
         self._job = job
         self._ours, self._users = split(job.options)
+        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in schema.walk(job.flow.sink.input))
+        self._ours["trigger"] = trigger(self._ours["trigger"], windowed)
         self._session: Any = None
         self._query: Any = None
 
@@ -113,9 +116,11 @@ class Sut:
 
     def _read(self, session: Any, source: Source, packing: Packing | None = None) -> Any:
         """A source's streaming frame: its columns, or packed blocks of them."""
+        from pyspark.sql.types import _parse_datatype_string
+
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
-        columns = ", ".join(f"`{name}` {types[name]}" for name in edges.columns[source.name])
+        columns = {name: _parse_datatype_string(types[name]) for name in edges.columns[source.name]}
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
@@ -123,9 +128,12 @@ class Sut:
             "frontier": edges.frontier,
             "columns": json.dumps(edges.columns[source.name]),
         }
+        stream = session.readStream.format(FORMAT)
         if packing is not None:
-            columns, options["packing"] = PACKED, json.dumps(asdict(packing))
-        return session.readStream.format(FORMAT).schema(columns).options(**options).load()
+            return stream.schema(PACKED).options(**options, packing=json.dumps(asdict(packing))).load()
+        if self._ours["source"] == "rows":
+            return stream.schema(row_schema(columns)).options(**options).load()
+        return unbundled(stream.schema(bundle_schema(columns)).options(**options, bundled="yes").load())
 
     def _output(self) -> dict[str, str]:
         return {"location": self._job.edges.output.location, "token": self._job.edges.output.token, "query": QUERY}

@@ -15,7 +15,17 @@ _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 SETTINGS = (
-    Setting("trigger", "0 seconds", "how long a batch waits for the one before; 0 means back to back"),
+    Setting(
+        "trigger",
+        "auto",
+        "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1 second for windows, else 0",
+    ),
+    Setting(
+        "source",
+        "bundles",
+        "how events enter: bundles: some thousand as a row of arrays, unpacked by a native expression; rows: one by one",
+        ("bundles", "rows"),
+    ),
     Setting("buckets", "8", "how many parts a packed lowering cuts its keys into"),
     Setting(
         "lowering.aggregate",
@@ -74,10 +84,22 @@ def check(options: dict[str, str]) -> None:
         raise InputError(problems)
 
 
+def trigger(asked: str, windowed: bool) -> str:
+    """The interval of batches in Spark's words.
+
+    Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
+    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back at once,
+    and the fixed cost of a batch (0.2 s) is paid less often. A window's results wait for its end anyway.
+    """
+    if asked != "auto":
+        return asked
+    return "1 second" if windowed else "0 seconds"
+
+
 def _check_trigger(value: str) -> Problem | None:
-    if re.fullmatch(r"\d+(\.\d+)? (millisecond|second|minute)s?", value):
+    if value == "auto" or re.fullmatch(r"\d+(\.\d+)? (millisecond|second|minute)s?", value):
         return None
-    rule = "must be a number of milliseconds, seconds or minutes, as Spark writes it"
+    rule = "must be auto, or a number of milliseconds, seconds or minutes, as Spark writes it"
     return Problem("option trigger", rule, value, '--option trigger="1 second"')
 
 

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from streamgauge.engines.spark.blocks import Packing, first_serial
+from streamgauge.engines.spark.bundles import bundled, single
 from streamgauge.transports.flight import client
 
 FORMAT = "streamgauge"
@@ -46,7 +47,7 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options: stream, columns, locations, token, frontier, packing (reading); location, token, query (writing)."""
+    """Options: stream, columns, locations, token, frontier, bundled, packing (reading); location, token, query (writing)."""
 
     @classmethod
     def name(cls) -> str:
@@ -70,6 +71,7 @@ class Reader(DataSourceStreamReader):
         self._locations: list[str] = json.loads(options["locations"])
         self._common = options["frontier"] == "common"
         self._columns: list[str] = json.loads(options["columns"])
+        self._bundled = "bundled" in options
         self._packing = _packing(json.loads(options["packing"])) if "packing" in options else None
 
     def initialOffset(self) -> dict[str, list[int]]:
@@ -97,7 +99,9 @@ class Reader(DataSourceStreamReader):
             self._columns,
             _batch_id(),
         )
-        return rows if self._packing is None else self._packing.rows(rows, first_serial(_attempt()))
+        if self._packing is not None:
+            return self._packing.rows(rows, first_serial(_attempt()))
+        return bundled(rows) if self._bundled else single(rows)
 
     def commit(self, end: dict[str, list[int]]) -> None:
         """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""

@@ -1,0 +1,50 @@
+"""Events in bundles: nothing is lost, moved or copied on the way in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import IntegerType, LongType, StringType
+
+from streamgauge.engines.spark import bundles
+
+TYPES = {"event_time": LongType(), "pack": IntegerType(), "name": StringType()}
+
+
+def batch_of(rows: int) -> pa.RecordBatch:
+    columns = [
+        pa.array(range(rows), pa.int64()), pa.array(range(rows), pa.int32()), pa.array([str(i) for i in range(rows)])
+    ]  # fmt: skip
+    return pa.RecordBatch.from_arrays(columns, names=list(TYPES))
+
+
+@given(st.lists(st.sampled_from([0, 1, 5, bundles.EVENTS - 1, bundles.EVENTS, bundles.EVENTS + 1, 9000]), max_size=4))
+def test_bundles_hold_the_same_events_in_the_same_order(sizes: list[int]) -> None:
+    """Whatever the sizes of the batches; no bundle is empty or too large."""
+    given_ = [batch_of(size) for size in sizes]
+    found = list(bundles.bundled(given_))
+    for name in TYPES:
+        there = [value for batch in found for row in batch.column(name).to_pylist() for value in row]
+        assert there == [value for batch in given_ for value in batch.column(name).to_pylist()]
+    lengths = [len(row) for batch in found for row in batch.column("pack").to_pylist()]
+    assert all(0 < length <= bundles.EVENTS for length in lengths)
+
+
+def test_what_arrives_is_what_the_frame_declares() -> None:
+    """Spark compares the Arrow schema with its own, nullability and all."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    (bundle,) = bundles.bundled([batch_of(3)])
+    (single,) = bundles.single([batch_of(3)])
+    assert to_arrow_schema(bundles.bundle_schema(TYPES), timezone="UTC").equals(bundle.schema)
+    assert to_arrow_schema(bundles.row_schema(TYPES), timezone="UTC").equals(single.schema)
+
+
+def test_a_null_is_refused() -> None:
+    """The frame says that there are none, and Spark would read rubbish."""
+    holed = pa.RecordBatch.from_arrays([pa.array([1, None], pa.int64())], names=["v"])
+    for enter in (bundles.bundled, bundles.single):
+        with pytest.raises(ValueError, match="no nulls"):
+            list(enter([holed]))
