@@ -18,6 +18,8 @@ from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, trends_undecided
+from streamgauge.run.native_truth import verify_own
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import Verified, verify
@@ -118,7 +120,11 @@ def conclude(
         folder.write_result(result)
         return Judged(result, done, None)
     on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
-    verified = verify(ready, done, folder if settings.keep_results else None)
+    kept = folder if settings.keep_results else None
+    if isinstance(ready.workload, OwnJob):
+        verified = verify_own(ready, done, rig.folder / "engine" / "batch.log", kept)
+    else:
+        verified = verify(ready, done, kept)
     folder.write_verification(verified.verification)
     sinks = (SinkResult(name=ready.flow.sink.name, rows=verified.rows, latency=verified.latencies.latencies),)
     verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, verified.latencies.latencies))
