@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeVar, get_args
 from streamgauge.errors import JobError, Problem
 from streamgauge.events import LINEAGE, US, parse_duration
 from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
-from streamgauge.load.fitted import choice
+from streamgauge.load.fitted import Choice
 
-__all__ = ["Decimal", "Integer", "Key", "Payload", "Text", "choice", "job", "stream"]
+__all__ = ["Choice", "Decimal", "Integer", "Key", "Payload", "Text", "job", "stream"]
 
 DESCRIPTION = "__streamgauge__"
 """The function's attribute that holds its `Description`."""
@@ -67,7 +67,7 @@ def stream(
 
     Args:
         name: its name in `inputs`.
-        fields: its columns: `Key`, `Integer`, `Decimal`, `Text`, `Payload`, `choice`.
+        fields: its columns: `Key`, `Integer`, `Decimal`, `Text`, `Payload`, `Choice`.
         sample: in place of fields, a Parquet, CSV or JSON file like the real input, beside the job's file.
         share: its part of the rate; without any, all streams have the same.
         time: the column with the event time as a timestamp.

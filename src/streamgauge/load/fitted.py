@@ -88,14 +88,34 @@ class Fitted(FieldSpec):
         return Table(weights / weights.sum()) if len(weights) > 1 else Single()
 
 
-def choice(name: str, *values: Any, weights: tuple[float, ...] = ()) -> Fitted:
-    """One of some values of one type (str, int, float, bool or bytes), with weights where they are not equally likely."""
-    kinds = {type(value) for value in values}
-    kind = _TYPES.get(kinds.pop()) if len(kinds) == 1 else None
-    if kind is None:
-        raise _refuse(name, "must choose from values of one type: str, int, float, bool or bytes", values[:5])
-    return Fitted(name, kind, values, tuple(weights) or (1.0,) * len(values))
+@dataclass(frozen=True)
+class Choice(FieldSpec):
+    """One of `values` (all str, int, float, bool or bytes), with `weights` where they are not equally likely."""
+
+    values: tuple[Any, ...]
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in _TYPES:
+            rule = "must choose from values of one type: str, int, float, bool or bytes"
+            raise _refuse(self.name, rule, self.values[:5])
+        _ = self._fitted
+
+    @property
+    def spark_type(self) -> str:  # type: ignore[override]
+        return _TYPES[type(self.values[0])]
+
+    @property
+    def row_bytes(self) -> int:
+        return self._fitted.row_bytes
+
+    def column(self, bits: Bits, first: int, last: int) -> pa.Array:
+        return self._fitted.column(bits, first, last)
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        return Fitted(self.name, self.spark_type, self.values, self.weights or (1.0,) * len(self.values))
 
 
 def _refuse(name: str, rule: str, got: object) -> InputError:
-    return InputError(Problem(name, rule, got, 'choice("country", "BR", "DE", weights=(3, 1))'))
+    return InputError(Problem(name, rule, got, 'Choice("country", ("BR", "DE"), weights=(3, 1))'))

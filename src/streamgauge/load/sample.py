@@ -2,8 +2,9 @@
 
 Each column by itself; what columns have to do with each other is not kept. The same file gives the same fields.
 
-Rule: values that together cover nearly all rows (Good-Turing: the share of rows whose value was seen again) become a table
-of frequencies, as do all texts. Of other numbers the frequent values become one, and the rest lie between quantiles.
+Rule: values that together cover nearly all rows (Good-Turing: the share of rows whose value was seen again) become a
+table of frequencies, as do all texts. Of other numbers the frequent values become one, and the rest lie between
+quantiles.
 """
 
 from __future__ import annotations
@@ -51,11 +52,9 @@ def fit(path: Path, time: str) -> Sample:
     table = _read(path)
     if not table.num_rows:
         raise _refuse(path, "must hold some rows", "none")
-    taken = [name for name in table.column_names if name in LINEAGE and name != time]
+    taken = [name for name in table.column_names if name in LINEAGE]
     if taken:
-        raise _refuse(
-            path, "has a column whose name the instrument needs", taken[0], f'rename it, or time="{taken[0]}"'
-        )
+        raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
     fitted = [_fit(path, name, table.column(name)) for name in table.column_names if name != time]
     if not fitted:
         raise _refuse(path, "must have a column besides the event time", table.column_names)

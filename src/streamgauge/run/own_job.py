@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgauge.errors import JobError, Problem
+from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
 from streamgauge.jobs import DESCRIPTION, Description, Input
 from streamgauge.load.fields import StreamSpec
@@ -41,6 +41,13 @@ def get(name: str) -> Workload:
 
 def own_job(path: Path) -> OwnJob:
     """The workload that a file describes; JobError with the one thing that is wrong with it."""
+    try:
+        return _workload(path)
+    except InputError as error:
+        raise JobError(error.problems) from None
+
+
+def _workload(path: Path) -> OwnJob:
     module = import_file(path)
     function = _function(path, module)
     described: Description = getattr(function, DESCRIPTION)

@@ -79,7 +79,8 @@ class Sut:
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
-        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local)
+        raw_files = not isinstance(self._asked, NativeJob)
+        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local, raw_files=raw_files)
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}
 

@@ -40,8 +40,11 @@ CAPABILITIES = Capabilities(
 )
 
 
-def defaults(partitions: int, local_checkpoint: bool) -> dict[str, str]:
-    """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result."""
+def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) -> dict[str, str]:
+    """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
+
+    `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
+    """
     conf = {
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.session.timeZone": "UTC",
@@ -59,8 +62,9 @@ def defaults(partitions: int, local_checkpoint: bool) -> dict[str, str]:
     }
     if local_checkpoint:
         # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
+        conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+    if local_checkpoint and raw_files:
         conf |= {
-            "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
             "spark.hadoop.fs.file.impl": _LOCAL_FILES,
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         }
