@@ -234,6 +234,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     if result.search is not None and result.search.limit:
         found.append(("limit", result.search.limit))
     found += [("warning", warning) for warning in result.warnings]
+    found += [("note", note) for note in result.notes]
     if result.verdict.advice:
         found.append(("next", result.verdict.advice))
     if result.folder:

@@ -74,7 +74,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     except (EngineError, InputError) as error:  # the job's or its reference's: the figures stand, unjudged
         compared, sentence = None, f"the answers could not be judged: {error}"
     else:
-        sentence = _sentence(compared)
+        sentence = _sentence(compared, received)
     counts = compared.counts if compared else answers.Counts()
     lost = compared.missing if compared else None
     lost = replace(lost, deadline_us=done.deadline_us) if lost is not None else None
@@ -268,9 +268,11 @@ def _copies(connection: Any, relation: str, names: Sequence[str]) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
-def _sentence(compared: Compared) -> str:
+def _sentence(compared: Compared, received: Received) -> str:
     counts = compared.counts
     faults = {name: getattr(counts, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
     outcome = f"{counts.matched:,} matched, {found}" if found else "all matched"
-    return f"{counts.expected:,} results expected, {outcome} ({compared.said})"
+    timeless = sum(batch.num_rows for batch in received.batches(0, 1))
+    note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
+    return f"{counts.expected:,} results expected, {outcome} ({compared.said}){note}"

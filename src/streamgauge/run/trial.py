@@ -199,6 +199,7 @@ def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceilin
         processes=figures.processes(done),
         phases=figures.phases(done.spans, done.deadline_us),
         warnings=_warnings(ready, done),
+        notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
         folder=str(folder.path),
     )
 
