@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.errors import InputError, JobError
@@ -14,6 +16,7 @@ from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.flow.nodes import NativeJob
 from streamgauge.run.check import check
+from streamgauge.run.generate import generate
 from streamgauge.run.own_job import OwnJob, get, own_job
 
 HEAD = """
@@ -84,6 +87,24 @@ def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
         check(build({"workload": str(write(GOOD)), "engine": "known"}))
     with pytest.raises(InputError, match="is not a parameter of my_job"):
         check(build({"workload": str(write(GOOD)), "parameters": {"above": "3"}}))
+
+
+def test_its_input_is_generated_from_fields_or_a_sample(write: Write, tmp_path: Path) -> None:
+    """`generate` writes it as for any workload; what was fitted to a sample beside the file is said."""
+    pq.write_table(pa.table({"city": ["Rio", "Bonn", "Rio"] * 100, "ts": [1, 2, 3] * 100}), tmp_path / "sales.parquet")
+    body = """
+    @job(PURCHASES, stream("sales", sample="sales.parquet", time="ts"))
+    def both(spark, inputs):
+        return inputs["sales"]
+    """
+    path = write(body)
+    load = {"rate": "1k", "duration": "2s", "generators": 1}
+    asked = build({"command": "generate", "workload": str(path), "load": load, "out": str(tmp_path / "input")})
+    assert generate(asked, tmp_path / "input")["events"] == {"purchases": 1000, "sales": 1000}
+    cities = pq.read_table(tmp_path / "input" / "sales" / "part-0.parquet").column("city").to_pylist()
+    assert cities.count("Rio") / len(cities) == pytest.approx(2 / 3, abs=0.05)
+    note = "sales is fitted to sales.parquet: city string: 2 values, the most frequent in 0.67 of the rows"
+    assert own_job(path).notes[0] == note
 
 
 def test_the_reach_is_declared_or_assumed(write: Write) -> None:

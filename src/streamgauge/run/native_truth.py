@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 
 from streamgauge.errors import EngineError, InputError
@@ -43,6 +44,7 @@ from streamgauge.run.verify import (
     keep_results,
     never_came,
 )
+from streamgauge.system.user_code import first_line
 
 MOMENTS = 3
 """So many batches' ends, besides the last, at which updates are compared: each costs a run of the reference."""
@@ -71,8 +73,12 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     independent = job.description.reference is not None
     try:
         compared = _compare(ready, done, received, log)
-    except (EngineError, InputError) as error:  # the job's or its reference's: the figures stand, unjudged
-        compared, sentence = None, f"the answers could not be judged: {error}"
+    except (
+        EngineError,
+        InputError,
+        duckdb.Error,
+    ) as error:  # the job's or its reference's: the figures stand, unjudged
+        compared, sentence = None, f"the answers could not be judged: {_plain(error)}"
     else:
         sentence = _sentence(compared, received)
     counts = compared.counts if compared else answers.Counts()
@@ -90,6 +96,10 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     )  # fmt: skip
     rows = sum(commit.rows for commit in done.journal.commits)
     return Verified(verification, latencies, rows, latencies.effective_count if rule.windowed else None)
+
+
+def _plain(error: Exception) -> str:
+    return first_line(error) if isinstance(error, duckdb.Error) else str(error)
 
 
 def _job(ready: Ready) -> OwnJob:
@@ -146,7 +156,7 @@ def _by_reference(job: OwnJob, connection: Any, inputs: dict[str, Path], before_
     try:
         found.create("referred")
     except Exception as error:
-        raise EngineError(f"the reference failed: {str(error).partition(chr(10))[0]}") from None
+        raise EngineError(f"the reference failed: {first_line(error)}") from None
     return "referred"
 
 
@@ -163,7 +173,7 @@ def _compare_rows(
     connection.execute(f"CREATE VIEW received AS {_numbered('came', ids, columns, unique)}")
     connection.execute(f"CREATE VIEW expected AS {_numbered('wanted', ids, columns, unique)}")
     identity = ids if unique else (*ids, COPY)
-    asked = _asked(done, identity, columns)
+    asked = _asked(done, ready.reach_us or 0, identity, columns)
     counts = answers.compare(
         connection, "expected", "received", asked.identity, asked.columns, asked.judged, deadline_us=done.deadline_us
     )
@@ -216,12 +226,15 @@ def _numbered(relation: str, ids: Sequence[str], columns: dict[str, str], unique
     return f"SELECT *, row_number() OVER (PARTITION BY {quoted(ids)}{order}) AS {COPY} FROM {relation}"
 
 
-def _asked(done: Conducted, identity: tuple[str, ...], columns: dict[str, str]) -> Asked:
+def _asked(done: Conducted, reach_us: int, identity: tuple[str, ...], columns: dict[str, str]) -> Asked:
     windowed = columns.get(WINDOW_END) == "time"
     due = f"event_time < {min(done.spans.measured_to_us, done.offered_until())}"
     if windowed:
         due += f" AND epoch_us(window_end) <= {done.deadline_us}"
-    judged = f"event_time < {done.spans.measured_to_us}" if done.drained else judged_early(done, windowed)
+    judged = f"event_time < {done.spans.measured_to_us}"
+    if not done.drained:  # a stateful result that shows no window may be due so much later
+        slow = reach_us and not windowed
+        judged = f"event_time < {done.journal.committed_until() - reach_us}" if slow else judged_early(done, windowed)
     return Asked(identity, tuple(columns), judged, due, update=False, complete=done.drained)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from streamgauge.errors import JobError, Problem
+from streamgauge.errors import JobError, Problem, StreamgaugeError
 
 _brought: set[str] = set()
 """Names of the modules that were imported here: a later file may take their place."""
@@ -58,11 +58,9 @@ def user_errors(path: Path, rule: str) -> Iterator[None]:
     """Turns an error of the user's code into one JobError that shows their traceback and none of ours."""
     try:
         yield
-    except (JobError, KeyboardInterrupt):
+    except (StreamgaugeError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if _is_ours(error):
-            raise
         trace = own_trace(error, path)
         raise JobError(Problem(str(path), rule, first_line(error), f"mend it:\n{trace}")) from None
 
@@ -103,12 +101,6 @@ def own_trace_in(text: str, path: Path) -> str | None:
         else:
             depth = None
     return None
-
-
-def _is_ours(error: BaseException) -> bool:
-    from streamgauge.errors import StreamgaugeError
-
-    return isinstance(error, StreamgaugeError)
 
 
 def _is_own(file: str, root: Path) -> bool:
