@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.events import Clock
@@ -34,12 +33,11 @@ def without_lineage(ready: Ready, settings: RigSettings) -> RigSettings:
 def drained_per_s(
     ready: Ready,
     change: Callable[[Ready, RigSettings], RigSettings] = lambda _, settings: settings,
-    native: Callable[[dict[str, Any]], Any] | None = None,
 ) -> float:
     """Events a second that a fresh Spark drains, once warm, when there is always more."""
     settings = change(ready, rig_settings(ready, 1e6))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
-        rig = stack.enter_context(Rig(settings, lambda: SparkEngine(native=native), folder, Clock.fixed_now()))
+        rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))
         rig.start(ready.plan(next_start(rig), 1e6, 1.0))
         return overload(ready, rig, MOST_PER_S, lambda snapshot: print(progress(snapshot), flush=True)).drained_per_s

@@ -93,11 +93,16 @@ def unknown_words(line: str) -> list[str]:
 
 def _unknown_names(command: str, rest: str) -> list[str]:
     unknown = []
-    if command in ("run", "sustain", "generate") and (given := re.match(r" ([a-z_]+)", rest)):
-        unknown += [f"workload {given.group(1)}"] if given.group(1) not in names() else []
+    if command in ("run", "sustain", "generate") and (given := re.match(r" ([a-z_][\w./]*)", rest)):
+        unknown += [f"workload {given.group(1)}"] if not _is_workload(given.group(1)) else []
     unknown += [f"engine {name}" for name in re.findall(r"--engine (\S+)", rest) if name not in streaming_engines()]
     unknown += [f"set {name}" for name in re.findall(r"--set ([\w.]+)", rest) if name not in _parameters()]
     return unknown + [f"option {name}" for name in re.findall(r"--option \"?([\w.]+)", rest) if not _is_option(name)]
+
+
+def _is_workload(name: str) -> bool:
+    """A name of the list, or an own job: an example that is there, or the one that readers are to write."""
+    return name in names() or name in TO_BE_WRITTEN or (name.endswith(".py") and (ROOT / name).is_file())
 
 
 def _parameters() -> set[str]:
@@ -117,6 +122,7 @@ def missing_files(text: str) -> list[str]:
 
 
 # Names that a page asks its reader to make, or that stand for any file.
+TO_BE_WRITTEN = {"my_job.py"}
 TO_BE_MADE = {"src/streamgauge/workloads/spending.py"}
 
 

@@ -14,7 +14,18 @@ import streamgauge
 ROOT = "streamgauge"
 BASE = {"errors", "events"}
 LOAD_AND_FLOW = {"load", "flow"}
-ABOVE_RUN = {"system", "stats", "result", "experiment", "transports", "engines", "measure", "workloads", "report"}
+ABOVE_RUN = {
+    "system",
+    "jobs",
+    "stats",
+    "result",
+    "experiment",
+    "transports",
+    "engines",
+    "measure",
+    "workloads",
+    "report",
+}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -24,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "result": BASE,
     "load": BASE,
     "flow": BASE,
+    "jobs": BASE | {"load"},
     "transports": BASE | {"system"},
     "workloads": BASE | LOAD_AND_FLOW,
     "engines": BASE | {"flow", "transports", "system"},

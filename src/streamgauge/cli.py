@@ -22,7 +22,9 @@ EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "
 TYPERS_INTERRUPTED = 130
 """What Typer makes of Ctrl-C before we see it."""
 
-Workload = Annotated[str, typer.Argument(help="a workload's name (streamgauge workloads lists them)")]
+Workload = Annotated[
+    str, typer.Argument(help="a workload's name (streamgauge workloads lists them), or FILE.py: an own job")
+]
 Rate = Annotated[str, typer.Option(help="events per second of all streams together: 100k, 1.5M")]
 Duration = Annotated[str, typer.Option(help="the measured span; warm-up comes before, the tail after: 60s, 2m")]
 Warmup = Annotated[str | None, typer.Option(help="warm-up before the span  [default: 45s on a fresh JVM]")]
@@ -171,7 +173,7 @@ def _run_with_view(experiment: Any) -> Any:
 
 @app.command()
 def sustain(
-    workload: Annotated[str, typer.Argument(help="a workload's name (left out with --resume)")] = "",
+    workload: Annotated[str, typer.Argument(help="a workload's name, or FILE.py (left out with --resume)")] = "",
     tolerance: Annotated[str, typer.Option(help="relative width of the answer: 5%")] = "5%",
     quick: Annotated[bool, typer.Option("--quick", help="no confirmation on a fresh engine, and says so")] = False,
     start_rate: Annotated[

@@ -2,7 +2,8 @@
 
     StreamgaugeError
     |-- InputError        what was asked cannot be done as asked (also a ValueError)      exit 2
-    |   `-- ExpressionError   an expression of a flow that the binder refuses
+    |   |-- ExpressionError   an expression of a flow that the binder refuses
+    |   `-- JobError          an own job that cannot be run as its file stands
     |-- MachineError      this machine lacks something: Java, memory, disk, a port        exit 3
     |-- EngineError       the engine never started, or answered what cannot be used       exit 3
     |-- DriverError       our own processes failed: generator, transport, recorder        exit 3
@@ -48,6 +49,10 @@ class InputError(StreamgaugeError, ValueError):
 
 class ExpressionError(InputError):
     """An expression of a flow is wrong: position and the columns there are stand in the message."""
+
+
+class JobError(InputError):
+    """An own job cannot be run as its file stands; where its code raised, the way out shows the user's traceback."""
 
 
 class MachineError(StreamgaugeError):

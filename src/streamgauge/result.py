@@ -240,6 +240,7 @@ class Result(Answer):
     processes: tuple[ProcessUse, ...] = ()
     phases: tuple[Phase, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     folder: str = ""
 
     def to_json(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -236,3 +237,21 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
     for event, stamp in zip(events, found.tolist(), strict=True):
         holders = [one.ingest_us for one in log if one.from_us <= START + event < one.to_us]
         assert stamp == (holders[0] if holders else 0)
+
+
+def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: Any) -> None:
+    """What every batch reads again is the job's own doing; what one batch reads besides is a retry."""
+    journal = make.story().journal()
+    for log in journal.hand_outs:
+        log += [replace(part, again=True) for part in log]
+    assert journal.reads_again() == 2 * 20
+    assert journal.reads_again(as_a_rule=True) == 0
+    retried = [part for part in journal.hand_outs[0] if part.batch == 7][-1]
+    journal.hand_outs[0].append(retried)
+    assert journal.reads_again(as_a_rule=True) == 1
+
+
+def test_a_read_again_in_one_batch_alone_is_a_retry(make: Any) -> None:
+    journal = make.story().journal()
+    journal.hand_outs[0].append(replace(journal.hand_outs[0][3], again=True))
+    assert (journal.reads_again(), journal.reads_again(as_a_rule=True)) == (1, 1)

@@ -16,6 +16,7 @@ from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import (
     Columns,
     Flow,
+    NativeJob,
     Node,
     RunningAggregate,
     Select,
@@ -101,6 +102,9 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return Carried(running, (*node.keys, EVENT_TIME), ())
         case WindowJoin():
             return _carry_join(node, times, wanted)
+        case NativeJob():  # the function itself decides what it carries on
+            sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
+            return Carried(replace(node, inputs=sources), (), ())
 
 
 def _maxima(times: Times) -> Columns:
@@ -180,6 +184,9 @@ def _need(node: Node, wanted: set[str], used: dict[str, set[str]]) -> None:
             read = [expressions.columns_of(expression) for name, expression in node.aggregates if name in wanted]
             time = {EVENT_TIME} if isinstance(node, WindowAggregate) else set()
             _need(node.input, set().union(*read) | set(node.keys) | time, used)
+        case NativeJob():
+            for each in node.inputs:
+                _need(each, set(schema.columns(each)), used)
         case WindowJoin():
             for side in (node.left, node.right):
                 _need(side, ((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME}, used)

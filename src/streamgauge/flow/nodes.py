@@ -99,7 +99,25 @@ class WindowJoin:
     name: str = "join"
 
 
-Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin
+@dataclass(frozen=True)
+class NativeJob:
+    """A user's PySpark function in the place of operators: `(spark, inputs by name) -> DataFrame`, in the file `path`.
+
+    Its columns are not known before Spark has analysed it; `event_time` is always among them. `times` are the names
+    under which each input has its event time as a timestamp. `reach_us` is None where it is unbounded. `reference` are
+    the columns of a reference of its own; None where its truth is the function itself, run in batch.
+    """
+
+    inputs: tuple[Source, ...]
+    times: tuple[str, ...]
+    path: str
+    name: str
+    keys: tuple[str, ...] = ()
+    reach_us: int | None = None
+    reference: tuple[str, ...] | None = None
+
+
+Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | NativeJob
 Mode = Literal["append", "update"]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Columns,
     Flow,
+    NativeJob,
     Node,
     RunningAggregate,
     Select,
@@ -25,6 +27,7 @@ _KINDS: dict[type, str] = {
     WindowAggregate: "window_aggregate",
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
+    NativeJob: "native_job",
 }
 
 
@@ -65,6 +68,8 @@ def _label(node: Node) -> str:
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} so far"
         case WindowJoin():
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
+        case NativeJob():
+            return f"{node.name} of {Path(node.path).name}"
 
 
 def _list(columns: Columns) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.flow import schema
-from streamgauge.flow.nodes import Flow, Node, RunningAggregate, WindowAggregate, WindowJoin
+from streamgauge.flow.nodes import Flow, NativeJob, Node, RunningAggregate, WindowAggregate, WindowJoin
 
 
 def reach_us(flow: Flow) -> int | None:
@@ -14,6 +14,8 @@ def reach_us(flow: Flow) -> int | None:
 def _reach(node: Node) -> int | None:
     if isinstance(node, RunningAggregate):
         return None
+    if isinstance(node, NativeJob):
+        return node.reach_us
     before = [_reach(input_) for input_ in schema.inputs(node)]
     if any(reach is None for reach in before):
         return None

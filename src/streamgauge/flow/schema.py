@@ -15,6 +15,7 @@ from streamgauge.errors import InputError, Problem
 from streamgauge.flow import expressions
 from streamgauge.flow.nodes import (
     Flow,
+    NativeJob,
     Node,
     RunningAggregate,
     Select,
@@ -63,6 +64,8 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.left, node.right)
         case Select() | Where() | WindowAggregate() | RunningAggregate():
             return (node.input,)
+        case NativeJob():
+            return node.inputs
         case _:
             assert_never(node)
 
@@ -168,6 +171,11 @@ def _(node: RunningAggregate) -> Pairs:
         rule = "must read rows of a source, not results of windows, joins or running aggregates"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
     return _keys(node, node.input) + _aggregates(node)
+
+
+@_columns.register
+def _(node: NativeJob) -> Pairs:
+    return ()
 
 
 @_columns.register

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from streamgauge.errors import InputError
+from streamgauge.errors import InputError, JobError
 from streamgauge.report import sentences, words
 from streamgauge.result import Check, Latency, Result, TrialSummary
 
@@ -166,13 +166,13 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
 
 
 def show_refusal(error: InputError, on: Console | None = None) -> None:
-    """Every problem with its way out, then that nothing was started."""
+    """Every problem with its way out, then that nothing was started (an own job is looked at by a started engine)."""
     to = on or console()
     for problem in error.problems:
         _say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
         _say(to, f"  got: {words.plain(problem.got)}")
         _say(to, f"  try: {problem.way_out}")
-    _say(to, "nothing was started")
+    _say(to, "nothing was measured" if isinstance(error, JobError) else "nothing was started")
 
 
 def _say(to: Console, *parts: tuple[str, str] | str) -> None:
@@ -234,6 +234,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     if result.search is not None and result.search.limit:
         found.append(("limit", result.search.limit))
     found += [("warning", warning) for warning in result.warnings]
+    found += [("note", note) for note in result.notes]
     if result.verdict.advice:
         found.append(("next", result.verdict.advice))
     if result.folder:

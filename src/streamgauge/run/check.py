@@ -29,10 +29,10 @@ from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
 from streamgauge.run.catalogue import TRANSPORTS, capabilities, check_options, streaming_engines
 from streamgauge.run.conduct import Spans
+from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.system.machine import cpus, memory_bytes, split_cpus
 from streamgauge.workloads.base import Workload
-from streamgauge.workloads.base import get as get_workload
 
 FRESH_WARMUP_S = 45.0
 """A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""

@@ -12,6 +12,7 @@ from streamgauge.run import figures
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
 from streamgauge.run.verify import Verified
 from streamgauge.stats.bootstrap import independent_slope_interval
@@ -36,7 +37,7 @@ def evidence_of(
     slip = figures.slip(done)
     backlog = _samples(figures.within(journal.backlog_peaks(), spans))
     bound_s, cut = ready.bound_s(rate_per_s)
-    rereads = sum(1 for part in journal.all_hand_outs() if part.again)
+    own_job = isinstance(ready.workload, OwnJob)
     return Evidence(
         rate_per_s=rate_per_s,
         planned_per_s=planned.astype(float),
@@ -56,7 +57,7 @@ def evidence_of(
         batches=_batches(done),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
-        retried_tasks=rereads,
+        retried_tasks=journal.reads_again(as_a_rule=own_job),
         negative_latencies=verified.latencies.negatives if verified else 0,
         draining_at_start=_draining(backlog, rate_per_s),
         interrupted=done.interrupted,

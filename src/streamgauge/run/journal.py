@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,6 +80,20 @@ class Journal:
                 reached[key] = max(reached.get(key, 0), part.to_us)
         wanted = len(self.plan.streams) * self.plan.partitions
         return min(reached.values()) if len(reached) == wanted else 0
+
+    def reads_again(self, as_a_rule: bool = False) -> int:
+        """How many reads were of what had been read before.
+
+        `as_a_rule`: a job that uses an input twice reads it again in every batch; only reads beyond that are counted.
+        """
+        again = Counter((part.stream, part.batch) for part in self.all_hand_outs() if part.again)
+        if not as_a_rule:
+            return again.total()
+        committed = {commit.batch for commit in self.commits}
+        usual: dict[str, int] = {}
+        for stream, batch in {(part.stream, part.batch) for part in self.all_hand_outs() if part.batch in committed}:
+            usual[stream] = min(usual.get(stream, again[stream, batch]), again[stream, batch])
+        return sum(max(0, count - usual.get(stream, 0)) for (stream, _), count in again.items())
 
     def reread_events(self) -> int:
         return sum(part.events for part in self.all_hand_outs() if part.again)

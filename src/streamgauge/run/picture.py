@@ -8,7 +8,7 @@ from streamgauge.errors import InputError
 from streamgauge.experiment import build
 from streamgauge.flow.picture import describe
 from streamgauge.result import Result
-from streamgauge.workloads.base import get
+from streamgauge.run.own_job import get
 
 
 def flow_of(result: Result) -> list[dict[str, Any]] | None:

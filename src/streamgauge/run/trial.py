@@ -18,6 +18,8 @@ from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
+from streamgauge.run.native_truth import verify_own
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import Verified, verify
@@ -122,7 +124,11 @@ def conclude(
         folder.write_result(result)
         return Judged(result, done, None)
     on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
-    verified = verify(ready, done, folder if settings.keep_results else None)
+    kept = folder if settings.keep_results else None
+    if isinstance(ready.workload, OwnJob):
+        verified = verify_own(ready, done, rig.folder / "engine" / "batch.log", kept)
+    else:
+        verified = verify(ready, done, kept)
     folder.write_verification(verified.verification)
     sinks = (SinkResult(name=ready.flow.sink.name, rows=verified.rows, latency=verified.latencies.latencies),)
     verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, verified.latencies.latencies))
@@ -210,6 +216,7 @@ def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceilin
         processes=figures.processes(done),
         phases=figures.phases(done.spans, done.deadline_us),
         warnings=_warnings(ready, done),
+        notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
         folder=str(folder.path),
     )
 

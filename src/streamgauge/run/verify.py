@@ -157,7 +157,7 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
     latencies = sink_latencies(received.batches(), _rule(ready, done), span, missing)
     rows = sum(commit.rows for commit in done.journal.commits)
     if keep_in is not None and not received.empty:
-        _keep(received, keep_in.path / "results.parquet")
+        keep_results(received, keep_in.path / "results.parquet")
     verification = Verification(
         judged=True, independent=True, reference=REFERENCE, uncommitted=done.journal.rows_ignored,
         seconds=seconds, sentence=_sentence(ready, counts), **counts.as_dict(),
@@ -167,7 +167,7 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
 
 
 @contextmanager
-def _database() -> Iterator[Any]:
+def database() -> Iterator[Any]:
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-verify-") as folder:
@@ -181,7 +181,7 @@ def _database() -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """What the comparison asks: which expected rows must be there, and which of them the latencies need."""
 
     identity: tuple[str, ...]
@@ -192,7 +192,7 @@ class _Asked:
     complete: bool
 
 
-def _asked(ready: Ready, done: Conducted) -> _Asked:
+def _asked(ready: Ready, done: Conducted) -> Asked:
     flow = ready.flow
     whole = schema.columns(ready.lineage_flow.sink.input)
     update = isinstance(flow.sink.input, RunningAggregate)
@@ -204,11 +204,11 @@ def _asked(ready: Ready, done: Conducted) -> _Asked:
     if update:
         judged = "true" if complete else f"event_time < {done.journal.committed_until()}"
     elif not complete:
-        judged = _judged_early(done, WINDOW_END in whole)
-    return _Asked(identity(flow), tuple(whole), judged, due, update, complete)
+        judged = judged_early(done, WINDOW_END in whole)
+    return Asked(identity(flow), tuple(whole), judged, due, update, complete)
 
 
-def _judged_early(done: Conducted, windowed: bool) -> str:
+def judged_early(done: Conducted, windowed: bool) -> str:
     """A trial that ended early owes what its committed batches must have given: windows close one batch late."""
     ends = done.journal.batch_ends()
     reached = sorted({ends[commit.batch] for commit in done.journal.commits if commit.batch in ends})
@@ -220,14 +220,14 @@ def _judged_early(done: Conducted, windowed: bool) -> str:
 def _compare(ready: Ready, done: Conducted, received: Received) -> tuple[answers.Counts, Missing | None]:
     asked = _asked(ready, done)
     source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns)
-    with _database() as connection:
+    with database() as connection:
         if ready.reach_us == 0:
             return _compare_slices(connection, ready, done, received, source, asked)
         return _compare_whole(connection, ready, done, received, source, asked)
 
 
 def _compare_whole(
-    connection: Any, ready: Ready, done: Conducted, received: Received, source: Input, asked: _Asked
+    connection: Any, ready: Ready, done: Conducted, received: Received, source: Input, asked: Asked
 ) -> tuple[answers.Counts, Missing | None]:
     for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
         connection.register(f"input_{name}", reader)
@@ -239,12 +239,12 @@ def _compare_whole(
         connection, "expected", "received", asked.identity, asked.columns, asked.judged,
         update=asked.update, deadline_us=done.deadline_us,
     )  # fmt: skip
-    missing = None if asked.update else _missing(connection, "expected", "received", asked, counts)
+    missing = None if asked.update else never_came(connection, "expected", "received", asked, counts)
     return counts, _join_times(ready, done, missing)
 
 
 def _compare_slices(
-    connection: Any, ready: Ready, done: Conducted, received: Received, source: Input, asked: _Asked
+    connection: Any, ready: Ready, done: Conducted, received: Received, source: Input, asked: Asked
 ) -> tuple[answers.Counts, Missing | None]:
     total, lost = answers.Counts(), []
     far = 2**62
@@ -260,7 +260,7 @@ def _compare_slices(
         counts = answers.compare(
             connection, expected, "received", asked.identity, asked.columns, asked.judged, deadline_us=done.deadline_us
         )
-        lost.append(_missing(connection, expected, "received", asked, counts))
+        lost.append(never_came(connection, expected, "received", asked, counts))
         total += counts
     return total, _together([each for each in lost if each is not None])
 
@@ -273,7 +273,7 @@ def _or_empty(received: Received, rows: Callable[[], pa.Table] | None, ready: Re
     return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]).empty_table()
 
 
-def _missing(connection: Any, expected: str, received: str, asked: _Asked, counts: answers.Counts) -> Missing | None:
+def never_came(connection: Any, expected: str, received: str, asked: Asked, counts: answers.Counts) -> Missing | None:
     """The rows due in the measured span that never came: they enter the latencies as lower bounds."""
     if asked.complete and not counts.missing:
         return None
@@ -309,22 +309,22 @@ def _join_times(ready: Ready, done: Conducted, missing: Missing | None) -> Missi
 
 def _rule(ready: Ready, done: Conducted) -> LatencyRule:
     """Which latency an output of this flow has [method 1]."""
-    handed_over = _handed_over(done)
+    since = handed_over(done)
     flow = ready.flow
     if _joins(flow):
         last_of = _LastInWindow(done)
-        return LatencyRule("join", last_of.event_time, last_of.ingest_time, handed_over)
+        return LatencyRule("join", last_of.event_time, last_of.ingest_time, since)
     if isinstance(flow.sink.input, RunningAggregate):
-        return LatencyRule("update", handed_over=handed_over)
+        return LatencyRule("update", handed_over=since)
     windowed = WINDOW_END in schema.columns(flow.sink.input)
-    return LatencyRule("window" if windowed else "row", handed_over=handed_over)
+    return LatencyRule("window" if windowed else "row", handed_over=since)
 
 
 def _joins(flow: Flow) -> bool:
     return any(isinstance(node, WindowJoin) for node in schema.walk(flow.sink.input))
 
 
-def _handed_over(done: Conducted) -> Callable[[Ints], Ints]:
+def handed_over(done: Conducted) -> Callable[[Ints], Ints]:
     """Event time to the moment at which its chunk was really put into the queue (the latest of all generators)."""
     chunks = sorted({(c.from_us, c.to_us) for log in done.journal.chunks for c in log})
     published: dict[int, int] = {}
@@ -364,7 +364,7 @@ class _LastInWindow:
                     yield int(times[0]), int(self._ingest.of(stream.name, partition, times)[0])
 
 
-def _keep(received: Received, path: Path) -> None:
+def keep_results(received: Received, path: Path) -> None:
     """All results as Parquet; event, ingest and emission time as timestamps."""
     import pyarrow.parquet as pq
 

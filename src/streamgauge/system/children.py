@@ -20,17 +20,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from streamgauge.errors import DriverError, InputError, StreamgaugeError
+from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
 
 Handlers = dict[str, Callable[..., Any]]
 
 
 class ChildFailed(DriverError):
-    """A child answered with an error, or ended without an answer; `kind` is the error's class name there."""
+    """A child answered with an error, or ended without an answer; `kind` is the error's class name there, `problems`
+    what it refused where that was input.
+    """
 
-    def __init__(self, message: str, kind: str = "") -> None:
+    def __init__(self, message: str, kind: str = "", problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.problems = kind, tuple(problems)
 
 
 class Child:
@@ -90,7 +92,8 @@ class Child:
             self._answers.put(None)
             raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")
         if "error" in answer:
-            raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")))
+            problems = [Problem(*parts) for parts in answer.get("problems", ())]
+            raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")), problems)
         return answer["answer"]
 
     def stop(self, grace_s: float = 5.0) -> None:
@@ -177,7 +180,8 @@ def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"answer": handlers[message["request"]](**message["arguments"])}
     except InputError as error:
-        return {"error": str(error), "kind": "InputError"}
+        problems = [(each.setting, each.rule, str(each.got), each.way_out) for each in error.problems]
+        return {"error": str(error), "kind": type(error).__name__, "problems": problems}
     except StreamgaugeError as error:
         return {"error": str(error), "kind": type(error).__name__}
     except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import psutil
 from streamgauge.engines.seam import Edges, EngineStatus
 from streamgauge.engines.spark.home import view_of_spark_home
 from streamgauge.engines.spark.settings import CAPABILITIES
-from streamgauge.errors import EngineError
+from streamgauge.errors import EngineError, JobError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
 from streamgauge.system.machine import cpus
@@ -26,10 +26,8 @@ class SparkEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(
-        self, on_cpus: Sequence[int] | None = None, native: Callable[[dict[str, Any]], Any] | None = None
-    ) -> None:
-        self._cpus, self._native = on_cpus, native
+    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
+        self._cpus = on_cpus
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
@@ -41,7 +39,7 @@ class SparkEngine:
         self._checkpoint = tempfile.TemporaryDirectory(prefix="streamgauge-checkpoint-")
         private = Path(self._checkpoint.name)
         checkpoint = str(private / "checkpoint")
-        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint, self._native)
+        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
         path = private / "job.pkl"
         path.write_bytes(cloudpickle.dumps(job))
         environment = {"SPARK_HOME": str(view_of_spark_home(private / "spark-home"))}
@@ -51,6 +49,8 @@ class SparkEngine:
             self._settings = {"master": job.master, **self._child.ask("start", START_TIMEOUT_S)}
         except ChildFailed as error:
             self.stop()
+            if error.problems:
+                raise JobError(error.problems) from None
             raise EngineError(f"spark did not start: {error}{_of_the_jvm(log)}", str(log)) from None
 
     def status(self) -> EngineStatus:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,11 +17,13 @@ from streamgauge.engines.seam import Edges
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.engines.spark.native import Native, load
+from streamgauge.engines.spark.session import open_session
 from streamgauge.engines.spark.settings import defaults, split, trigger
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
-from streamgauge.errors import EngineError
+from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import schema
-from streamgauge.flow.nodes import Flow, Source, WindowAggregate, WindowJoin
+from streamgauge.flow.nodes import Flow, NativeJob, Node, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
 QUERY = "q"
@@ -31,8 +31,7 @@ QUERY = "q"
 
 @dataclass(frozen=True)
 class SparkJob:
-    """What the runner hands over, by file. `native`, where given, is the query itself, by input name to frames: it
-    takes the place of the flow's lowering and must give the columns that the flow gives."""
+    """What the runner hands over, by file."""
 
     flow: Flow
     edges: Edges
@@ -40,7 +39,6 @@ class SparkJob:
     master: str
     folder: str
     checkpoint: str
-    native: Callable[[dict[str, Any]], Any] | None = None
 
 
 class Sut:
@@ -53,20 +51,25 @@ class Sut:
         self._ours["trigger"] = trigger(self._ours["trigger"], windowed)
         self._session: Any = None
         self._query: Any = None
+        self._native: Native | None = None
 
     def start(self) -> dict[str, str]:
         """Start session and query; returns the settings in force that are not Spark's defaults."""
         conf = self._configuration()
         try:
-            self._session = self._open(conf)
+            self._native = load(self._asked) if isinstance(self._asked, NativeJob) else None
+            self._session = open_session(self._job.master, conf, Path(self._job.folder))
+            self._session.dataSource.register(StreamgaugeSource)
             self._query = self._run(self._session)
+        except InputError:
+            raise
         except Exception as error:
             raise EngineError(own_reason(str(error))) from None
         return {**self._ours, **conf}
 
     def status(self) -> dict[str, Any]:
         error = self._query.exception()
-        reason = own_reason(str(error)) if error is not None else ""
+        reason = self._reason(str(error)) if error is not None else ""
         return {"alive": bool(self._query.isActive) and error is None, "reason": reason}
 
     def evidence(self) -> list[dict[str, Any]]:
@@ -80,37 +83,38 @@ class Sut:
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
-        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local)
+        raw_files = not isinstance(self._asked, NativeJob)
+        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local, raw_files=raw_files)
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}
 
-    def _open(self, conf: dict[str, str]) -> Any:
-        from pyspark.sql import SparkSession
+    @property
+    def _asked(self) -> Node:
+        return self._job.flow.sink.input
 
-        builder = SparkSession.builder.master(self._job.master).appName("streamgauge")
-        for name, value in conf.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("WARN")
-        if not self._job.master.startswith("local"):
-            session.sparkContext.addPyFile(_own_code(Path(self._job.folder)))
-        session.dataSource.register(StreamgaugeSource)
-        return session
+    def _reason(self, text: str) -> str:
+        """Why the query ended: the user's own lines where an own job raised, else the engine's own words."""
+        trace = self._native.trace_in(text) if self._native is not None else None
+        return trace or own_reason(text)
 
     def _run(self, session: Any) -> Any:
         sink = self._job.flow.sink
         choices = {
             name[len("lowering.") :]: value for name, value in self._ours.items() if name.startswith("lowering.")
         }
-        if self._job.native is not None:
-            frame = self._job.native({s.name: self._read(session, s) for s in schema.sources(self._job.flow)})
+        if self._native is not None:
+            frame = self._native.streaming(session, [self._read(session, each) for each in self._native.job.inputs])
         else:
             read = partial(self._read, session)
             frame = Lowering(read, read, choices, int(self._ours["buckets"])).sink(self._job.flow)
         writer = frame.writeStream.queryName(QUERY).option("checkpointLocation", self._job.checkpoint)
         if self._ours["trigger"] != "0 seconds":
             writer = writer.trigger(processingTime=self._ours["trigger"])
-        if sink.mode == "update":
+        with self._native.refusals() if self._native is not None else contextlib.nullcontext():
+            return self._start(writer, sink.mode)
+
+    def _start(self, writer: Any, mode: str) -> Any:
+        if mode == "update":
             return writer.outputMode("update").foreachBatch(self._write_batch).start()
         return writer.outputMode("append").format(FORMAT).options(**self._output()).start()
 
@@ -151,18 +155,7 @@ def own_reason(text: str) -> str:
     return "\n".join(dict.fromkeys(line[:300] for line in chosen)) or "the engine gave no reason"
 
 
-def _own_code(folder: Path) -> str:
-    """streamgauge as a zip for executors on other machines."""
-    import shutil
-
-    import streamgauge
-
-    package = Path(streamgauge.__file__).parent
-    return shutil.make_archive(str(folder / "streamgauge"), "zip", package.parent, package.name)
-
-
 def main() -> None:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     job: SparkJob = cloudpickle.loads(Path(sys.argv[1]).read_bytes())
     sut = Sut(job)
     serve({name: getattr(sut, name) for name in ("start", "status", "evidence", "stop")}, on_orphaned=sut.stop)

@@ -41,7 +41,7 @@ SETTINGS = (
 CAPABILITIES = Capabilities(
     name="spark",
     summary="Spark Structured Streaming, micro-batch",
-    nodes=("Source", "Select", "Where", "WindowAggregate", "RunningAggregate", "WindowJoin"),
+    nodes=("Source", "Select", "Where", "WindowAggregate", "RunningAggregate", "WindowJoin", "NativeJob"),
     sink_modes=("append", "update"),
     transports=("flight",),
     runs_streams=True,
@@ -50,8 +50,11 @@ CAPABILITIES = Capabilities(
 )
 
 
-def defaults(partitions: int, local_checkpoint: bool) -> dict[str, str]:
-    """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result."""
+def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) -> dict[str, str]:
+    """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
+
+    `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
+    """
     conf = {
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.session.timeZone": "UTC",
@@ -69,8 +72,9 @@ def defaults(partitions: int, local_checkpoint: bool) -> dict[str, str]:
     }
     if local_checkpoint:
         # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
+        conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+    if local_checkpoint and raw_files:
         conf |= {
-            "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
             "spark.hadoop.fs.file.impl": _LOCAL_FILES,
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         }

@@ -1,0 +1,67 @@
+"""The process that answers an own job: the same function, run by Spark in batch over the whole input at once."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.engines.spark.native import load
+from streamgauge.engines.spark.session import open_session
+from streamgauge.errors import EngineError, InputError
+from streamgauge.events import EVENT_TIME
+from streamgauge.flow.nodes import NativeJob
+from streamgauge.system.children import serve
+from streamgauge.system.user_code import first_line
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """What the runner hands over, by file: the job, and a Parquet file of each input by stream name."""
+
+    job: NativeJob
+    master: str
+    conf: dict[str, str]
+    inputs: dict[str, str]
+    folder: str
+
+
+class Answering:
+    """One session; each answer is a Parquet folder."""
+
+    def __init__(self, asked: BatchJob) -> None:
+        self._asked = asked
+        self._native = load(asked.job)
+        self._session: Any = None
+
+    def answer(self, out: str, before_us: int | None = None) -> None:
+        """Write what the job gives for the input with event_time < `before_us` (None: all of it)."""
+        if self._session is None:
+            self._session = open_session(self._asked.master, self._asked.conf, Path(self._asked.folder))
+        try:
+            self._native.batch(self._session, [self._frame(each.name, before_us) for each in self._asked.job.inputs]) \
+                .write.parquet(out)  # fmt: skip
+        except InputError:
+            raise
+        except Exception as error:
+            raise EngineError(self._native.trace_in(str(error)) or first_line(error)) from None
+
+    def stop(self) -> None:
+        with contextlib.suppress(Exception):
+            self._session.stop()
+
+    def _frame(self, stream: str, before_us: int | None) -> Any:
+        frame = self._session.read.parquet(self._asked.inputs[stream])
+        return frame if before_us is None else frame.where(f"{EVENT_TIME} < {before_us}")
+
+
+def main() -> None:
+    answering = Answering(pickle.loads(Path(sys.argv[1]).read_bytes()))
+    serve({"answer": answering.answer}, on_orphaned=answering.stop)
+
+
+if __name__ == "__main__":
+    main()

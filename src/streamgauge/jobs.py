@@ -1,0 +1,163 @@
+"""What an own PySpark job says about itself: its inputs, and what its results are.
+
+    from streamgauge.jobs import Integer, Key, job, stream
+
+    @job(stream("purchases", Key("user_id", 1_000_000), Key("pack", 1000, "zipf"), Integer("price", 1, 100)))
+    def dear(spark, inputs):
+        return inputs["purchases"].where("price > 90")
+
+`streamgauge run FILE.py` measures it. The function stays as it is: it can be called and tested without us.
+Each frame has the stream's fields, `timestamp` (the event time, for watermarks and windows), and the lineage, BIGINT
+microseconds: `event_time`, `ingest_time`, and `event_id`. Results keep `event_time`; the other two where they can.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from streamgauge.errors import JobError, Problem
+from streamgauge.events import LINEAGE, US, parse_duration
+from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
+from streamgauge.load.fitted import Choice
+
+__all__ = ["Choice", "Decimal", "Integer", "Key", "Payload", "Text", "job", "stream"]
+
+DESCRIPTION = "__streamgauge__"
+"""The function's attribute that holds its `Description`."""
+UNBOUNDED = "unbounded"
+DEFAULT_REACH = "20s"
+TIME = "timestamp"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Mode = Literal["append", "update"]
+Reference = str | Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input stream: fields, or the file that they are fitted to; `time` names the column with the event time."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    sample: Path | None
+    share: float | None
+    time: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told."""
+
+    inputs: tuple[Input, ...]
+    mode: Mode
+    keys: tuple[str, ...]
+    reach_us: int | None
+    reference: Reference | None
+    assumed: tuple[str, ...]
+
+
+def stream(
+    name: str, *fields: FieldSpec, sample: str | Path | None = None, share: float | None = None, time: str = TIME
+) -> Input:
+    """An input of a job.
+
+    Args:
+        name: its name in `inputs`.
+        fields: its columns: `Key`, `Integer`, `Decimal`, `Text`, `Payload`, `Choice`.
+        sample: in place of fields, a Parquet, CSV or JSON file like the real input, beside the job's file.
+        share: its part of the rate; without any, all streams have the same.
+        time: the column with the event time as a timestamp.
+    """
+    setting = f"stream {name!r}"
+    if not name.isidentifier() or name.startswith("_"):
+        raise JobError(Problem("stream", "must have a name of letters, digits and _", name, 'stream("purchases", ...)'))
+    if any(not isinstance(each, FieldSpec) for each in fields):
+        wrong = next(each for each in fields if not isinstance(each, FieldSpec))
+        raise JobError(
+            Problem(setting, "must be given fields", wrong, 'Key("user_id", 1000), Integer("price", 1, 100)')
+        )
+    if bool(fields) == (sample is not None):
+        got = "both" if fields else "neither"
+        way_out = f'stream({name!r}, Key("user_id", 1000)) or stream({name!r}, sample="FILE.parquet")'
+        raise JobError(Problem(setting, "needs its schema: either fields or a sample", got, way_out))
+    taken = (*LINEAGE, *(each.name for each in fields))
+    if time in taken:
+        raise JobError(Problem(setting, f"its time column must differ from {', '.join(taken)}", time, 'time="ts"'))
+    return Input(name, fields, None if sample is None else Path(sample), share, time)
+
+
+def job(
+    *inputs: Input,
+    mode: Mode = "append",
+    keys: str | Sequence[str] = (),
+    reach: str | None = None,
+    reference: Reference | None = None,
+) -> Callable[[Function], Function]:
+    """Marks the function `(spark, inputs) -> DataFrame` that is the job.
+
+    Args:
+        inputs: its streams.
+        mode: `append` for final rows, `update` for successive values of a key.
+        keys: the columns that tell one result from another (with `window_start`, where there is one). Without:
+            `event_id` where results keep it, else the first columns that do so, else whole rows.
+        reach: how far in event time one event can influence results (`"12s"`, `"unbounded"`): the load goes on for so
+            long, so that every measured result closes by itself.
+        reference: the same question as DuckDB SQL over tables named as the streams, or as a function that takes a
+            DuckDB connection with those tables and returns a relation. Without: the function itself, run by Spark in
+            batch.
+    """
+    if len(inputs) == 1 and callable(inputs[0]):
+        raise JobError(_no_schema(getattr(inputs[0], "__name__", "the function")))
+    description = _described(inputs, mode, (keys,) if isinstance(keys, str) else tuple(keys), reach, reference)
+
+    def mark(function: Function) -> Function:
+        _check_signature(function)
+        setattr(function, DESCRIPTION, description)
+        return function
+
+    return mark
+
+
+def _described(
+    inputs: tuple[Input, ...], mode: Mode, keys: tuple[str, ...], reach: str | None, reference: Reference | None
+) -> Description:
+    if not inputs or any(not isinstance(each, Input) for each in inputs):
+        raise JobError(_no_schema("the function"))
+    names = [each.name for each in inputs]
+    if len(set(names)) < len(names):
+        raise JobError(Problem("@job", "streams must have different names", names, "rename one"))
+    if mode not in get_args(Mode):
+        raise JobError(Problem("@job mode", f"must be one of {', '.join(get_args(Mode))}", mode, 'mode="append"'))
+    if mode == "update" and not keys:
+        rule = "must name the columns whose values are updated"
+        raise JobError(Problem("@job keys", rule, "none", '@job(..., mode="update", keys="user_id")'))
+    reach_us, assumed = _reach(reach, mode)
+    return Description(inputs, mode, keys, reach_us, reference, assumed)
+
+
+def _reach(reach: str | None, mode: Mode) -> tuple[int | None, tuple[str, ...]]:
+    """(microseconds or None, what was assumed)."""
+    if reach is None and mode == "update":
+        return None, ("reach not declared: taken as unbounded, as results are updates",)
+    if reach == UNBOUNDED:
+        return None, ()
+    said = () if reach is not None else (f"reach not declared: taken as {DEFAULT_REACH} of event time",)
+    return round(parse_duration(reach or DEFAULT_REACH, "@job reach") * US), said
+
+
+def _no_schema(function: str) -> Problem:
+    way_out = f'@job(stream("purchases", Key("user_id", 1000), Integer("price", 1, 100))) above {function}'
+    return Problem("@job", "needs the schema of its inputs, one stream at least", "none", way_out)
+
+
+def _check_signature(function: Any) -> None:
+    try:
+        inspect.signature(function).bind(None, {})
+    except TypeError:
+        signature = f"{function.__name__}{inspect.signature(function)}"
+        way_out = f"def {function.__name__}(spark, inputs):"
+        raise JobError(Problem(function.__name__, "must take (spark, inputs)", signature, way_out)) from None

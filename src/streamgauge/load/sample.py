@@ -1,0 +1,168 @@
+"""Fits fields to a sample of the real input: types, how many keys there are and how skewed, ranges, texts, nulls.
+
+Each column by itself; what columns have to do with each other is not kept. The same file gives the same fields.
+
+Rule: values that together cover nearly all rows (Good-Turing: the share of rows whose value was seen again) become a
+table of frequencies, as do all texts. Of other numbers the frequent values become one, and the rest lie between
+quantiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import LINEAGE, arrow_type
+from streamgauge.load.fields import FieldSpec
+from streamgauge.load.fitted import Fitted
+
+ROWS_MAX = 200_000
+"""Larger files are sampled down to so many rows, always the same ones."""
+VALUES_MAX = 65_536
+QUANTILES = 1025
+COVERED = 0.99
+FREQUENT = 5
+"""So often a value that the sample does not cover must come to be one of the table: fewer may be chance."""
+
+_READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
+            "jsonl": "read_json_auto", "ndjson": "read_json_auto"}  # fmt: skip
+_COMPRESSED = (".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a file was made into: `fields`, and a line a column that says what was fitted."""
+
+    fields: tuple[FieldSpec, ...]
+    said: tuple[str, ...]
+
+
+def fit(path: Path, time: str) -> Sample:
+    """Fields like the columns of a Parquet, CSV or JSON file; the column `time` is the event time, which is the plan's.
+
+    Raises InputError where the file cannot be read, is empty, or has a column of a type that no field has.
+    """
+    table = _read(path)
+    if not table.num_rows:
+        raise _refuse(path, "must hold some rows", "none")
+    taken = [name for name in table.column_names if name in LINEAGE]
+    if taken:
+        raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
+    fitted = [_fit(path, name, table.column(name)) for name in table.column_names if name != time]
+    if not fitted:
+        raise _refuse(path, "must have a column besides the event time", table.column_names)
+    return Sample(tuple(field for field, _ in fitted), tuple(text for _, text in fitted))
+
+
+def _read(path: Path) -> pa.Table:
+    import duckdb
+
+    if not path.is_file():
+        raise _refuse(path, "must be a file that exists", str(path), "the path, as seen from the job's file")
+    suffixes = [suffix for suffix in path.suffixes if suffix not in _COMPRESSED]
+    reader = _READERS.get(suffixes[-1][1:].lower() if suffixes else "")
+    if reader is None:
+        raise _refuse(path, f"must be one of {', '.join(_READERS)}, .gz or .zst after it", path.name)
+    file = str(path).replace("'", "''")
+    with duckdb.connect() as connection:
+        # One thread: a parallel reservoir takes other rows each time.
+        connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
+        query = f"SELECT * FROM {reader}('{file}') USING SAMPLE reservoir({ROWS_MAX} ROWS) REPEATABLE (1)"
+        try:
+            return connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise _refuse(path, "must be readable", str(error).partition("\n")[0]) from None
+
+
+def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str]:
+    """(the field, what it is in words)."""
+    kind, there = _typed(path, name, column.drop_null().combine_chunks())
+    nulls = column.null_count
+    counts = sorted(_counts(there), key=lambda pair: -pair[1])
+    covered = not counts or 1 - sum(1 for _, count in counts if count == 1) / len(there) >= COVERED
+    whole = kind in ("string", "binary", "boolean") or (covered and len(counts) <= VALUES_MAX)
+    kept = counts[:VALUES_MAX] if whole else [pair for pair in counts[:VALUES_MAX] if pair[1] >= FREQUENT]
+    values, weights = tuple(value for value, _ in kept), tuple(float(count) for _, count in kept)
+    quantiles, decimals = () if whole else _quantiles(there, set(values)), _decimals(kind, there)
+    between = 0 if whole else len(there) - sum(weights)
+    weights = (*weights, *((float(nulls),) if nulls else ()), *((between,) if quantiles else ()))
+    field = Fitted(name, kind, (*values, *((None,) if nulls else ())), weights, quantiles, decimals)
+    return field, _in_words(field, counts, len(column), nulls)
+
+
+def _typed(path: Path, name: str, column: pa.Array) -> tuple[str, pa.Array]:
+    """(Spark's name of the type, the values in it)."""
+    kind = column.type
+    wanted = next((spark for spark, holds in _kinds(kind, column) if holds), None)
+    if wanted is None:
+        raise _refuse(
+            path, f"column {name} has a type that no field has", str(kind), "leave the column out of the sample"
+        )
+    return wanted, pc.cast(column, arrow_type(wanted), safe=False)
+
+
+def _kinds(kind: pa.DataType, column: pa.Array) -> Iterator[tuple[str, bool]]:
+    is_ = pa.types
+    large = is_.is_uint64(kind) and len(column) > 0 and pc.max(column).as_py() >= 2**63
+    yield "boolean", is_.is_boolean(kind)
+    yield "int", is_.is_integer(kind) and kind.bit_width <= (32 if is_.is_signed_integer(kind) else 16)
+    yield "bigint", is_.is_integer(kind) and not large
+    yield "double", is_.is_floating(kind) or is_.is_decimal(kind) or large
+    yield "string", is_.is_string(kind) or is_.is_large_string(kind) or is_.is_dictionary(kind) or is_.is_null(kind)
+    yield "binary", is_.is_binary(kind) or is_.is_large_binary(kind)
+    yield "timestamp", is_.is_timestamp(kind) or is_.is_date(kind)
+
+
+def _counts(values: pa.Array) -> list[tuple[Any, int]]:
+    """(value, how often); timestamps as microseconds."""
+    if pa.types.is_timestamp(values.type):
+        values = values.view(pa.int64())
+    counted = pc.value_counts(values)
+    return sorted(
+        (pair for pair in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)), key=str
+    )
+
+
+def _quantiles(values: pa.Array, without: set[Any]) -> tuple[float, ...]:
+    """Those of the numbers that are not in the table."""
+    numbers = values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values
+    rest = np.asarray([each for each in numbers.to_pylist() if each not in without and each == each], np.float64)
+    if not len(rest):
+        return ()
+    found = np.quantile(rest, np.linspace(0, 1, QUANTILES))
+    return tuple(float(each) for each in found)
+
+
+def _decimals(kind: str, values: pa.Array) -> int | None:
+    if kind != "double" or not len(values):
+        return None
+    numbers = values.to_numpy(zero_copy_only=False)
+    return next((places for places in range(7) if np.array_equal(np.round(numbers, places), numbers)), None)
+
+
+def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: int) -> str:
+    table = len(field.values) - bool(nulls)
+    parts = [f"{field.name} {field.spark_type}: "]
+    if not counts:
+        parts.append("always null")
+    elif not field.quantiles:
+        parts.append(f"{table:,} values, the most frequent in {counts[0][1] / rows:.2g} of the rows")
+        parts.append("" if table == len(counts) else f" (of {len(counts):,} in the sample)")
+    else:
+        low, high = field.quantiles[0], field.quantiles[-1]
+        share = sum(field.weights[:table]) / rows
+        parts.append(f"{table:,} values in {share:.2g} of the rows, the others " if table else "")
+        parts.append(f"from {low:,.10g} to {high:,.10g} by quantiles")
+    parts.append(f", {nulls / rows:.2g} null" if nulls and counts else "")
+    return "".join(parts)
+
+
+def _refuse(path: Path, rule: str, got: object, way_out: str = "another file") -> InputError:
+    return InputError(Problem(f"sample {path.name}", rule, got, way_out))

@@ -1,0 +1,108 @@
+"""Own jobs as workloads: a Python file with one function marked `@job` is asked for like a workload's name."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.errors import InputError, JobError, Problem
+from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
+from streamgauge.jobs import DESCRIPTION, Description, Input
+from streamgauge.load.fields import StreamSpec
+from streamgauge.load.sample import fit
+from streamgauge.run import reference
+from streamgauge.system.user_code import import_file
+from streamgauge.workloads import base
+from streamgauge.workloads.base import Job, Parameters, Workload
+
+SINK = "results"
+
+
+class NoParameters(Parameters):
+    """An own job has none: its file is there to be changed."""
+
+
+@dataclass(frozen=True)
+class OwnJob(Workload):
+    """A workload that a file describes; `notes` say what was assumed and fitted."""
+
+    path: Path
+    description: Description
+    native: NativeJob
+    notes: tuple[str, ...]
+
+
+def get(name: str) -> Workload:
+    """A workload by its name, or an own job by its file. InputError where there is none, or it cannot be used."""
+    return own_job(Path(name)) if name.endswith(".py") else base.get(name)
+
+
+def own_job(path: Path) -> OwnJob:
+    """The workload that a file describes; JobError with the one thing that is wrong with it."""
+    try:
+        return _workload(path)
+    except InputError as error:
+        raise JobError(error.problems) from None
+
+
+def _workload(path: Path) -> OwnJob:
+    module = import_file(path)
+    function = _function(path, module)
+    described: Description = getattr(function, DESCRIPTION)
+    streams, notes = _streams(path, described.inputs)
+    columns = reference.columns(path, described, streams) if described.reference is not None else None
+    sources = tuple(Source(each.name, each.schema) for each in streams)
+    times = tuple(each.time for each in described.inputs)
+    job = NativeJob(sources, times, str(path.resolve()), function.__name__, described.keys, described.reach_us, columns)
+    flow = Flow(Sink(job, SINK, described.mode))
+    return OwnJob(
+        name=path.stem,
+        title=path.stem.replace("_", " "),
+        summary=(inspect.getdoc(function) or inspect.getdoc(module) or "an own job").partition("\n")[0],
+        source=str(path),
+        parameters=NoParameters,
+        build=lambda parameters, rate_per_s: Job(flow, streams),
+        path=path,
+        description=described,
+        native=job,
+        notes=(*notes, *described.assumed),
+    )
+
+
+def _function(path: Path, module: Any) -> Any:
+    there = {name: each for name, each in vars(module).items() if inspect.isfunction(each)}
+    marked = {each.__name__: each for each in there.values() if hasattr(each, DESCRIPTION)}
+    if len(marked) == 1:
+        return next(iter(marked.values()))
+    if marked:
+        raise JobError(Problem(str(path), "must have one function marked @job", sorted(marked), "a file for each"))
+    own = sorted(name for name, each in there.items() if each.__module__ == module.__name__)
+    way_out = f"put @job(stream(...)) above {own[0]}" if own else "see examples/ and docs/own-jobs.md"
+    got = f"functions without it: {', '.join(own)}" if own else "no function"
+    raise JobError(Problem(str(path), "must have one function marked @job", got, way_out))
+
+
+def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
+    """(the streams that are offered, what was fitted)."""
+    shares = _shares(inputs)
+    specs, notes = [], []
+    for given, share in zip(inputs, shares, strict=True):
+        fields = given.fields
+        if given.sample is not None:
+            sample = fit(path.resolve().parent / given.sample, given.time)
+            fields = sample.fields
+            notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.said]
+        specs.append(StreamSpec(given.name, fields, share))
+    return tuple(specs), tuple(notes)
+
+
+def _shares(inputs: tuple[Input, ...]) -> list[float]:
+    given = [each.share for each in inputs]
+    if all(share is None for share in given):
+        return [1 / len(given)] * len(given)
+    if any(share is None for share in given) or abs(sum(filter(None, given)) - 1) > 1e-9:
+        way_out = "share=0.5 on each of two"
+        raise JobError(Problem("@job share", "shares must sum to 1, or none is given", given, way_out))
+    return [share for share in given if share is not None]

@@ -1,0 +1,132 @@
+"""Code that a user brings: a Python file imported by its path, and the user's errors told apart from ours."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from streamgauge.errors import JobError, Problem, StreamgaugeError
+
+_brought: set[str] = set()
+"""Names of the modules that were imported here: a later file may take their place."""
+
+_FRAME = re.compile(r'(\s*)File "([^"]+)", line \d+, in .+')
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(:\s.*)?$")
+
+
+def import_file(path: Path) -> ModuleType:
+    """The file as a module, run anew; what lies beside it can be imported, from its package too where it is in one.
+
+    What it prints goes to standard error. JobError where it is not there, has the name of a module in use, or fails;
+    an InputError that it raises itself (a wrong description) goes through.
+    """
+    path = path.resolve()
+    if not path.is_file():
+        raise JobError(Problem(str(path), "must be a file that exists", str(path), "check the path"))
+    root, name = place_of(path)
+    _check_name(path, name)
+    put_first(root)
+    with user_errors(path, f"{path.name} must be imported without an error"), contextlib.redirect_stdout(sys.stderr):
+        return _run(path, name)
+
+
+def place_of(path: Path) -> tuple[Path, str]:
+    """(the folder that must be on the path, the dotted name of the module): a folder with __init__.py is a package."""
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+def put_first(folder: Path) -> None:
+    """Let modules of the folder be imported before those of the same name elsewhere."""
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+
+
+@contextlib.contextmanager
+def user_errors(path: Path, rule: str) -> Iterator[None]:
+    """Turns an error of the user's code into one JobError that shows their traceback and none of ours."""
+    try:
+        yield
+    except (StreamgaugeError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        trace = own_trace(error, path)
+        raise JobError(Problem(str(path), rule, first_line(error), f"mend it:\n{trace}")) from None
+
+
+def first_line(error: BaseException) -> str:
+    """`ValueError: the reason`, without the plans and stacks that Spark writes after it."""
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def own_trace(error: BaseException, path: Path) -> str:
+    """The lines of the user's own code that led to an error, and the error."""
+    root = place_of(path)[0]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
+    if isinstance(error, SyntaxError):
+        last = "".join(traceback.format_exception_only(error)).rstrip()
+    else:
+        last = first_line(error)
+    return "".join(traceback.format_list(frames)) + last
+
+
+def own_trace_in(text: str, path: Path) -> str | None:
+    """The same out of a text that holds a traceback, such as an engine's reason; None where the user's code is not in
+    it.
+    """
+    root = place_of(path)[0]
+    kept: list[str] = []
+    depth: int | None = None
+    for line in text.splitlines():
+        frame = _FRAME.match(line)
+        if frame:
+            depth = len(frame.group(1)) if _is_own(frame.group(2), root) else None
+            kept += [line] if depth is not None else []
+        elif depth is not None and line.strip() and len(line) - len(line.lstrip()) > depth:
+            kept.append(line)
+        elif kept and _ERROR.match(line):
+            return "\n".join([*kept, line])
+        else:
+            depth = None
+    return None
+
+
+def _is_own(file: str, root: Path) -> bool:
+    place = Path(file)
+    return place.is_absolute() and place.resolve().is_relative_to(root) and "site-packages" not in place.parts
+
+
+def _check_name(path: Path, name: str) -> None:
+    used = name in sys.stdlib_module_names or (name in sys.modules and name not in _brought)
+    if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
+        rule = f"must not have the name of a module that is in use ({name})"
+        raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
+
+
+def _run(path: Path, name: str) -> ModuleType:
+    if "." in name:
+        importlib.import_module(name.rpartition(".")[0])
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    _brought.add(name)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module

@@ -1,0 +1,235 @@
+"""Own jobs on a real Spark: the examples verified, wrong jobs caught and named, bad ones refused before measuring."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.errors import JobError
+from streamgauge.events import Clock
+from streamgauge.experiment import build
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Result, Verification
+from streamgauge.run.check import Ready, check
+from streamgauge.run.rig import Rig
+from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RATE, DURATION_S = 4000.0, 5.0
+HEAD = """
+from pyspark.sql import functions as F
+from streamgauge.jobs import Integer, Key, job, stream
+
+PURCHASES = stream("purchases", Key("user_id", 1000), Key("pack", 20), Integer("price", 1, 100),
+                   Integer("delay", 0, 999))
+"""
+
+
+@contextmanager
+def started(root: Path, file: Path) -> Iterator[tuple[Ready, Rig]]:
+    load = {"rate": RATE, "duration": DURATION_S, "warmup": "3s", "generators": 2}
+    ready = check(build({"workload": str(file), "load": load, "out": str(root)}))
+    with Rig(rig_settings(ready, RATE), SparkEngine, root / "rig", Clock.fixed_now()) as rig:
+        rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE, 1.0))
+        yield ready, rig
+
+
+def result_of(root: Path, file: Path) -> Result:
+    """A short trial of a job, conducted and verified."""
+    with started(root, file) as (ready, rig):
+        folder = RunFolder.create(root, str(file), "spark", datetime.now(UTC))
+        settings = TrialSettings(RATE, fresh=True, duration_s=DURATION_S, may_extend=False, keep_results=True)
+        return run_trial(ready, rig, folder, settings).result
+
+
+def answers_of(root: Path, body: str) -> Verification:
+    file = root / "wrong_job.py"
+    file.write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
+    found = result_of(root, file).verification
+    assert found is not None
+    return found
+
+
+def check_right(found: Verification | None, independent: bool, rows_least: int) -> None:
+    assert found is not None
+    assert (found.judged, found.independent) == (True, independent), found.sentence
+    assert found.right, (found.sentence, found.examples)
+    assert found.matched == found.expected >= rows_least
+
+
+# (example, whether its reference is its own, fewest results)
+@pytest.mark.parametrize(
+    ("name", "independent", "rows_least"), [("enrich", False, 30_000), ("revenue", True, 2000), ("rewards", True, 300)]
+)
+def test_each_example_is_verified(tmp_path: Path, name: str, independent: bool, rows_least: int) -> None:
+    """The three files of examples/, as they stand."""
+    result = result_of(tmp_path, EXAMPLES / f"{name}.py")
+    check_right(result.verification, independent, rows_least)
+    assert result.workload == name
+    assert result.latency.event_time_us is not None
+    assert result.latency.event_time_us.count > 0
+    assert (result.latency.closing_delay_us is not None) == (name == "revenue")
+    assert next(check.state for check in result.verdict.checks if check.name == "answers") == "ok"
+
+
+def test_updates_are_compared_at_batches_ends(tmp_path: Path) -> None:
+    """A running count in update mode: right in batch too, and at moments on the way."""
+    body = """
+    @job(PURCHASES, mode="update", keys="pack")
+    def counts(spark, inputs):
+        return inputs["purchases"].groupBy("pack").agg(F.count("*").alias("n"), F.max("event_time").alias("event_time"))
+    """
+    found = answers_of(tmp_path, body)
+    check_right(found, False, 40)
+    assert "last values of pack at" in found.sentence
+
+
+def test_a_row_in_ten_thousand_dropped_is_missing(tmp_path: Path) -> None:
+    """Whether the function means it (a reference of its own finds that) or streaming does it (the batch run does)."""
+    body = """
+    @job(PURCHASES, reach="0s", reference="SELECT user_id, price, event_time, event_id FROM purchases")
+    def all_of_them(spark, inputs):
+        rows = inputs["purchases"].select("user_id", "price", "event_time", "event_id")
+        return rows.where("event_id % 10000 != 7")
+    """
+    found = answers_of(tmp_path, body)
+    assert found.missing == found.expected - found.matched
+    assert 2 <= found.missing <= 10
+    assert (found.extra, found.duplicate, found.wrong) == (0, 0, 0)
+    assert found.examples[0]["fault"] == "missing"
+    assert found.examples[0]["event_id"] % 10_000 == 7
+
+
+DOUBLED = """
+import pyarrow as pa
+from pyspark import TaskContext
+
+def again(batches):
+    told = TaskContext.get().getLocalProperty("streaming.sql.batchId")
+    for batch in batches:
+        yield from [batch, batch] if told == "3" else [batch]
+"""
+
+
+def test_a_micro_batch_counted_twice_is_wrong_or_duplicate(tmp_path: Path) -> None:
+    """Found by the same function in batch, where there are no micro-batches: row by row, and inside an aggregate."""
+    rows = """
+    @job(PURCHASES, reach="0s")
+    def twice(spark, inputs):
+        rows = inputs["purchases"].select("price", "event_time", "event_id")
+        return rows.mapInArrow(again, rows.schema)
+    """
+    windows = """
+    @job(PURCHASES, reach="2s", keys="pack")
+    def twice(spark, inputs):
+        rows = inputs["purchases"].select("price", "pack", "event_time")
+        doubled = rows.mapInArrow(again, rows.schema).withColumn("at", F.timestamp_micros("event_time"))
+        return doubled.withWatermark("at", "0 seconds").groupBy(F.window("at", "1 second"), "pack").agg(
+            F.sum("price").alias("revenue"), F.max("event_time").alias("event_time"))
+    """
+    by_row = answers_of(tmp_path, DOUBLED + textwrap.dedent(rows))
+    assert by_row.duplicate > 0
+    assert (by_row.missing, by_row.extra, by_row.wrong) == (0, 0, 0)
+    by_window = answers_of(tmp_path, DOUBLED + textwrap.dedent(windows))
+    assert by_window.wrong > 0
+    assert (by_window.missing, by_window.extra, by_window.duplicate) == (0, 0, 0)
+
+
+def test_windows_closed_a_slide_early_are_wrong(tmp_path: Path) -> None:
+    """The watermark runs ahead of the events by a slide: what comes after it is dropped as late, without a word."""
+    body = """
+    @job(PURCHASES, reach="6s", keys="pack")
+    def early(spark, inputs):
+        rows = inputs["purchases"].withColumn("ghost", F.lit(False))
+        ahead = rows.withColumn("timestamp", F.expr("timestamp + interval 2 seconds")).withColumn("ghost", F.lit(True))
+        marked = rows.unionByName(ahead).withWatermark("timestamp", "0 seconds")
+        return marked.groupBy(F.window("timestamp", "4 seconds", "2 seconds"), "pack").agg(
+            F.sum(F.when(~F.col("ghost"), F.col("price"))).alias("revenue"),
+            F.max(F.when(~F.col("ghost"), F.col("event_time"))).alias("event_time"),
+        ).where("event_time IS NOT NULL")
+    """
+    found = answers_of(tmp_path, body)
+    assert found.judged
+    assert found.wrong + found.missing > 0
+    assert not found.right
+
+
+def test_a_leaked_late_row_is_extra(tmp_path: Path) -> None:
+    """The rule drops what is 0.9 s late or more; the job lets one such row in a hundred through."""
+    body = """
+    @job(PURCHASES, reach="0s", reference="SELECT price, delay, event_time, event_id FROM purchases WHERE delay < 900")
+    def leaking(spark, inputs):
+        rows = inputs["purchases"].select("price", "delay", "event_time", "event_id")
+        return rows.where("delay < 900 OR event_id % 100 = 0")
+    """
+    found = answers_of(tmp_path, body)
+    assert found.extra > 0
+    assert (found.missing, found.duplicate, found.wrong) == (0, 0, 0)
+    assert found.examples[0]["fault"] == "extra"
+
+
+def test_an_exception_in_a_row_function_is_shown_as_the_users_own(tmp_path: Path) -> None:
+    """The query dies: not sustained, and the reason is the user's line, with nothing of Spark's or ours around it."""
+    file = tmp_path / "raising_job.py"
+    body = """
+    from pyspark.sql.functions import udf
+
+    @udf("int")
+    def risky(price):
+        return 100 // (price - 50)
+
+    @job(PURCHASES, reach="0s")
+    def raising(spark, inputs):
+        return inputs["purchases"].withColumn("risk", risky("price"))
+    """
+    file.write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
+    verdict = result_of(tmp_path, file).verdict
+    assert (verdict.value, verdict.decided_by) == ("not_sustained", ("connected",)), verdict.sentence
+    assert "ZeroDivisionError" in verdict.sentence
+    assert f'File "{file}", line 11, in risky' in verdict.sentence
+    assert "return 100 // (price - 50)" in verdict.sentence
+    assert "streamgauge/engines" not in verdict.sentence
+    assert "pyspark/" not in verdict.sentence
+
+
+# What is wrong with what a function gives, its body, and what the one message must say.
+REFUSED = [
+    ("batch", "return spark.range(5).withColumnRenamed('id', 'event_time')", ["a batch DataFrame", 'inputs["..."]']),
+    ("nothing", "inputs['purchases'].where('price > 3')", ["must return a DataFrame", "NoneType", "return"]),
+    (
+        "no event time",
+        "return inputs['purchases'].withWatermark('timestamp', '0 seconds').groupBy(F.window('timestamp', '1 second'))"
+        ".count()",
+        ["must keep event_time", 'F.max("event_time").alias("event_time")'],
+    ),
+    ("its own error", "return inputs['sales']", ["KeyError: 'sales'", "line 9, in f", "return inputs['sales']"]),
+    ("spark's error", "return inputs['purchases'].select('prize')", ["UNRESOLVED_COLUMN", "line 9, in f"]),
+    (
+        "mode",
+        "return inputs['purchases'].groupBy('pack').agg(F.max('event_time').alias('event_time'))",
+        ["must be a query that Spark can stream", 'mode="update"'],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "said"), [bad[1:] for bad in REFUSED], ids=[bad[0] for bad in REFUSED])
+def test_a_bad_result_gets_one_message_before_anything_is_measured(tmp_path: Path, body: str, said: list[str]) -> None:
+    """Spark looks at the function when it starts: an input error, never a traceback of ours."""
+    file = tmp_path / "bad_job.py"
+    file.write_text(textwrap.dedent(HEAD) + f"\n@job(PURCHASES)\ndef f(spark, inputs):\n    {body}\n")
+    with pytest.raises(JobError) as caught, started(tmp_path, file):
+        pass
+    shown = str(caught.value)
+    assert len(caught.value.problems) == 1
+    for words in said:
+        assert words in shown
+    assert "streamgauge/engines" not in shown
+    assert "Traceback" not in shown

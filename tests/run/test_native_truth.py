@@ -1,0 +1,258 @@
+"""Verification of own jobs without an engine: what arrives is made from the reference, with faults planted in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamgauge.events import EMISSION_TIME, EVENT_TIME
+from streamgauge.experiment import build
+from streamgauge.result import Verification
+from streamgauge.run import native_truth
+from streamgauge.run.check import Ready, check
+from streamgauge.run.conduct import Conducted
+from streamgauge.run.journal import IngestTimes
+from streamgauge.run.native_truth import verify_own
+from streamgauge.run.verify import Input
+
+HEAD = """
+from streamgauge.jobs import Integer, Key, job, stream
+
+@job(stream("purchases", Key("user_id", 100), Integer("price", 1, 100)), {})
+def asked(spark, inputs):
+    raise AssertionError("no engine runs here")
+"""
+ROWS = "SELECT user_id, price / 3 AS third, event_time, ingest_time, event_id FROM purchases"
+WINDOWS = """
+    SELECT make_timestamp(event_time // 2000000 * 2000000) AS window_start,
+           make_timestamp(event_time // 2000000 * 2000000 + 2000000) AS window_end, user_id,
+           sum(price) AS spent, max(event_time) AS event_time
+    FROM purchases GROUP BY ALL
+"""
+UPDATES = "SELECT user_id, count(*) AS n, max(event_time) AS event_time FROM purchases GROUP BY user_id"
+LATE_US = 1_000_000
+
+
+@dataclass
+class Case:
+    """An own job's trial: 2 partitions at 1000 events/s for 20 s, a batch a second."""
+
+    ready: Ready
+    done: Conducted
+    folder: Path
+
+    def input(self, before_us: int = 2**62) -> pa.Table:
+        source = Input(self.done.journal.plan, IngestTimes(self.done.journal), self.ready.columns)
+        readers = source.readers(self.done.spans.start_us, min(before_us, self.done.spans.end_us))
+        return readers["purchases"].read_all()
+
+    def answer(self, query: str, before_us: int = 2**62) -> pa.Table:
+        """A query's rows over the input."""
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.register("purchases", self.input(before_us))
+            return connection.sql(query).to_arrow_table()
+
+    def receive(self, *batches: pa.Table) -> None:
+        """Let these rows be what the sink committed, batch by batch."""
+        journal, commits = self.done.journal, []
+        for commit, rows in zip(journal.commits, batches, strict=False):
+            path = self.folder / f"{commit.batch}.arrow"
+            emitted = pc.add(rows.column(EVENT_TIME), LATE_US)
+            table = rows.append_column(EMISSION_TIME, emitted.cast(pa.int64()))
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            commits.append(replace(commit, rows=rows.num_rows, paths=[str(path)] if rows.num_rows else []))
+        journal.commits = commits + journal.commits[len(commits) :]
+
+    def verify(self) -> Verification:
+        return verify_own(self.ready, self.done, self.folder / "batch.log").verification
+
+
+@pytest.fixture
+def case(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Case]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def made(arguments: str, **more: Any) -> Case:
+        path = tmp_path / "asked_job.py"
+        path.write_text(HEAD.replace("{}", arguments))
+        load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
+        ready = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
+        return Case(ready, make.story().done(**more), tmp_path)
+
+    return made
+
+
+def faults(found: Verification) -> dict[str, int]:
+    assert found.judged, found.sentence
+    names = ("missing", "extra", "duplicate", "wrong", "late")
+    return {name: getattr(found, name) for name in names if getattr(found, name)}
+
+
+def test_right_rows_match(case: Callable[..., Case]) -> None:
+    """Told apart by event_id; floats may differ in their last places; the reference is independent."""
+    asked = case(f'reference="{ROWS}"')
+    rows = asked.answer(ROWS)
+    asked.receive(rows.set_column(1, "third", pc.multiply(rows.column("third"), 1 + 1e-12)))
+    found = asked.verify()
+    assert faults(found) == {}
+    assert (found.independent, found.expected, found.matched) == (True, 15_000, 15_000)
+    assert found.sentence == "15,000 results expected, all matched (told apart by event_id)"
+
+
+def test_each_planted_fault_is_named(case: Callable[..., Case]) -> None:
+    asked = case(f'reference="{ROWS}"')
+    rows = asked.answer(ROWS)
+    row = pc.equal(rows.column("event_id"), rows.column("event_id")[5000])
+    changed = rows.set_column(1, "third", pc.if_else(row, 0.5, rows.column("third")))
+    renamed = rows.set_column(4, "event_id", pc.if_else(row, 2**50, rows.column("event_id")))
+    stamped = rows.set_column(3, "ingest_time", pc.if_else(row, 1, rows.column("ingest_time")))
+    planted = {
+        "dropped": ([rows.filter(pc.invert(row))], {"missing": 1}),
+        "a batch twice": ([rows, rows.slice(0, 100)], {"duplicate": 100}),
+        "changed": ([changed], {"wrong": 1}),
+        "never asked": ([renamed], {"missing": 1, "extra": 1}),
+        "a false ingest time": ([stamped], {"wrong": 1}),
+    }
+    for name, (batches, expected) in planted.items():
+        asked = case(f'reference="{ROWS}"')
+        asked.receive(*batches)
+        assert faults(asked.verify()) == expected, name
+
+
+def test_what_came_after_the_deadline_is_late(case: Callable[..., Case]) -> None:
+    asked = case(f'reference="{ROWS}"')
+    asked.receive(asked.answer(ROWS))
+    asked.done.deadline_us = asked.done.spans.start_us + 15_500_000 + LATE_US - 1_000_000
+    assert set(faults(asked.verify())) == {"late"}
+
+
+def test_windows_need_no_keys_declared(case: Callable[..., Case]) -> None:
+    """The first columns that tell all apart are found; a window closed early is a wrong sum, and not two faults."""
+    text = WINDOWS.replace("\n", " ")
+    asked = case(f'reference="{text}", reach="2s"')
+    rows = asked.answer(WINDOWS)
+    row = pc.equal(rows.column("spent"), rows.column("spent")[7])
+    asked.receive(rows)
+    right = asked.verify()
+    assert faults(right) == {}
+    assert "told apart by window_start, window_end, user_id" in right.sentence
+    asked.receive(
+        rows.set_column(3, "spent", pc.if_else(row, pc.subtract(rows.column("spent"), 1), rows.column("spent")))
+    )
+    assert set(faults(asked.verify())) == {"wrong"}
+
+
+def test_whole_rows_are_a_multiset_where_nothing_tells_them_apart(case: Callable[..., Case]) -> None:
+    """One of two equal rows lost is one missing; one of them thrice is one too many."""
+    query = "SELECT user_id, event_time // 1000000 * 1000000 AS event_time FROM purchases"
+    asked = case(f'reference="{query}"')
+    rows = asked.answer(query)
+    assert len(rows.group_by(["user_id", "event_time"]).aggregate([])) < len(rows)
+    asked.receive(rows)
+    assert faults(asked.verify()) == {}
+    asked.receive(rows.slice(1))
+    assert faults(asked.verify()) == {"missing": 1}
+    asked.receive(rows, rows.slice(0, 1))
+    assert faults(asked.verify()) == {"extra": 1}
+
+
+def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
+    assert faults(case(f'reference="{ROWS}"').verify()) == {"missing": 15_000}
+
+
+def test_a_reference_that_fails_on_the_data_leaves_the_answers_unjudged(case: Callable[..., Case]) -> None:
+    """It passed over empty tables; a trial is then never called sustained, and nothing is raised."""
+    query = "SELECT event_time, CAST('x' || price AS INTEGER) AS n FROM purchases"
+    asked = case(f'reference="{query}"')
+    asked.receive(asked.answer("SELECT event_time, price AS n FROM purchases"))
+    found = asked.verify()
+    assert (found.judged, found.right) == (False, False)
+    assert "the answers could not be judged" in found.sentence
+    assert "Conversion" in found.sentence
+
+
+def test_a_column_of_another_kind_leaves_the_answers_unjudged(case: Callable[..., Case]) -> None:
+    asked = case(f'reference="{ROWS}"')
+    rows = asked.answer(ROWS)
+    asked.receive(rows.set_column(0, "user_id", rows.column("user_id").cast(pa.string())))
+    found = asked.verify()
+    assert not found.judged
+    assert "user_id" in found.sentence
+
+
+def updates(asked: Case) -> list[pa.Table]:
+    """After each batch, the values of all keys, as a running count gives them."""
+    ends = asked.done.journal.batch_ends()
+    return [asked.answer(UPDATES, ends[commit.batch]) for commit in asked.done.journal.commits]
+
+
+def test_updates_are_compared_at_several_moments(case: Callable[..., Case]) -> None:
+    """The last values of each key, at three batches' ends and the last one."""
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    asked.receive(*updates(asked))
+    found = asked.verify()
+    assert faults(found) == {}
+    assert found.expected == 4 * 100
+    assert "last values of user_id at 4 of 20 batches' ends" in found.sentence
+
+
+@pytest.mark.parametrize(("batch", "least"), [(19, 100), (5, 100)])
+def test_a_wrong_update_is_found(case: Callable[..., Case], batch: int, least: int) -> None:
+    """The last value, and one on the way that was mended later."""
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    rows = updates(asked)
+    rows[batch] = rows[batch].set_column(1, "n", pc.add(rows[batch].column("n"), 1))
+    asked.receive(*rows)
+    assert faults(asked.verify())["wrong"] == least
+
+
+def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    rows = updates(asked)
+    rows[3] = pa.concat_tables([rows[3], rows[3].slice(0, 1)])
+    asked.receive(*rows)
+    assert faults(asked.verify()) == {"duplicate": 1}
+
+
+def test_without_a_reference_the_batch_run_is_the_truth(
+    case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the input by file, and answers by file; the verification is not independent and says so."""
+    asked = case('reach="0s"')
+    asked.receive(asked.answer(ROWS).slice(1))
+
+    @contextmanager
+    def in_batch(job: Any, inputs: dict[str, Path], *_: object) -> Iterator[Any]:
+        def answer(out: Path, before_us: int | None = None) -> Path:
+            out.mkdir()
+            with duckdb.connect() as connection:
+                connection.sql(ROWS.replace("purchases", f"'{inputs['purchases']}'")).write_parquet(f"{out}/a.parquet")
+            return out
+
+        yield answer
+
+    monkeypatch.setattr("streamgauge.engines.spark.answer.answers_in_batch", in_batch)
+    found = asked.verify()
+    assert faults(found) == {"missing": 1}
+    assert (found.independent, found.reference) == (False, native_truth.BATCH)
+
+
+def test_results_without_an_event_time_are_counted_and_in_no_latency(case: Callable[..., Case]) -> None:
+    """Rows of an outer join may have none: they leave Spark as 0."""
+    query = "SELECT event_id, CASE WHEN price > 50 THEN event_time END AS event_time FROM purchases"
+    asked = case(f'reference="{query}"')
+    rows = asked.answer(query)
+    asked.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
+    found = asked.verify()
+    assert faults(found) == {}
+    assert "carry no event_time" in found.sentence

@@ -1,0 +1,227 @@
+"""Own jobs as workloads: what a file says, and the one message that each bad file gets before anything starts."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.errors import InputError, JobError
+from streamgauge.events import US
+from streamgauge.experiment import build
+from streamgauge.flow.nodes import NativeJob
+from streamgauge.run.check import check
+from streamgauge.run.generate import generate
+from streamgauge.run.own_job import OwnJob, get, own_job
+
+HEAD = """
+from streamgauge.jobs import Choice, Integer, Key, job, stream
+PURCHASES = stream("purchases", Key("user_id", 1000), Integer("price", 1, 100))
+"""
+GOOD = """
+@job(PURCHASES)
+def dear(spark, inputs):
+    "Purchases above 90."
+    return inputs["purchases"].where("price > 90")
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes a job's file, under the usual head, and files beside it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def written(body: str, name: str = "my_job.py", head: str = HEAD) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(head) + textwrap.dedent(body))
+        return path
+
+    return written
+
+
+def the_problem(path: Path) -> str:
+    """The one problem of a bad file, as it is shown; never a traceback of ours."""
+    with pytest.raises(JobError) as caught:
+        own_job(path)
+    assert len(caught.value.problems) == 1
+    shown = str(caught.value)
+    assert "streamgauge/" not in shown.replace(str(path.parent), "")
+    return shown
+
+
+def test_a_file_is_a_workload(write: Write) -> None:
+    """Name, first line of the docstring, streams and the node that stands for the function."""
+    path = write(GOOD)
+    workload = own_job(path)
+    flow, streams = workload.build(workload.read({}), 1000.0)
+    assert (workload.name, workload.title, workload.summary) == ("my_job", "my job", "Purchases above 90.")
+    assert [(each.name, each.schema.types(), each.share) for each in streams] == [
+        ("purchases", {"user_id": "int", "price": "int"}, 1.0)
+    ]
+    node = flow.sink.input
+    assert isinstance(node, NativeJob)
+    assert (node.name, node.path, node.times, node.reference) == ("dear", str(path), ("timestamp",), None)
+    assert (flow.sink.mode, node.reach_us) == ("append", 20 * US)
+    assert workload.notes == ("reach not declared: taken as 20s of event time",)
+
+
+def test_a_workload_is_found_by_name_or_by_file(write: Write) -> None:
+    assert isinstance(get(str(write(GOOD))), OwnJob)
+    assert get("identity").name == "identity"
+
+
+def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
+    """It passes with everything filled in; the whole of each stream travels, because nobody knows what is read."""
+    ready = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
+    assert ready.columns == {"purchases": ("user_id", "price", "event_time", "ingest_time", "event_id")}
+    assert (ready.reach_us, ready.tail_us) == (20 * US, 21 * US)
+    with pytest.raises(InputError, match="has no lowering for NativeJob"):
+        check(build({"workload": str(write(GOOD)), "engine": "known"}))
+    with pytest.raises(InputError, match="is not a parameter of my_job"):
+        check(build({"workload": str(write(GOOD)), "parameters": {"above": "3"}}))
+
+
+def test_its_input_is_generated_from_fields_or_a_sample(write: Write, tmp_path: Path) -> None:
+    """`generate` writes it as for any workload; what was fitted to a sample beside the file is said."""
+    pq.write_table(pa.table({"city": ["Rio", "Bonn", "Rio"] * 100, "ts": [1, 2, 3] * 100}), tmp_path / "sales.parquet")
+    body = """
+    @job(PURCHASES, stream("sales", sample="sales.parquet", time="ts"))
+    def both(spark, inputs):
+        return inputs["sales"]
+    """
+    path = write(body)
+    load = {"rate": "1k", "duration": "2s", "generators": 1}
+    asked = build({"command": "generate", "workload": str(path), "load": load, "out": str(tmp_path / "input")})
+    assert generate(asked, tmp_path / "input")["events"] == {"purchases": 1000, "sales": 1000}
+    cities = pq.read_table(tmp_path / "input" / "sales" / "part-0.parquet").column("city").to_pylist()
+    assert cities.count("Rio") / len(cities) == pytest.approx(2 / 3, abs=0.05)
+    note = "sales is fitted to sales.parquet: city string: 2 values, the most frequent in 0.67 of the rows"
+    assert own_job(path).notes[0] == note
+
+
+def test_the_reach_is_declared_or_assumed(write: Write) -> None:
+    """Stated either way; updates of a running state have no end."""
+    body = "@job(PURCHASES{})\ndef f(spark, inputs): pass\n"
+    native = {
+        more: own_job(write(body.format(more))).native.reach_us
+        for more in (', reach="12s"', ', reach="unbounded"', ', mode="update", keys="user_id"')
+    }
+    assert list(native.values()) == [12 * US, None, None]
+
+
+def test_shares_are_equal_or_given(write: Write) -> None:
+    two = '@job(stream("a", Key("x", 2){}), stream("b", Key("x", 2){}))\ndef f(spark, inputs): pass\n'
+    equal = own_job(write(two.format("", ""))).build(None, 1.0).streams
+    given = own_job(write(two.format(", share=0.9", ", share=0.1"))).build(None, 1.0).streams
+    assert [each.share for each in equal] == [0.5, 0.5]
+    assert [each.share for each in given] == [0.9, 0.1]
+    assert "shares must sum to 1" in the_problem(write(two.format(", share=0.9", "")))
+
+
+def test_what_lies_beside_the_file_can_be_imported(write: Write) -> None:
+    """By its name, and relatively where the folder is a package."""
+    write("LIMIT = 90", "limits_beside.py", head="")
+    assert own_job(write("from limits_beside import LIMIT\nassert LIMIT == 90\n" + GOOD)).name == "my_job"
+    write("", "shop/__init__.py", head="")
+    write("LIMIT = 91", "shop/limits.py", head="")
+    inside = write("from .limits import LIMIT\nassert LIMIT == 91\n" + GOOD, "shop/inner_job.py")
+    assert own_job(inside).name == "inner_job"
+
+
+def test_what_a_file_prints_leaves_standard_output_alone(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` writes the result there, and nothing else."""
+    own_job(write("print('hello')\n" + GOOD))
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "hello\n")
+
+
+# What is wrong, the file's body, and what its one message must say.
+BAD = [
+    ("no function", "x = 1\n", ["must have one function marked @job", "no function"]),
+    ("no mark", "def dear(spark, inputs): pass\n", ["functions without it: dear", "above dear"]),
+    ("two functions", GOOD + GOOD.replace("dear", "cheap"), ["must have one function marked @job", "cheap", "dear"]),
+    ("signature", "@job(PURCHASES)\ndef dear(spark): pass\n", ["must take (spark, inputs)", "dear(spark)"]),
+    ("three", "@job(PURCHASES)\ndef dear(a, b, c): pass\n", ["must take (spark, inputs)", "dear(a, b, c)"]),
+    ("no schema", "@job()\ndef dear(spark, inputs): pass\n", ["needs the schema of its inputs"]),
+    ("bare mark", "@job\ndef dear(spark, inputs): pass\n", ["needs the schema of its inputs", "above dear"]),
+    ("no fields", 'S = stream("purchases")\n', ["needs its schema: either fields or a sample", "neither"]),
+    ("not a field", 'S = stream("purchases", "price int")\n', ["must be given fields", "price int"]),
+    ("time taken", 'S = stream("p", Key("ts", 9), time="ts")\n', ["its time column must differ", "ts"]),
+    ("reserved", '@job(stream("p", Key("event_id", 9)))\ndef f(s, i): pass\n', ["event_id", "rename"]),
+    ("choice", 'S = stream("p", Choice("c", (1, "a")))\n', ["must choose from values of one type"]),
+    ("mode", '@job(PURCHASES, mode="complete")\ndef f(s, i): pass\n', ["must be one of append, update"]),
+    ("no keys", '@job(PURCHASES, mode="update")\ndef f(s, i): pass\n', ["must name the columns whose values are"]),
+    ("reach", '@job(PURCHASES, reach="long")\ndef f(s, i): pass\n', ["must be a time such as", "long"]),
+    ("no sample", '@job(stream("p", sample="no.csv"))\ndef f(s, i): pass\n', ["no.csv", "must be a file that exists"]),
+    ("sql", '@job(PURCHASES, reference="SELECT * FROM sales")\ndef f(s, i): pass\n', ["must be DuckDB SQL", "sales"]),
+    (
+        "reference without event time",
+        '@job(PURCHASES, reference="SELECT price FROM purchases")\ndef f(s, i): pass\n',
+        ["must give event_time too", "max(event_time) AS event_time"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "said"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
+def test_a_bad_file_gets_one_message(write: Write, body: str, said: list[str]) -> None:
+    shown = the_problem(write(body))
+    for words in said:
+        assert words in shown
+
+
+# A file whose code fails: what the message shows of it.
+FAILING = [
+    ("import", "import no_such_module_anywhere\n", ["ModuleNotFoundError", "line 4", "import no_such_module_anywhere"]),
+    ("syntax", "def dear(spark inputs): pass\n", ["SyntaxError", "line 4", "def dear(spark inputs): pass"]),
+    ("raises", "def f():\n    raise ValueError('mine')\nf()\n", ["ValueError: mine", "line 5, in f", "line 6, in"]),
+    ("exits", "import sys\nsys.exit('bye')\n", ["SystemExit: bye", "line 5"]),
+    (
+        "reference",
+        "def truth(con):\n    raise KeyError('mine')\n@job(PURCHASES, reference=truth)\ndef f(s, i): pass\n",
+        ["KeyError: 'mine'", "line 5, in truth"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "said"), [bad[1:] for bad in FAILING], ids=[bad[0] for bad in FAILING])
+def test_the_users_own_traceback_is_shown_and_none_of_ours(write: Write, body: str, said: list[str]) -> None:
+    path = write(body)
+    shown = the_problem(path)
+    for words in said:
+        assert words in shown
+    assert str(path) in shown
+    assert "importlib" not in shown
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert "must be a file that exists" in the_problem(tmp_path / "no_job.py")
+
+
+def test_a_file_may_not_have_the_name_of_a_module_in_use(write: Write) -> None:
+    """It would take that module's place, here and in Spark's workers."""
+    assert "rename it: json_job.py" in the_problem(write(GOOD, "json.py"))
+    assert "rename it: duckdb_job.py" in the_problem(write(GOOD, "duckdb.py"))
+    import json
+
+    assert json.loads("1") == 1
+
+
+def test_a_reference_may_be_a_function(write: Write) -> None:
+    """It takes a DuckDB connection with the streams as tables; its columns are known before anything starts."""
+    body = """
+    def truth(con):
+        return con.sql("SELECT user_id, timestamp, event_time FROM purchases WHERE price > 90")
+
+    @job(PURCHASES, reference=truth)
+    def dear(spark, inputs):
+        return inputs["purchases"].where("price > 90")
+    """
+    assert own_job(write(body)).native.reference == ("user_id", "timestamp", "event_time")
