@@ -35,10 +35,11 @@ TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a stream: its name and its type by Spark SQL name (one of `TYPES`)."""
+    """A column of a stream: its name, its type by Spark SQL name (one of `TYPES`), and whether it may hold nulls."""
 
     name: str
     type: str
+    nullable: bool = False
 
 
 @dataclass(frozen=True)

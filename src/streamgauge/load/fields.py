@@ -43,6 +43,11 @@ class FieldSpec(ABC):
         """The values of events [first, last), shape (last - first,)."""
 
     @property
+    def nullable(self) -> bool:
+        """Whether a value may be null."""
+        return False
+
+    @property
     def row_bytes(self) -> int:
         """About what a value takes in memory."""
         return {"int": 4, "double": 8}[self.spark_type]
@@ -211,7 +216,7 @@ class StreamSpec:
     @cached_property
     def schema(self) -> Schema:
         """The stream's columns, lineage not among them."""
-        return Schema(tuple(Field(field.name, field.spark_type) for field in self.fields))
+        return Schema(tuple(Field(field.name, field.spark_type, field.nullable) for field in self.fields))
 
     @property
     def row_bytes(self) -> int:

@@ -48,6 +48,10 @@ class Fitted(FieldSpec):
             raise _refuse(self.name, "weights must be numbers of at least 0, and not all 0", self.weights[:5])
 
     @property
+    def nullable(self) -> bool:
+        return None in self.values
+
+    @property
     def row_bytes(self) -> int:
         if self.spark_type in _BYTES:
             return _BYTES[self.spark_type]

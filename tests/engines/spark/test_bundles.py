@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType
 
 from streamgauge.engines.spark import bundles
@@ -34,17 +35,18 @@ def test_bundles_hold_the_same_events_in_the_same_order(sizes: list[int]) -> Non
 
 def test_what_arrives_is_what_the_frame_declares() -> None:
     """Spark compares the Arrow schema with its own, nullability and all."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     (bundle,) = bundles.bundled([batch_of(3)])
     (single,) = bundles.single([batch_of(3)])
     assert to_arrow_schema(bundles.bundle_schema(TYPES), timezone="UTC").equals(bundle.schema)
     assert to_arrow_schema(bundles.row_schema(TYPES), timezone="UTC").equals(single.schema)
 
 
-def test_a_null_is_refused() -> None:
-    """The frame says that there are none, and Spark would read rubbish."""
+def test_a_null_comes_only_where_it_was_declared() -> None:
+    """Elsewhere the frame says that there are none, and Spark would read rubbish."""
     holed = pa.RecordBatch.from_arrays([pa.array([1, None], pa.int64())], names=["v"])
     for enter in (bundles.bundled, bundles.single):
-        with pytest.raises(ValueError, match="no nulls"):
+        with pytest.raises(ValueError, match="nulls in v"):
             list(enter([holed]))
+    (bundle,) = bundles.bundled([holed], ["v"])
+    assert bundle.column("v").to_pylist() == [[1, None]]
+    assert to_arrow_schema(bundles.bundle_schema({"v": LongType()}, ["v"]), timezone="UTC").equals(bundle.schema)

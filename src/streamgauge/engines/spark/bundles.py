@@ -2,12 +2,12 @@
 
 A row that comes from a Python source is copied, counted and checked on its own before the query sees it, which costs
 more than aggregating it; a bundle pays that once. The query then begins with `posexplode`, a native expression that is
-compiled into the same loop as what follows it. Streams hold no nulls, and Spark that knows it does not ask for them.
+compiled into the same loop as what follows it. Most columns hold no nulls, and Spark that knows it does not ask for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -19,36 +19,40 @@ EVENTS = 4096
 _PLACE = "_place"
 
 
-def bundle_schema(types: dict[str, DataType]) -> StructType:
-    """The row type of a bundle of the columns `types`; nothing in it is ever null."""
-    fields = [StructField(name, ArrayType(type_, containsNull=False), nullable=False) for name, type_ in types.items()]
+def row_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> StructType:
+    """The row type of single events; only the columns `nullable` are ever null."""
+    return StructType([StructField(name, type_, nullable=name in nullable) for name, type_ in types.items()])
+
+
+def bundle_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> StructType:
+    """The row type of a bundle of the columns `types`."""
+    fields = [
+        StructField(name, ArrayType(type_, containsNull=name in nullable), nullable=False)
+        for name, type_ in types.items()
+    ]
     return StructType(fields)
 
 
-def row_schema(types: dict[str, DataType]) -> StructType:
-    """The row type of single events; nothing in it is ever null."""
-    return StructType([StructField(name, type_, nullable=False) for name, type_ in types.items()])
-
-
-def bundled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same events, `EVENTS` a row at most, without a copy; ValueError where a value is null."""
-    for batch in single(batches):
+def bundled(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> Iterator[pa.RecordBatch]:
+    """The same events, `EVENTS` a row at most, without a copy; ValueError where a value is null that may not be."""
+    for batch in single(batches, nullable):
         if batch.num_rows:
             ends = np.minimum(np.arange(0, batch.num_rows + EVENTS, EVENTS), batch.num_rows).astype(np.int32)
             yield _bundles(batch, pa.array(ends))
 
 
-def single(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same events, their columns declared as never null; ValueError where a value is."""
+def single(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> Iterator[pa.RecordBatch]:
+    """The same events, declared as they are; ValueError where a value is null that may not be."""
     for batch in batches:
-        if any(column.null_count for column in batch.columns):
-            raise ValueError("a stream may hold no nulls")
-        fields = [field.with_nullable(False) for field in batch.schema]
+        fields = [field.with_nullable(field.name in nullable) for field in batch.schema]
+        holed = [field.name for field, column in zip(fields, batch.columns, strict=True) if column.null_count]
+        if any(name not in nullable for name in holed):
+            raise ValueError(f"a stream holds nulls in {', '.join(holed)}, which was declared to hold none")
         yield pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def _bundles(batch: pa.RecordBatch, offsets: pa.Array) -> pa.RecordBatch:
-    types = [pa.list_(pa.field("element", field.type, nullable=False)) for field in batch.schema]
+    types = [pa.list_(field.with_name("element")) for field in batch.schema]
     fields = [pa.field(name, type_, nullable=False) for name, type_ in zip(batch.schema.names, types, strict=True)]
     lists = [
         pa.ListArray.from_arrays(offsets, column, type=type_)

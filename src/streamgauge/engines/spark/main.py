@@ -125,19 +125,21 @@ class Sut:
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
         columns = {name: _parse_datatype_string(types[name]) for name in edges.columns[source.name]}
+        nullable = [field.name for field in source.schema.fields if field.nullable]
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
             "token": edges.inputs[0].token,
             "frontier": edges.frontier,
             "columns": json.dumps(edges.columns[source.name]),
+            "nullable": json.dumps(nullable),
         }
         stream = session.readStream.format(FORMAT)
         if packing is not None:
             return stream.schema(PACKED).options(**options, packing=json.dumps(asdict(packing))).load()
         if self._ours["source"] == "rows":
-            return stream.schema(row_schema(columns)).options(**options).load()
-        return unbundled(stream.schema(bundle_schema(columns)).options(**options, bundled="yes").load())
+            return stream.schema(row_schema(columns, nullable)).options(**options).load()
+        return unbundled(stream.schema(bundle_schema(columns, nullable)).options(**options, bundled="yes").load())
 
     def _output(self) -> dict[str, str]:
         return {"location": self._job.edges.output.location, "token": self._job.edges.output.token, "query": QUERY}

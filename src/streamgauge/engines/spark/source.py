@@ -47,7 +47,7 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options: stream, columns, locations, token, frontier, bundled, packing (reading); location, token, query (writing)."""
+    """Options: stream, columns, locations, token, frontier, nullable, bundled, packing (reading); location, token, query (writing)."""
 
     @classmethod
     def name(cls) -> str:
@@ -72,6 +72,7 @@ class Reader(DataSourceStreamReader):
         self._common = options["frontier"] == "common"
         self._columns: list[str] = json.loads(options["columns"])
         self._bundled = "bundled" in options
+        self._nullable: list[str] = json.loads(options.get("nullable", "[]"))
         self._packing = _packing(json.loads(options["packing"])) if "packing" in options else None
 
     def initialOffset(self) -> dict[str, list[int]]:
@@ -101,7 +102,7 @@ class Reader(DataSourceStreamReader):
         )
         if self._packing is not None:
             return self._packing.rows(rows, first_serial(_attempt()))
-        return bundled(rows) if self._bundled else single(rows)
+        return (bundled if self._bundled else single)(rows, self._nullable)
 
     def commit(self, end: dict[str, list[int]]) -> None:
         """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""
