@@ -97,7 +97,7 @@ def test_a_joins_rows_are_chosen_by_the_drivers_event_time() -> None:
 
 
 def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
-    """It counts as 0, so that no percentile above it moves, and is noted; only its own two events can accuse a clock."""
+    """It counts as 0, so that no percentile above it moves, and is noted; its own two events accuse a clock."""
     rule = LatencyRule("join", lambda end: end - 1, lambda end: end + 10)
     early, late = (100, 1000), (200, 5000)
     found = measured(rule, batch([early[0], late[0]], [early[1], late[1]], ingest=[150, 250], end=[4000, 4000]))
@@ -110,7 +110,7 @@ def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
 
 
 def test_a_match_before_its_own_events_is_an_error() -> None:
-    """The planted fault beside the rule above: a clock that lies about the events of a match, in and out of the span."""
+    """The fault beside the rule above: a clock that lies about the events of a match, in and out of the span."""
     rule = LatencyRule("join", lambda end: end - 1)
     found = measured(rule, batch([2000, 100], [1000, 5000], end=[4000, 4000]))
     assert found.negatives == 1

@@ -270,7 +270,13 @@ def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready
     done = done_of(make)
     for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
         trend = criteria.answer(
-            "backlog_trend", "undecided", slope, 0.01, "s/s", "", Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
+            "backlog_trend",
+            "undecided",
+            slope,
+            0.01,
+            "s/s",
+            "",
+            Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40),
         )
         judged = Verdict(value="undecided", checks=(trend,), sentence="")
         monkeypatch.setattr(evidence, "judge", lambda _, judged=judged: judged)

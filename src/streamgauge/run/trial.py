@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamgauge.events import US
-from streamgauge.load.plan import Plan
 from streamgauge.measure.histogram import log_lines
 from streamgauge.measure.latency import SinkLatencies
 from streamgauge.report.store import RunFolder
@@ -16,7 +15,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, SinkResult, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
-from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.conduct import Conducted, Conductor
 from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.own_job import OwnJob

@@ -2,8 +2,8 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a twentieth, is a first guess. It flatters where batches are larger than
-    they will be (5.0 drained, 3.5 sustained) and falls short where the engine is not yet warm (2.9 drained, 3.0
+ 1. one overload trial; the rate it drains, less a twentieth, is a first guess. It flatters where batches are larger
+    than they will be (5.0 drained, 3.5 sustained) and falls short where the engine is not yet warm (2.9 drained, 3.0
     sustained);
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;

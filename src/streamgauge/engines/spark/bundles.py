@@ -2,7 +2,7 @@
 
 A row that comes from a Python source is copied, counted and checked on its own before the query sees it, which costs
 more than aggregating it; a bundle pays that once. The query then begins with `posexplode`, a native expression that is
-compiled into the same loop as what follows it. Most columns hold no nulls, and Spark that knows it does not ask for them.
+compiled into the same loop as what follows it. Most columns hold no nulls, and Spark that knows it does not ask.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ SETTINGS = (
     Setting(
         "source",
         "bundles",
-        "how events enter: bundles: some thousand as a row of arrays, unpacked by a native expression; rows: one by one",
+        "how events enter; bundles: some thousand as a row of arrays, unpacked by a native expression; rows: singly",
         ("bundles", "rows"),
     ),
     Setting("buckets", "8", "how many parts a packed lowering cuts its keys into"),
@@ -92,8 +92,8 @@ def trigger(asked: str, windowed: bool) -> str:
     """The interval of batches in Spark's words.
 
     Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
-    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back at once,
-    and the fixed cost of a batch (0.2 s) is paid less often. A window's results wait for its end anyway.
+    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back sooner,
+    and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway.
     """
     if asked != "auto":
         return asked

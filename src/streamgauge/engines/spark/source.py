@@ -47,7 +47,9 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options: stream, columns, locations, token, frontier, nullable, bundled, packing (reading); location, token, query (writing)."""
+    """Options for reading: stream, columns, locations, token, frontier, nullable, bundled, packing; for writing:
+    location, token, query.
+    """
 
     @classmethod
     def name(cls) -> str:
