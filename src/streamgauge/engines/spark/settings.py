@@ -92,7 +92,7 @@ def trigger(asked: str, windowed: bool) -> str:
     """The interval of batches in Spark's words.
 
     Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
-    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back sooner,
+    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back soon,
     and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway.
     """
     if asked != "auto":
