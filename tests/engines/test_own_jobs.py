@@ -194,7 +194,7 @@ def test_an_exception_in_a_row_function_is_shown_as_the_users_own(tmp_path: Path
     verdict = result_of(tmp_path, file).verdict
     assert (verdict.value, verdict.decided_by) == ("not_sustained", ("connected",)), verdict.sentence
     assert "ZeroDivisionError" in verdict.sentence
-    assert f'File "{file}", line 11, in risky' in verdict.sentence
+    assert f'File "{file}", line 12, in risky' in verdict.sentence
     assert "return 100 // (price - 50)" in verdict.sentence
     assert "streamgauge/engines" not in verdict.sentence
     assert "pyspark/" not in verdict.sentence
@@ -210,8 +210,8 @@ REFUSED = [
         ".count()",
         ["must keep event_time", 'F.max("event_time").alias("event_time")'],
     ),
-    ("its own error", "return inputs['sales']", ["KeyError: 'sales'", "line 9, in f", "return inputs['sales']"]),
-    ("spark's error", "return inputs['purchases'].select('prize')", ["UNRESOLVED_COLUMN", "line 9, in f"]),
+    ("its own error", "return inputs['sales']", ["KeyError: 'sales'", "line 10, in f", "return inputs['sales']"]),
+    ("spark's error", "return inputs['purchases'].select('prize')", ["UNRESOLVED_COLUMN", "line 10, in f"]),
     (
         "mode",
         "return inputs['purchases'].groupBy('pack').agg(F.max('event_time').alias('event_time'))",
