@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from streamgauge.errors import EngineError, InputError
@@ -244,7 +245,7 @@ def _compare_updates(ready: Ready, done: Conducted, connection: Any, answer_befo
     for batch, before_us in moments:
         columns = _expect(connection, answer_before(before_us))
         paths = [path for commit in done.journal.commits if commit.batch <= batch for path in commit.paths]
-        connection.register("_came", answers.files(paths)().to_table() if paths else _nothing(connection))
+        connection.register("_came", ds.dataset(paths, format="ipc") if paths else _nothing(connection))
         last = f"ORDER BY {EVENT_TIME} DESC, {EMISSION_TIME} DESC"
         connection.execute(
             f"CREATE OR REPLACE VIEW _received AS SELECT * FROM _came"
