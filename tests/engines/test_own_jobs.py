@@ -194,7 +194,7 @@ def test_an_exception_in_a_row_function_is_shown_as_the_users_own(tmp_path: Path
     verdict = result_of(tmp_path, file).verdict
     assert (verdict.value, verdict.decided_by) == ("not_sustained", ("connected",)), verdict.sentence
     assert "ZeroDivisionError" in verdict.sentence
-    assert f'File "{file}", line 11, in risky' in verdict.sentence
+    assert f'File "{file}", line 12, in risky' in verdict.sentence
     assert "return 100 // (price - 50)" in verdict.sentence
     assert "streamgauge/engines" not in verdict.sentence
     assert "pyspark/" not in verdict.sentence
@@ -210,8 +210,8 @@ REFUSED = [
         ".count()",
         ["must keep event_time", 'F.max("event_time").alias("event_time")'],
     ),
-    ("its own error", "return inputs['sales']", ["KeyError: 'sales'", "line 9, in f", "return inputs['sales']"]),
-    ("spark's error", "return inputs['purchases'].select('prize')", ["UNRESOLVED_COLUMN", "line 9, in f"]),
+    ("its own error", "return inputs['sales']", ["KeyError: 'sales'", "line 10, in f", "return inputs['sales']"]),
+    ("spark's error", "return inputs['purchases'].select('prize')", ["UNRESOLVED_COLUMN", "line 10, in f"]),
     (
         "mode",
         "return inputs['purchases'].groupBy('pack').agg(F.max('event_time').alias('event_time'))",
@@ -233,3 +233,32 @@ def test_a_bad_result_gets_one_message_before_anything_is_measured(tmp_path: Pat
         assert words in shown
     assert "streamgauge/engines" not in shown
     assert "Traceback" not in shown
+
+
+def test_a_job_may_use_an_input_twice_and_what_lies_beside_its_file(tmp_path: Path) -> None:
+    """Reading it again in every batch is no retry; a row function of another file reaches the workers."""
+    (tmp_path / "taxes_beside.py").write_text("RATE = 0.19\n\ndef tax(price):\n    return price * RATE\n")
+    body = """
+    from taxes_beside import tax
+
+    @job(PURCHASES, reach="0s")
+    def twice(spark, inputs):
+        rows = inputs["purchases"].select("price", "event_time", "ingest_time", "event_id")
+        taxed = rows.withColumn("tax", F.udf(tax, "double")("price"))
+        return taxed.unionByName(rows.where("price > 90").withColumn("tax", F.lit(0.0)))
+    """
+    file = tmp_path / "twice_job.py"
+    file.write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
+    result = result_of(tmp_path, file)
+    check_right(result.verification, False, 30_000)
+    assert next(check.state for check in result.verdict.checks if check.name == "connected") == "ok"
+
+
+def test_a_job_is_searched_on_a_warm_rig(tmp_path: Path) -> None:
+    """Two trials on one Spark, as a search makes them: each is verified by a batch run of its own input."""
+    with started(tmp_path, EXAMPLES / "enrich.py") as (ready, rig):
+        folder = RunFolder.create(tmp_path, "enrich", "spark", datetime.now(UTC))
+        settings = TrialSettings(RATE, fresh=False, duration_s=DURATION_S, may_extend=False)
+        for number in (1, 2):
+            trial = folder.trial(number, datetime.now(UTC))
+            check_right(run_trial(ready, rig, trial, settings).result.verification, False, 20_000)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.report import terminal
 from streamgauge.report.terminal import SearchView, TrialSnapshot, TrialView
 from streamgauge.result import Check, Result, Verdict
@@ -140,6 +140,15 @@ def test_refusal_lists_all_problems() -> None:
         "error: slide: must be at most range (8s)\n  got: 9s\n  try: --set slide=8s\n"
         "error: rate: x\n  got: [red]\n  try: y\nnothing was started\n"
     )
+
+
+def test_an_own_job_is_refused_before_anything_is_measured() -> None:
+    """The engine had to be started to look at it."""
+    console = plain()
+    terminal.show_refusal(
+        JobError(Problem("my_job.py: f()", "must return a DataFrame", "NoneType", "return it")), console
+    )
+    assert written(console).endswith("nothing was measured\n")
 
 
 @pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])

@@ -163,6 +163,11 @@ BAD = [
     ("no sample", '@job(stream("p", sample="no.csv"))\ndef f(s, i): pass\n', ["no.csv", "must be a file that exists"]),
     ("sql", '@job(PURCHASES, reference="SELECT * FROM sales")\ndef f(s, i): pass\n', ["must be DuckDB SQL", "sales"]),
     (
+        "reference with another event time",
+        '@job(PURCHASES, reference="SELECT timestamp AS event_time FROM purchases")\ndef f(s, i): pass\n',
+        ["must give event_time too, as the BIGINT", "TIMESTAMP"],
+    ),
+    (
         "reference without event time",
         '@job(PURCHASES, reference="SELECT price FROM purchases")\ndef f(s, i): pass\n',
         ["must give event_time too", "max(event_time) AS event_time"],

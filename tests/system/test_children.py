@@ -105,6 +105,8 @@ def test_an_error_comes_back_with_its_kind(start: Start, request_: str, kind: st
     with pytest.raises(ChildFailed, match=text) as caught:
         child.ask(request_)
     assert caught.value.kind == kind
+    refused = (Problem("rate", "must be above 0", "-1", "--rate 1k"),)
+    assert caught.value.problems == (refused if kind == "InputError" else ())
     assert child.ask("echo", value=1) == 1
 
 

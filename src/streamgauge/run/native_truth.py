@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from streamgauge.errors import EngineError, InputError
@@ -52,6 +53,9 @@ COPY = "__copy"
 BATCH = "Spark, the same function in batch"
 REFERENCE = "DuckDB, by the job's own reference"
 
+UNJUDGED = (EngineError, InputError, duckdb.Error)
+"""Errors of the job or of its reference: the trial's other figures stand, its answers are not judged."""
+
 AnswerBefore = Callable[[int | None], str]
 """A query for what the job should have given for the input before an event time (None: all of it)."""
 
@@ -73,11 +77,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     independent = job.description.reference is not None
     try:
         compared = _compare(ready, done, received, log)
-    except (
-        EngineError,
-        InputError,
-        duckdb.Error,
-    ) as error:  # the job's or its reference's: the figures stand, unjudged
+    except UNJUDGED as error:
         compared, sentence = None, f"the answers could not be judged: {_plain(error)}"
     else:
         sentence = _sentence(compared, received)
@@ -152,12 +152,12 @@ def _by_reference(job: OwnJob, connection: Any, inputs: dict[str, Path], before_
     until = "true" if before_us is None else f"{EVENT_TIME} < {before_us}"
     tables = {name: f"SELECT * FROM {_parquet(path)} WHERE {until}" for name, path in inputs.items()}
     found = reference.answer(connection, job.path, job.description, tables)
-    connection.execute("DROP TABLE IF EXISTS referred")
+    connection.execute("DROP TABLE IF EXISTS _referred")
     try:
-        found.create("referred")
+        found.create("_referred")
     except Exception as error:
         raise EngineError(f"the reference failed: {first_line(error)}") from None
-    return "referred"
+    return "_referred"
 
 
 def _parquet(path: Path) -> str:
@@ -168,30 +168,30 @@ def _compare_rows(
     ready: Ready, done: Conducted, received: Received, connection: Any, answer_before: AnswerBefore
 ) -> Compared:
     columns = _expect(connection, answer_before(None))
-    connection.register("came", received.table() if not received.empty else _nothing(connection))
+    connection.register("_came", received.table() if not received.empty else _nothing(connection))
     ids, unique = _identity(connection, columns, _job(ready).description.keys)
-    connection.execute(f"CREATE VIEW received AS {_numbered('came', ids, columns, unique)}")
-    connection.execute(f"CREATE VIEW expected AS {_numbered('wanted', ids, columns, unique)}")
+    connection.execute(f"CREATE VIEW _received AS {_numbered('_came', ids, columns, unique)}")
+    connection.execute(f"CREATE VIEW _expected AS {_numbered('_wanted', ids, columns, unique)}")
     identity = ids if unique else (*ids, COPY)
     asked = _asked(done, ready.reach_us or 0, identity, columns)
     counts = answers.compare(
-        connection, "expected", "received", asked.identity, asked.columns, asked.judged, deadline_us=done.deadline_us
+        connection, "_expected", "_received", asked.identity, asked.columns, asked.judged, deadline_us=done.deadline_us
     )
-    lost = never_came(connection, "expected", "received", asked, counts)
+    lost = never_came(connection, "_expected", "_received", asked, counts)
     return Compared(counts, lost, f"told apart by {', '.join(ids)}" + ("" if unique else ", as a multiset"))
 
 
 def _expect(connection: Any, query: str) -> dict[str, str]:
-    """Make the table `wanted`; column name to kind."""
+    """Make the table `_wanted`; column name to kind."""
     connection.execute(
-        f"CREATE OR REPLACE TABLE wanted AS SELECT * REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME}) FROM {query}"
+        f"CREATE OR REPLACE TABLE _wanted AS SELECT * REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME}) FROM {query}"
     )
-    rows = connection.execute("DESCRIBE wanted").fetchall()
+    rows = connection.execute("DESCRIBE _wanted").fetchall()
     return {row[0]: kind_of(str(row[1])) for row in rows}
 
 
 def _nothing(connection: Any) -> Any:
-    return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM wanted LIMIT 0").to_arrow_table()
+    return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _wanted LIMIT 0").to_arrow_table()
 
 
 def _identity(connection: Any, columns: dict[str, str], keys: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
@@ -214,7 +214,7 @@ def _identity(connection: Any, columns: dict[str, str], keys: tuple[str, ...]) -
 
 
 def _unique(connection: Any, names: Sequence[str]) -> bool:
-    return _copies(connection, "wanted", names) == 0
+    return _copies(connection, "_wanted", names) == 0
 
 
 def _numbered(relation: str, ids: Sequence[str], columns: dict[str, str], unique: bool) -> str:
@@ -245,13 +245,13 @@ def _compare_updates(ready: Ready, done: Conducted, connection: Any, answer_befo
     for batch, before_us in moments:
         columns = _expect(connection, answer_before(before_us))
         paths = [path for commit in done.journal.commits if commit.batch <= batch for path in commit.paths]
-        connection.register("came", answers.files(paths)().to_table() if paths else _nothing(connection))
+        connection.register("_came", ds.dataset(paths, format="ipc") if paths else _nothing(connection))
         last = f"ORDER BY {EVENT_TIME} DESC, {EMISSION_TIME} DESC"
         connection.execute(
-            f"CREATE OR REPLACE VIEW received AS SELECT * FROM came"
+            f"CREATE OR REPLACE VIEW _received AS SELECT * FROM _came"
             f" QUALIFY row_number() OVER (PARTITION BY {quoted(keys)} {last}) = 1"
         )
-        total += answers.compare(connection, "wanted", "received", keys, tuple(columns), deadline_us=done.deadline_us)
+        total += answers.compare(connection, "_wanted", "_received", keys, tuple(columns), deadline_us=done.deadline_us)
     total += answers.Counts(duplicate=_repeated(connection, tuple(columns)) if moments else 0)
     said = f"last values of {', '.join(keys)} at {len(moments)} of {len(done.journal.batch_ends())} batches' ends"
     return Compared(total, None, said)
@@ -271,7 +271,7 @@ def _moments(done: Conducted) -> list[tuple[int, int | None]]:
 
 def _repeated(connection: Any, columns: tuple[str, ...]) -> int:
     """Updates that came more than once: a value that did not change is no update."""
-    return _copies(connection, "came", columns)
+    return _copies(connection, "_came", columns)
 
 
 def _copies(connection: Any, relation: str, names: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from streamgauge.errors import JobError, Problem
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.jobs import Description
 from streamgauge.load.fields import StreamSpec
-from streamgauge.measure.answers_sql import quote
+from streamgauge.measure.answers_sql import kind_of, quote
 from streamgauge.system.user_code import first_line, user_errors
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
@@ -26,10 +26,12 @@ def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...])
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         tables = {each.name: _empty(each) for each in streams}
-        found = list(answer(connection, path, described, tables).columns)
-    if EVENT_TIME not in found:
+        relation = answer(connection, path, described, tables)
+        found = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    if kind_of(found.get(EVENT_TIME, "")) != "int":
+        rule = "must give event_time too, as the BIGINT microseconds that it is"
         way_out = "max(event_time) AS event_time where it groups, event_time where it does not"
-        raise JobError(Problem(f"{path.name}: reference", "must give event_time too", found, way_out))
+        raise JobError(Problem(f"{path.name}: reference", rule, found, way_out))
     return tuple(found)
 
 
