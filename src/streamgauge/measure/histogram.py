@@ -11,8 +11,9 @@ of a value; below 1024 every integer has a slot of its own. So counting is: conv
 from __future__ import annotations
 
 import io
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -44,6 +45,9 @@ _octave = np.maximum(_indices // _HALF - 1, 0)
 _LOWEST_OF_SLOT: Counts = (_indices - _octave * _HALF) << _octave
 _HIGHEST_OF_SLOT: Counts = _LOWEST_OF_SLOT + (1 << _octave) - 1
 _MIDDLE_OF_SLOT: Counts = _LOWEST_OF_SLOT + ((1 << _octave) >> 1)
+
+
+_INTERVAL = re.compile(r"^(?:Tag=([^,]+),)?([\d.]+),[\d.]+,[\d.]+,(\S+)$")
 
 
 class _Scratch(threading.local):
@@ -270,3 +274,24 @@ def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:
         text.write(f"Tag={tag},")
         writer.output_interval_histogram(per_second[second].to_hdr(), second, second + 1, 1000.0)
     return text.getvalue()
+
+
+def read_log(text: str) -> Iterator[tuple[str, int, Histogram]]:
+    """The (tag, second, histogram) of each interval that `log_lines` wrote, in the order of the text.
+
+    Lines that are no interval are passed over. ValueError where a histogram cannot be decoded, or is none of ours.
+    """
+    for line in text.splitlines():
+        match = _INTERVAL.match(line.strip())
+        if match is not None:
+            yield match[1] or "", int(float(match[2])), Histogram.from_hdr_base64(match[3])
+
+
+def slots_of(histograms: Iterable[Histogram]) -> tuple[Counts, Counts]:
+    """(counts (n, used), values_us (used,)): the slots that any of n histograms uses, and the end of each slot."""
+    packed = [(slots := np.flatnonzero(histogram.counts), histogram.counts[slots]) for histogram in histograms]
+    used = np.unique(np.concatenate([slots for slots, _ in packed])) if packed else np.empty(0, dtype=np.int64)
+    counts = np.zeros((len(packed), used.size), dtype=np.int64)
+    for row, (slots, values) in zip(counts, packed, strict=True):
+        row[np.searchsorted(used, slots)] = values
+    return counts, _HIGHEST_OF_SLOT[used]

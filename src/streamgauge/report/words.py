@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgauge.result import Check, SearchResult, Verification
+from streamgauge.result import Check, Difference, SearchResult, Verification
 
 NONE = "-"
 GAP = "\u202f"
@@ -179,3 +179,26 @@ def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
         if abs(float(f"{value:.2e}")) >= factor:
             return f"{digits(value / factor)}{GAP}{unit}"
     return f"{digits(value / units[-1][0])}{GAP}{units[-1][1]}"
+
+
+def signed(value: float | None, share: bool, unit: str = "") -> str:
+    """A difference: a share as `+4.1 %`, anything else in its unit."""
+    if value is None:
+        return NONE
+    amount = 100 * value if share else value
+    return f"{'+' if amount >= 0 else '-'}{digits(abs(amount))}{GAP}{'%' if share else unit}".rstrip(GAP)
+
+
+def difference(of: Difference) -> str:
+    """A difference with its interval: `+4.1 % (-0.2 % to +8.4 %)`."""
+    middle = signed(of.difference, of.share, of.unit)
+    return middle if of.method in ("none", "counted") else f"{middle} ({difference_interval(of)})"
+
+
+def difference_interval(of: Difference) -> str:
+    """The interval alone; an end without a bound is said so."""
+    if of.method == "none":
+        return "unknown"
+    low = "no lower bound" if of.low is None else signed(of.low, of.share, of.unit)
+    high = "no upper bound" if of.high is None else signed(of.high, of.share, of.unit)
+    return low if of.method == "counted" else f"{low} to {high}"

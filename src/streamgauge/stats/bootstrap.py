@@ -150,7 +150,7 @@ def _half_width(
         return independent
     spread = _replicates(residuals, weights, length, replicates, seed).std()
     lost = residuals.size / max(1, residuals.size - parameters)
-    quantile = _student(residuals.size / length - parameters, confidence)
+    quantile = student(residuals.size / length - parameters, confidence)
     return max(independent, float(quantile * spread * math.sqrt(lost)))
 
 
@@ -165,10 +165,10 @@ def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int
 def _independent_half_width(residuals: Floats, weights: Floats, parameters: int, confidence: float) -> float:
     freedom = residuals.size - parameters
     error = math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
-    return _student(freedom, confidence) * error
+    return student(freedom, confidence) * error
 
 
-def _student(freedom: float, confidence: float) -> float:
+def student(freedom: float, confidence: float) -> float:
     """The two-sided quantile of Student's t; at least one degree of freedom."""
     from scipy.special import stdtrit
 

@@ -1,0 +1,148 @@
+"""The ratio of a figure on one side to the same figure on another, with its interval [method 1, 3].
+
+Each side gives an `Estimate`: the figure, its standard error, and the degrees of freedom behind that error. It comes
+either from several runs (`over_runs`), or from the seconds of a single one by circular block bootstrap (`mean_over`,
+`Resampled`). The interval of the ratio is Fieller's, with Welch's degrees of freedom: it holds where a side is 0 or
+uncertain, where a division of two intervals would not.
+
+Histograms are resampled whole, second by second, and merged before a percentile is read: percentiles are never averaged
+within a run. Coverage of the 95 % interval by simulation (tests/stats/test_ratio.py repeats the outlines): three runs a
+side 95-97 %; seconds of a single run, 60 independent ones, 95 % for p50 and 93 % for p99; with a correlation of 0.5
+between neighbours 92 % and 91 %. It says how sure the figure of *these* runs is. How much another start of the same
+engine differs, only repeated runs can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamgauge.stats.bootstrap import Floats, Interval, block_length, student
+
+REPLICATES = 1000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure, its standard error in the same unit (infinite where nothing is known about it), degrees of freedom."""
+
+    value: float
+    error: float
+    freedom: float
+
+
+def over_runs(values: ArrayLike, resolution: float = 0.0) -> Estimate:
+    """The mean of one figure over independent runs (n,).
+
+    `resolution`: the width within which each value is known; repeating does not make the mean surer than that. One run
+    says nothing about the next: its error is infinite.
+    """
+    observed = np.asarray(values, dtype=np.float64)
+    n = observed.size
+    if n < 2:
+        return Estimate(float(observed.mean()), math.inf, 0.0)
+    error = math.hypot(float(observed.std(ddof=1)) / math.sqrt(n), resolution / math.sqrt(12))
+    return Estimate(float(observed.mean()), error, n - 1.0)
+
+
+def like(value: float, other: Estimate, n_other: int) -> Estimate:
+    """A single run's `value`, with the spread that the `n_other` runs of the other side show from start to start."""
+    return Estimate(value, other.error * math.sqrt(n_other), other.freedom)
+
+
+def mean_over(values: ArrayLike, sawtooth: bool = False, seed: int = 0) -> Estimate:
+    """The mean of successive seconds (n,) of a single run, by block bootstrap.
+
+    `sawtooth`: neighbours make up for each other (hand-outs of micro-batches), so the error may be smaller than that of
+    independent seconds; otherwise it never is.
+    """
+    observed = np.asarray(values, dtype=np.float64)
+    if observed.size < 2:
+        return Estimate(float(observed.mean()) if observed.size else math.nan, math.inf, 0.0)
+    mean, n = float(observed.mean()), observed.size
+    block = block_length(observed - mean)
+    independent = float(observed.std(ddof=1)) / math.sqrt(n)
+    if block == 1:
+        return Estimate(mean, independent, n - 1.0)
+    error = _error(draws(n, block, seed=seed) @ observed / n, n)
+    return Estimate(mean, error if sawtooth else max(error, independent), _freedom(n, block))
+
+
+class Resampled:
+    """The histograms of a run's seconds, resampled in blocks and merged: from them the error of any percentile.
+
+    `counts` (n, slots) of n successive seconds that have results; `values` (slots,) ascending, what each slot stands
+    for.
+    """
+
+    def __init__(self, counts: NDArray[np.int64], values: Floats, seed: int = 0) -> None:
+        self._values, self._n = values, len(counts)
+        if self._n < 2:
+            return
+        middle = counts @ values / counts.sum(axis=1)
+        self._block = block_length(np.log(np.maximum(middle, 1.0)) - np.log(np.maximum(middle, 1.0)).mean())
+        self._upto = np.cumsum(draws(self._n, self._block, seed=seed) @ counts.astype(np.float64), axis=1)
+
+    def quantile(self, value: float, q: float) -> Estimate:
+        """The q-quantile, which is `value` over all seconds, with its error."""
+        if self._n < 2:
+            return Estimate(value, math.inf, 0.0)
+        slots = np.array([np.searchsorted(upto, max(1.0, math.floor(q * upto[-1] + 0.5))) for upto in self._upto])
+        return Estimate(value, _error(self._values[slots], self._n), _freedom(self._n, self._block))
+
+    def mean(self, value: float) -> Estimate:
+        """The mean over all results, which is `value`, with its error."""
+        if self._n < 2:
+            return Estimate(value, math.inf, 0.0)
+        counts = np.diff(self._upto, axis=1, prepend=0.0)
+        error = _error(counts @ self._values / self._upto[:, -1], self._n)
+        return Estimate(value, error, _freedom(self._n, self._block))
+
+
+def draws(n: int, block: int, replicates: int = REPLICATES, seed: int = 0) -> Floats:
+    """How often each of n successive units is drawn (replicates, n), in circular blocks of `block` units."""
+    from arch.bootstrap import CircularBlockBootstrap
+
+    bootstrap = CircularBlockBootstrap(block, np.arange(n), seed=np.random.default_rng(seed))
+    return np.asarray(bootstrap.apply(lambda drawn: np.bincount(drawn, minlength=n), replicates), dtype=np.float64)
+
+
+def ratio(a: Estimate, b: Estimate, confidence: float = 0.95) -> Interval:
+    """`b.value / a.value` with Fieller's interval, for figures that are never negative.
+
+    An end is infinite (or 0) where the estimates say nothing about it. ValueError where `a.value` is not above 0.
+    """
+    if not a.value > 0:
+        raise ValueError(f"a ratio needs a figure above 0 to start from, got {a.value}")
+    estimate = b.value / a.value
+    if not (math.isfinite(a.error) and math.isfinite(b.error)):
+        return Interval(estimate, 0.0, math.inf, confidence, 0)
+    squared = student(_welch(a, b, estimate), confidence) ** 2
+    # The ratios r for which b - r a does not differ from 0: (a² - t² va) r² - 2 a b r + (b² - t² vb) <= 0.
+    square, middle = a.value**2 - squared * a.error**2, a.value * b.value
+    if square <= 0:
+        return Interval(estimate, 0.0, math.inf, confidence, 0)
+    root = math.sqrt(max(0.0, middle**2 - square * (b.value**2 - squared * b.error**2)))
+    low, high = max(0.0, (middle - root) / square), (middle + root) / square
+    return Interval(estimate, min(low, estimate), max(high, estimate), confidence, 0)
+
+
+def _welch(a: Estimate, b: Estimate, estimate: float) -> float:
+    """Degrees of freedom of b - ratio * a."""
+    parts = (((estimate * a.error) ** 2, a.freedom), (b.error**2, b.freedom))
+    whole = sum(part for part, _ in parts)
+    if whole == 0:
+        return max(1.0, min(a.freedom, b.freedom))
+    return whole**2 / sum(part**2 / max(1.0, freedom) for part, freedom in parts)
+
+
+def _error(replicates: Floats, n: int) -> float:
+    """Resampling n units loses one degree of freedom."""
+    return float(replicates.std(ddof=1)) * math.sqrt(n / (n - 1))
+
+
+def _freedom(n: int, block: int) -> float:
+    return max(1.0, n / block - 1)

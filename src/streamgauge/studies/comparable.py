@@ -1,0 +1,170 @@
+"""The figures that two sides can be compared by: what each is of a run, and what its seconds say about its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from streamgauge.result import Latency
+from streamgauge.stats.ratio import Estimate, mean_over
+from streamgauge.studies.sides import Kind, Observed
+
+KINDS = {
+    "event_time": "event time",
+    "processing_time": "processing time",
+    "closing_delay": "closing delay",
+    "match_time": "match time",
+}
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """One figure: `of` a run (None: that run has none, and `missing` says why), `within` a single run its error.
+
+    `share`: compared as a share of A's; otherwise counted, and compared as it is. `bound`: whether a run's figure only
+    says "at least this much", since results of it never came.
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: Literal["higher", "lower"]
+    of: Callable[[Observed], float | None]
+    within: Callable[[Observed, float], Estimate] | None = None
+    missing: Callable[[Observed], str] = lambda _: "there is no such figure"
+    bound: Callable[[Observed], bool] = lambda _: False
+    share: bool = True
+
+
+def comparables() -> dict[str, Comparable]:
+    """Every figure there is by its name, in the order in which they are shown."""
+    throughput = [
+        Comparable("sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search),
+        Comparable("ingested", "ingested", "events/s", "higher", _ingested, _column_mean("handed_out", sawtooth=True)),
+    ]
+    latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *QUANTILES)]
+    resources = [
+        Comparable("cpu", "CPU of the system", "%", "lower", _cpu, _column_mean("sut_cpu_percent"), _not_recorded),
+        Comparable(
+            "memory", "memory, mean", "bytes", "lower", _memory, _column_mean("sut_memory_bytes"), _not_recorded
+        ),
+        Comparable("memory_max", "memory, most", "bytes", "lower", _memory_max, missing=_not_recorded),
+        Comparable("backlog_max", "backlog, most", "s", "lower", _backlog_max, missing=_not_recorded),
+        Comparable(
+            "wrong_answers", "wrong answers", "rows", "lower", _wrong_answers,
+            missing=lambda _: "its answers were not judged", share=False,
+        ),
+    ]  # fmt: skip
+    return {one.name: one for one in (*throughput, *latencies, *resources)}
+
+
+def resolve(name: str, kind: Kind) -> str:
+    """A figure's name as people write it: `rate`, `p99` and `p99.9` are of the headline and of event time."""
+    plain = name.replace("p99.9", "p99_9")
+    if plain == "rate":
+        return "sustained" if kind == "search" else "ingested"
+    return f"event_time_{plain}" if plain in ("mean", *QUANTILES) else plain
+
+
+def choices() -> str:
+    """The names a person may write, in one line."""
+    percentiles = ", ".join(name.replace("_", ".") for name in QUANTILES)
+    kinds = ", ".join(kind for kind in KINDS)
+    others = ", ".join(name for name in comparables() if not name.startswith(tuple(KINDS)))
+    return f"rate, {percentiles}, mean (of event time, or KIND_p99 with KIND one of {kinds}), {others}"
+
+
+def _latency(kind: str, statistic: str) -> Comparable:
+    shown = statistic.replace("_", ".")
+    return Comparable(
+        f"{kind}_{statistic}", f"{KINDS[kind]} {shown}", "us", "lower",
+        of=partial(_latency_of, kind, statistic),
+        within=partial(_latency_within, kind, statistic) if kind in ("event_time", "processing_time") else None,
+        missing=partial(_no_latency, kind, shown),
+        bound=partial(_is_bound, kind, statistic),
+    )  # fmt: skip
+
+
+def _kind_of(kind: str, run: Observed) -> Latency | None:
+    found: Latency | None = getattr(run.result.latency, f"{kind}_us")
+    return found
+
+
+def _latency_of(kind: str, statistic: str, run: Observed) -> float | None:
+    latency = _kind_of(kind, run)
+    return None if latency is None else getattr(latency, statistic)
+
+
+def _latency_within(kind: str, statistic: str, run: Observed, value: float) -> Estimate:
+    resampled = run.resampled.get(kind)
+    if resampled is None:
+        return Estimate(value, float("inf"), 0.0)
+    return resampled.mean(value) if statistic == "mean" else resampled.quantile(value, QUANTILES[statistic])
+
+
+def _no_latency(kind: str, statistic: str, run: Observed) -> str:
+    latency = _kind_of(kind, run)
+    if latency is None:
+        return f"{KINDS[kind]} does not apply, or was not measured"
+    return latency.note or f"{latency.effective_count} independent results do not carry {statistic}"
+
+
+def _is_bound(kind: str, statistic: str, run: Observed) -> bool:
+    """Results that never came lie beyond the percentile, unless there are enough of them to reach it."""
+    latency = _kind_of(kind, run)
+    if latency is None or not latency.lower_bounds:
+        return False
+    return statistic == "mean" or latency.lower_bounds >= (1 - QUANTILES[statistic]) * latency.count
+
+
+def _column_mean(name: str, sawtooth: bool = False) -> Callable[[Observed, float], Estimate]:
+    def within(run: Observed, value: float) -> Estimate:
+        seconds = mean_over(run.column(name), sawtooth)
+        return Estimate(value, seconds.error, seconds.freedom)
+
+    return within
+
+
+def _sustained(run: Observed) -> float | None:
+    return run.result.search.sustained_per_s if run.result.search else None
+
+
+def _no_search(_: Observed) -> str:
+    return "a single run has no highest sustained rate"
+
+
+def _ingested(run: Observed) -> float | None:
+    return run.result.rate.ingested_per_s if run.result.rate else None
+
+
+def _cpu(run: Observed) -> float | None:
+    used = [use.cpu_percent_mean for use in run.result.processes if use.role == "sut"]
+    return sum(used) if used else None
+
+
+def _memory(run: Observed) -> float | None:
+    seconds = run.column("sut_memory_bytes")
+    return float(seconds.mean()) if seconds.size else None
+
+
+def _memory_max(run: Observed) -> float | None:
+    used = [use.memory_bytes_max for use in run.result.processes if use.role == "sut"]
+    return float(sum(used)) if used else None
+
+
+def _backlog_max(run: Observed) -> float | None:
+    return run.result.backlog.max_s if run.result.backlog else None
+
+
+def _wrong_answers(run: Observed) -> float | None:
+    judged = run.result.verification
+    if judged is None or not judged.judged:
+        return None
+    return float(judged.missing + judged.extra + judged.duplicate + judged.wrong + judged.late)
+
+
+def _not_recorded(_: Observed) -> str:
+    return "it was not recorded"

@@ -1,0 +1,207 @@
+"""`compare`: is B different from A, by how much, and how sure is that?
+
+Over several runs a side the interval comes from the runs, because JVMs differ from start to start. Two single runs have
+only their seconds (block bootstrap), and two single searches their brackets: such an interval says nothing about how
+another start would have done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.result import Comparison, Difference
+from streamgauge.stats.bootstrap import Interval
+from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
+from streamgauge.studies.comparable import Comparable, comparables
+from streamgauge.studies.gates import Rule, gateable, judge, parse_rule
+from streamgauge.studies.sides import Observed, Side, not_the_same, read_side, same_run
+
+CONFIDENCES = (0.5, 0.999)
+KEPT_UP = 0.99
+"""From this share of the offered rate on, a run took in all that there was."""
+
+Method = Literal["runs", "seconds", "brackets"]
+
+
+def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:
+    """Side `b` against side `a`; `InputError` with everything that is wrong, before anything is computed."""
+    sides, rules = _checked(a, b, fail_if, confidence)
+    left, right = sides
+    differences = {name: _difference(one, left, right, confidence) for name, one in comparables().items()}
+    asked = {rule.figure for rule in rules}
+    return Comparison(
+        workload=left.runs[0].result.workload,
+        kind=left.runs[0].kind,
+        confidence=confidence,
+        a=left.answer,
+        b=right.answer,
+        not_the_same=not_the_same(left, right),
+        figures=tuple(one for name, one in differences.items() if name in asked or _there(one)),
+        gates=tuple(judge(rule, differences[rule.figure]) for rule in rules),
+        warnings=tuple(_warnings(left, right)),
+    )
+
+
+def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple[tuple[Side, Side], list[Rule]]:
+    problems: list[Problem] = []
+    if not CONFIDENCES[0] <= confidence <= CONFIDENCES[1]:
+        rule = f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}"
+        problems.append(Problem("--confidence", rule, confidence, "--confidence 95%"))
+    sides: list[Side] = []
+    for name, given in (("A", a), ("B", b)):
+        try:
+            sides.append(read_side(name, given))
+        except InputError as error:
+            problems += error.problems
+    kinds = {run.kind for side in sides for run in side.runs}
+    if len(kinds) > 1:
+        rule = "must be runs on both sides, or searches on both sides"
+        problems.append(Problem("A, B", rule, f"{a}, {b}", "a search's trials/NN is a run, its folder is a search"))
+    rules = []
+    for text in fail_if:
+        try:
+            rules.append(parse_rule(text, "search" if kinds == {"search"} else "run"))
+        except InputError as error:
+            problems += error.problems
+    if rules and len(sides) == 2:
+        problems += gateable(*sides)
+    if problems:
+        raise InputError(problems)
+    return (sides[0], sides[1]), rules
+
+
+def _there(difference: Difference) -> bool:
+    return difference.a is not None or difference.b is not None
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A figure's values on one side, one a run."""
+
+    side: Side
+    values: tuple[float | None, ...]
+
+    @property
+    def mean(self) -> float | None:
+        known = [value for value in self.values if value is not None]
+        return sum(known) / len(known) if known and len(known) == len(self.values) else None
+
+
+def _difference(one: Comparable, a: Side, b: Side, confidence: float) -> Difference:
+    """One figure on both sides, with the interval of its difference or the reason why there is none."""
+    left, right = (_Values(side, tuple(one.of(run) for run in side.runs)) for side in (a, b))
+    base = Difference(
+        name=one.name, label=one.label, unit=one.unit, better=one.better, share=one.share,
+        a=left.mean, b=right.mean, a_runs=left.values, b_runs=right.values,
+    )  # fmt: skip
+    missing = _missing(one, left) or _missing(one, right)
+    if missing:
+        return base.model_copy(update={"reason": missing})
+    assert left.mean is not None
+    assert right.mean is not None
+    if not one.share:
+        return _with_interval(base, right.mean - left.mean, right.mean - left.mean, right.mean - left.mean, "counted")
+    if left.mean <= 0:
+        return base.model_copy(update={"reason": "A's figure is 0, so nothing can be a share of it"})
+    interval, method = _interval(one, left, right, confidence)
+    if interval is None:
+        return base.model_copy(update={"difference": right.mean / left.mean - 1, "reason": method})
+    low = 0.0 if any(map(one.bound, a.runs)) else interval.low
+    high = math.inf if any(map(one.bound, b.runs)) else interval.high
+    reason = "results that never came count as at least this late" if (low, high) != (interval.low, interval.high) else ""
+    known = base.model_copy(update={"reason": reason})
+    return _with_interval(known, interval.estimate - 1, low - 1, high - 1, method)
+
+
+def _missing(one: Comparable, values: _Values) -> str:
+    """Why a side has no figure, if it has none: of the first run that lacks it."""
+    lacking = [run for run, value in zip(values.side.runs, values.values, strict=True) if value is None]
+    return f"{values.side.name}: {one.missing(lacking[0])} ({lacking[0].folder.name})" if lacking else ""
+
+
+def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tuple[Interval | None, str]:
+    """The interval of B / A with its method; None with the reason where nothing is known about it."""
+    if max(len(a.values), len(b.values)) > 1:
+        return ratio(*_over_runs(one, a, b), confidence), "runs"
+    if one.name == "sustained":
+        return _brackets(a.side.runs[0], b.side.runs[0], confidence), "brackets"
+    if one.within is None:
+        return None, "one run a side does not carry an interval of this figure: repeat the runs"
+    left, right = (one.within(side.side.runs[0], side.mean or 0.0) for side in (a, b))
+    if not (math.isfinite(left.error) and math.isfinite(right.error)):
+        return None, "the run's folder has too few seconds of it: repeat the runs"
+    return ratio(left, right, confidence), "seconds"
+
+
+def _over_runs(one: Comparable, a: _Values, b: _Values) -> tuple[Estimate, Estimate]:
+    """Both sides' estimates; a side of a single run takes its spread from the other."""
+    left, right = (over_runs([value or 0.0 for value in side.values], _resolution(one, side)) for side in (a, b))
+    if len(a.values) == 1:
+        left = like(left.value, right, len(b.values))
+    elif len(b.values) == 1:
+        right = like(right.value, left, len(a.values))
+    return left, right
+
+
+def _resolution(one: Comparable, values: _Values) -> float:
+    """The width of the searches' brackets: a rate that was searched is known to no better."""
+    searches = [run.result.search for run in values.side.runs if run.result.search]
+    if one.name != "sustained" or not searches:
+        return 0.0
+    widths = [one.high - one.low for one in searches if one.high is not None and one.low is not None]
+    return max(widths, default=0.0)
+
+
+def _brackets(a: Observed, b: Observed, confidence: float) -> Interval:
+    """Two searches: the least and the greatest ratio that their brackets allow."""
+    one, other = a.result.search, b.result.search
+    assert one is not None
+    assert other is not None
+    rate_a, rate_b = one.sustained_per_s or math.nan, other.sustained_per_s or math.nan
+    low = rate_b / max(one.high, rate_a) if one.high is not None else 0.0
+    high = max(other.high, rate_b) / rate_a if other.high is not None else math.inf
+    return Interval(rate_b / rate_a, low, high, confidence, 1)
+
+
+def _with_interval(base: Difference, difference: float, low: float, high: float, method: str) -> Difference:
+    """`base` with its difference, and what that says; an infinite end is not known."""
+    known = {"difference": difference, "low": low if low > -1 or not base.share else None, "method": method}
+    return base.model_copy(update={**known, "high": high if math.isfinite(high) else None, "says": _says(base, low, high)})
+
+
+def _says(base: Difference, low: float, high: float) -> str:
+    if low <= 0 <= high:
+        return "no_difference"
+    return "better" if (low > 0) == (base.better == "higher") else "worse"
+
+
+def _warnings(a: Side, b: Side) -> list[str]:
+    """What a reader of the differences must know."""
+    runs = [*a.runs, *b.runs]
+    found = [
+        f"{side.name}: {run.folder.name} is {run.result.verdict.value.replace('_', ' ')}: its figures depend on its length"
+        for side in (a, b)
+        for run in side.runs
+        if run.result.verdict.value != "sustained"
+    ]
+    shared = [run.folder.name for run in a.runs if any(same_run(run, other) for other in b.runs)]
+    found += [f"{name} stands on both sides: what they share cannot differ" for name in shared]
+    several = max(len(a.runs), len(b.runs))
+    if several == 1:
+        found.append("one run a side: another start of the same engine may differ by more than these intervals say")
+    elif min(len(a.runs), len(b.runs)) == 1:
+        found.append("one side has a single run: it is taken to vary from start to start as much as the other")
+    if runs[0].kind == "search":
+        found.append("latency and resources are those of each search's own confirmed rate")
+    elif all(_kept_up(run) for run in runs):
+        found.append("every run took in all that was offered: the rate cannot tell them apart (sustain can)")
+    return found
+
+
+def _kept_up(run: Observed) -> bool:
+    rate = run.result.rate
+    return rate is not None and rate.ingested_per_s >= KEPT_UP * rate.offered_per_s

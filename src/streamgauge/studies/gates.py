@@ -1,0 +1,91 @@
+"""Rules that B must keep (`--fail-if`): their grammar, and what a difference says about them. Unknown never passes."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.report import words
+from streamgauge.result import Difference, Gate
+from streamgauge.studies.comparable import Comparable, choices, comparables, resolve
+from streamgauge.studies.sides import Kind, Side, same_run
+
+RUNS_MIN = 3
+"""JVMs differ from start to start; two of them show how much by a single number."""
+
+_RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")  # noqa: RUF001
+_SETTING = "--fail-if"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """B breaks it where its `figure` is beyond A's by more than `limit`: a signed share, or a number of rows."""
+
+    text: str
+    figure: str
+    limit: float
+
+
+def parse_rule(text: str, kind: Kind) -> Rule:
+    """`p99 +10%`: p99 must not be more than 10 % above A's. `kind` says what `rate` is. `InputError` on anything else."""
+    match = _RULE.match(text)
+    if match is None:
+        raise _refusal("must be FIGURE +NUMBER% or FIGURE -NUMBER%, as far as B may be from A", text, '"p99 +10%"')
+    name, sign, number, percent = match.groups()
+    figure = comparables().get(resolve(name, kind))
+    if figure is None:
+        raise _refusal(f"FIGURE must be one of {choices()}", text, '"rate -5%" or "p99 +10%"')
+    limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
+    _check(text, name, figure, limit, bool(percent))
+    return Rule(text.strip(), figure.name, limit)
+
+
+def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
+    """A rule that would fail where B is better, or that could never fail, is a slip of the pen."""
+    worse = "+" if figure.better == "lower" else "-"
+    if (math.copysign(1.0, limit) > 0) != (worse == "+"):
+        raise _refusal(f"{name} is better when it is {figure.better}, so only {worse} can fail", text, f'"{name} {worse}5%"')
+    if percent != figure.share:
+        rule = "must be a share, with %" if figure.share else f"is counted in {figure.unit}, without %"
+        raise _refusal(f"{name} {rule}", text, f'"{name} {worse}{"5%" if figure.share else "0"}"')
+    if limit <= -1:
+        raise _refusal(f"{name} cannot fall by more than all of it, so this would never fail", text, f'"{name} -5%"')
+
+
+def _refusal(rule: str, text: str, way_out: str) -> InputError:
+    return InputError(Problem(_SETTING, rule, text, f"{_SETTING} {way_out}"))
+
+
+def gateable(a: Side, b: Side) -> list[Problem]:
+    """Why these sides cannot decide anything, if they cannot."""
+    got = ", ".join(f"{side.name} has {len(side.runs)}" for side in (a, b))
+    few = min(len(a.runs), len(b.runs)) < RUNS_MIN
+    rule = f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start"
+    problems = [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
+    both = [run.folder.path for run in a.runs if any(same_run(run, other) for other in b.runs)]
+    rule = "needs runs of their own on each side; on both stands"
+    problems += [Problem(_SETTING, f"{rule} {path.name}", str(path), "leave it out on one side") for path in both]
+    return problems
+
+
+def judge(rule: Rule, difference: Difference) -> Gate:
+    """What the interval of the difference says about a rule: within it, beyond it, or across its limit."""
+    state, sentence = _decided(rule, difference)
+    return Gate(rule=rule.text, figure=rule.figure, limit=rule.limit, state=state, sentence=sentence)
+
+
+def _decided(rule: Rule, of: Difference) -> tuple[str, str]:
+    if of.method == "none":
+        return "unknown", f"{of.label}: unknown, {of.reason}"
+    # As harm: positive is worse, whichever way the figure goes.
+    way = 1.0 if of.better == "lower" else -1.0
+    ends = [way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)]
+    least, most, limit = min(ends), max(ends), way * rule.limit
+    said = f"{of.label} {words.difference(of)}, limit {words.signed(rule.limit, of.share, of.unit)}"
+    if least > limit:
+        return "failed", f"{said}: beyond the limit"
+    if most <= limit:
+        return "passed", f"{said}: within the limit"
+    return "unknown", f"{said}: the interval crosses the limit, so it is not known; more runs make it narrower"
