@@ -122,6 +122,8 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
         ["generate", "identiti", "--out", "there"],
         ["experiment", "missing.toml"],
         ["report", "missing"],
+        ["compare", "missing"],
+        ["compare", "missing", "missing"],
     ],
     ids=" ".join,
 )
@@ -209,7 +211,9 @@ def test_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import streamgauge") == set()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["sustain", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["--help"], ["run", "--help"], ["sustain", "--help"], ["compare", "--help"]], ids=" ".join
+)
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     """Help comes at once: neither an engine nor Flight nor a plotting library is loaded for it."""
     code = f"""
@@ -232,5 +236,5 @@ def test_help_names_every_command() -> None:
     """What there is can be seen from the first page."""
     done = command("--help")
     assert done.returncode == 0
-    for name in ("run", "sustain", "generate", "experiment", "workloads", "engines", "report"):
+    for name in ("run", "sustain", "generate", "experiment", "workloads", "engines", "compare", "report"):
         assert name in done.stdout

@@ -15,8 +15,9 @@ from pydantic import BaseModel
 
 from streamgauge.experiment import Experiment, build, read, to_toml
 from streamgauge.report import series
-from streamgauge.result import Latency, Result
+from streamgauge.result import Comparison, Latency, Result
 from streamgauge.run.catalogue import capabilities, streaming_engines
+from streamgauge.studies.comparable import comparables
 from streamgauge.workloads.base import get, names
 
 ROOT = Path(__file__).parents[1]
@@ -213,7 +214,7 @@ def test_readme_gives_the_commands() -> None:
     lines = [line.strip() for line in code_lines((ROOT / "README.md").read_text())]
     for start in ("make demo", "make test"):
         assert any(line.startswith(start) for line in lines), start
-    for command in ("run", "sustain", "generate", "report", "selftest"):
+    for command in ("run", "sustain", "generate", "compare", "report", "selftest"):
         assert any(f"streamgauge {command}" in line for line in lines), command
 
 
@@ -277,6 +278,22 @@ def test_every_field_of_a_result_is_told() -> None:
     there = set(fields(Result)) | {f"latency.{kind}" for kind in Result.model_fields["latency"].annotation.model_fields}  # type: ignore[union-attr]
     there |= {"search.at_90_percent", "sinks[].latency"}
     assert told_fields(part) == there
+
+
+def test_every_field_of_a_comparison_is_told() -> None:
+    """docs/compare.md explains every field of `compare --json`; side b has those of side a."""
+    text = (ROOT / "docs" / "compare.md").read_text()
+    part = text[text.index("## The answer as JSON") :]
+    assert told_fields(part) == {field for field in fields(Comparison) if not field.startswith("b.runs[].")}
+
+
+def test_every_figure_to_compare_by_is_told() -> None:
+    """docs/compare.md names each, the kinds of latency by one of their statistics."""
+    part = (ROOT / "docs" / "compare.md").read_text().split("## Figures")[1].split("## In CI")[0]
+    told = {name.removesuffix("_p99") for name in told_fields(part)}
+    there = {re.sub("_(mean|p[0-9_]+)$", "", name) for name in comparables()} - {"event_time"}
+    assert there <= told
+    assert told - there == {"rate", "p50", "p90", "p95", "p99", "p99.9", "mean"}
 
 
 def test_latency_fields_are_walked() -> None:

@@ -317,6 +317,33 @@ def selftest(
 
 
 @app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="a run, a search, a folder of runs, or several with commas")],
+    b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
+    fail_if: Annotated[list[str] | None, typer.Option(
+        "--fail-if", metavar="RULE", help='exit 1 unless B keeps it: "rate -5%", "p99 +10%"; wants three runs a side'
+    )] = None,
+    confidence: Annotated[str, typer.Option(help="confidence of the intervals: 95%")] = "95%",
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the comparison as one HTML file too")] = None,
+    json_: AsJson = False,
+) -> None:  # fmt: skip
+    """Is B different from A, by how much, and how sure is that?"""
+    from streamgauge.report.comparison_terminal import show_comparison
+    from streamgauge.studies.compare import compare as ask
+
+    comparison = ask(a, b, fail_if or (), _share("confidence", confidence))
+    if html is not None:
+        from streamgauge.report.comparison_page import write_comparison
+
+        write_comparison(html, comparison)
+    if json_:
+        print(comparison.to_json())
+    else:
+        show_comparison(comparison, html)
+    sys.exit(0 if comparison.passed else 1)
+
+
+@app.command()
 def report(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder, or a trial's inside it")],
     json_: AsJson = False,

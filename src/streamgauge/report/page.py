@@ -5,18 +5,15 @@ Charts are static SVG that takes its colours from the page's CSS, so one drawing
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, search_plot, sentences, timeline, words
 from streamgauge.report.draw import Figure
 from streamgauge.report.store import RunFolder
+from streamgauge.report.templates import template
 from streamgauge.result import Latencies, Latency, Result, TrialSummary
 
 BYTES_MAX = 3_000_000
@@ -79,7 +76,7 @@ def render(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> str:
         "waterfall": batch_plots.waterfall(batches),
         "bracket": search_plot.closing(result.search) if result.search else None,
     }
-    return _template().render(_context(folder, result, figures))
+    return template("page.html.j2").render(_context(folder, result, figures))
 
 
 def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None]) -> dict[str, Any]:
@@ -184,17 +181,3 @@ def _reasons(rows: list[LatencyRow]) -> list[str]:
 def _trial_rows(folder: RunFolder, result: Result) -> list[TrialRow]:
     there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
     return [TrialRow(trial, there.get(trial.number, "")) for trial in (result.search.trials if result.search else ())]
-
-
-@functools.cache
-def _template() -> Any:
-    environment = Environment(
-        loader=PackageLoader("streamgauge.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["words"] = words
-    environment.filters["svg"] = Markup
-    return environment.get_template("page.html.j2")

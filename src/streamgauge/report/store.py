@@ -216,6 +216,17 @@ def latest(root: str | Path = "runs") -> RunFolder:
     return RunFolder(max(found, key=_age))
 
 
+def write_text(path: Path, text: str, setting: str = "--html") -> None:
+    """A file of its own outside any run folder, whole or not at all; `InputError` where it cannot be there."""
+    if path.is_dir():
+        raise InputError(
+            Problem(setting, "must be a file, and a folder has that name", str(path), f"{setting} NAME.html")
+        )
+    if not path.parent.is_dir():
+        raise InputError(Problem(setting, "the folder above it must exist", str(path), f"{setting} NAME.html"))
+    _atomically(path, lambda file: file.write(text.encode()))
+
+
 def _age(path: Path) -> tuple[str, int]:
     match = _NAME.match(path.name)
     assert match is not None

@@ -76,7 +76,7 @@ class TrialView:
             self._rewrite(snapshot)
         elif self._due(snapshot):
             self._told = snapshot
-            _say(self._console, self._indent + progress(snapshot))
+            say(self._console, self._indent + progress(snapshot))
 
     def close(self) -> None:
         """Takes the progress line away; what is printed next stands in its place."""
@@ -88,7 +88,7 @@ class TrialView:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
-        line = Text(_typed(self._indent + progress(snapshot)), no_wrap=True, overflow="ellipsis")
+        line = Text(typed(self._indent + progress(snapshot)), no_wrap=True, overflow="ellipsis")
         self._live.update(line, refresh=True)
 
     def _due(self, snapshot: TrialSnapshot) -> bool:
@@ -115,9 +115,9 @@ class SearchView:
 
     def header(self, text: str) -> None:
         """What is asked, on what machine; then the names of the columns."""
-        _say(self._console, text)
-        _say(self._console, "")
-        _say(self._console, (_INDENT + "".join(name.ljust(width) for name, width in _COLUMNS), "bold"))
+        say(self._console, text)
+        say(self._console, "")
+        say(self._console, (_INDENT + "".join(name.ljust(width) for name, width in _COLUMNS), "bold"))
 
     def trial_progress(self, snapshot: TrialSnapshot) -> None:
         self._progress.update(snapshot)
@@ -130,12 +130,12 @@ class SearchView:
             for cell, (_, width) in zip(_cells(trial), _COLUMNS, strict=True)
         ]
         style = STYLES.get(trial.verdict or "", "")
-        _say(self._console, _INDENT + "".join(cells[:2]), (cells[2], style), "".join(cells[3:]))
+        say(self._console, _INDENT + "".join(cells[:2]), (cells[2], style), "".join(cells[3:]))
 
     def finish(self, result: Result) -> None:
         """The answer with its bounds, whether it is right, what limits it, where to look further."""
         self._progress.close()
-        _say(self._console, "")
+        say(self._console, "")
         show_result(result, False, self._console)
 
 
@@ -154,34 +154,34 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
     """The end of a trial or a search: verdict, checks that matter (`verbose`: all), figures, where the report is."""
     to = on or console()
     verdict = words.VERDICTS[result.verdict.value]
-    _say(to, (f"{verdict}   ", STYLES[result.verdict.value]), (_headline(result), "bold"))
+    say(to, (f"{verdict}   ", STYLES[result.verdict.value]), (_headline(result), "bold"))
     if result.verdict.value == "invalid":
-        _say(to, sentences.UNUSABLE)
+        say(to, sentences.UNUSABLE)
     if result.verdict.sentence:
-        _say(to, result.verdict.sentence)
+        say(to, result.verdict.sentence)
     for check in result.verdict.checks if verbose else _that_matter(result):
-        _say(to, f"  {_check_line(check)}")
+        say(to, f"  {_check_line(check)}")
     for name, text in _facts(result):
-        _say(to, f"{name:<12}{text}")
+        say(to, f"{name:<12}{text}")
 
 
 def show_refusal(error: InputError, on: Console | None = None) -> None:
     """Every problem with its way out, then that nothing was started."""
     to = on or console()
     for problem in error.problems:
-        _say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
-        _say(to, f"  got: {words.plain(problem.got)}")
-        _say(to, f"  try: {problem.way_out}")
-    _say(to, "nothing was started")
+        say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
+        say(to, f"  got: {words.plain(problem.got)}")
+        say(to, f"  try: {problem.way_out}")
+    say(to, "nothing was started")
 
 
-def _say(to: Console, *parts: tuple[str, str] | str) -> None:
+def say(to: Console, *parts: tuple[str, str] | str) -> None:
     """Text as it is, or (text, style): `[x]` is no markup, and long lines are the terminal's to wrap."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    to.print(Text.assemble(*((_typed(text), style) for text, style in pairs)), soft_wrap=True)
+    to.print(Text.assemble(*((typed(text), style) for text, style in pairs)), soft_wrap=True)
 
 
-def _typed(text: str) -> str:
+def typed(text: str) -> str:
     """Only spaces that can be typed, so that what is printed can be searched, and every terminal can show it."""
     return text.replace(words.GAP, " ")
 

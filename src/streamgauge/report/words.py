@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgauge.result import Check, Difference, SearchResult, Verification
+from streamgauge.result import Check, ComparedSide, Comparison, Difference, NotTheSame, SearchResult, Verification
 
 NONE = "-"
 GAP = "\u202f"
@@ -33,6 +33,14 @@ STATES = {
     "invalid": "invalid",
     "not_judged": "not judged",
 }
+
+SAYS = {
+    "better": "B is better",
+    "worse": "B is worse",
+    "no_difference": "no difference shown",
+    "unknown": "unknown",
+}
+"""What the interval of a difference says: one that holds 0 shows none, which is not proof that there is none."""
 
 
 def digits(value: float, significant: int = 3) -> str:
@@ -198,7 +206,37 @@ def difference(of: Difference) -> str:
 def difference_interval(of: Difference) -> str:
     """The interval alone; an end without a bound is said so."""
     if of.method == "none":
-        return "unknown"
+        return NONE
     low = "no lower bound" if of.low is None else signed(of.low, of.share, of.unit)
     high = "no upper bound" if of.high is None else signed(of.high, of.share, of.unit)
     return low if of.method == "counted" else f"{low} to {high}"
+
+
+def side(of: ComparedSide, kind: str) -> str:
+    """What stands on a side: its runs by name, and how many they are."""
+    names = ", ".join(run.run_id for run in of.runs)
+    many = f"{len(of.runs)} {'searches' if kind == 'search' else 'runs'}: " if len(of.runs) > 1 else ""
+    return f"{many}{names}"
+
+
+def not_the_same(one: NotTheSame) -> str:
+    """`load.rate   A 50000   B 60000`."""
+    return f"{one.setting}   A {' | '.join(one.a)}   B {' | '.join(one.b)}"
+
+
+def compared(of: Comparison) -> str:
+    """The answer as a headline: which figures differ."""
+    said = {says: [one.label for one in of.figures if one.says == says] for says in ("better", "worse")}
+    parts = [f"B is {says} in {len(labels)} of {len(of.figures)} figures" for says, labels in said.items() if labels]
+    return "; ".join(parts) or "no difference shown"
+
+
+def compared_sentences(of: Comparison) -> list[str]:
+    """Each figure that differs, by how much; then how many could not be told."""
+    found = [
+        f"{SAYS[says]}: " + "; ".join(f"{one.label} {difference(one)}" for one in of.figures if one.says == says) + "."
+        for says in ("worse", "better")
+        if any(one.says == says for one in of.figures)
+    ]
+    unknown = sum(one.says == "unknown" for one in of.figures)
+    return [*found, *([f"{unknown} of {len(of.figures)} figures have no interval."] if unknown else [])]

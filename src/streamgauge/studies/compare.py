@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgauge.errors import InputError, Problem
+from streamgauge.report import words
 from streamgauge.result import Comparison, Difference
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
@@ -112,7 +113,9 @@ def _difference(one: Comparable, a: Side, b: Side, confidence: float) -> Differe
         return base.model_copy(update={"difference": right.mean / left.mean - 1, "reason": method})
     low = 0.0 if any(map(one.bound, a.runs)) else interval.low
     high = math.inf if any(map(one.bound, b.runs)) else interval.high
-    reason = "results that never came count as at least this late" if (low, high) != (interval.low, interval.high) else ""
+    reason = (
+        "results that never came count as at least this late" if (low, high) != (interval.low, interval.high) else ""
+    )
     known = base.model_copy(update={"reason": reason})
     return _with_interval(known, interval.estimate - 1, low - 1, high - 1, method)
 
@@ -130,7 +133,7 @@ def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tup
     if one.name == "sustained":
         return _brackets(a.side.runs[0], b.side.runs[0], confidence), "brackets"
     if one.within is None:
-        return None, "one run a side does not carry an interval of this figure: repeat the runs"
+        return None, "one run a side carries no interval: repeat the runs"
     left, right = (one.within(side.side.runs[0], side.mean or 0.0) for side in (a, b))
     if not (math.isfinite(left.error) and math.isfinite(right.error)):
         return None, "the run's folder has too few seconds of it: repeat the runs"
@@ -170,7 +173,9 @@ def _brackets(a: Observed, b: Observed, confidence: float) -> Interval:
 def _with_interval(base: Difference, difference: float, low: float, high: float, method: str) -> Difference:
     """`base` with its difference, and what that says; an infinite end is not known."""
     known = {"difference": difference, "low": low if low > -1 or not base.share else None, "method": method}
-    return base.model_copy(update={**known, "high": high if math.isfinite(high) else None, "says": _says(base, low, high)})
+    return base.model_copy(
+        update={**known, "high": high if math.isfinite(high) else None, "says": _says(base, low, high)}
+    )
 
 
 def _says(base: Difference, low: float, high: float) -> str:
@@ -183,7 +188,7 @@ def _warnings(a: Side, b: Side) -> list[str]:
     """What a reader of the differences must know."""
     runs = [*a.runs, *b.runs]
     found = [
-        f"{side.name}: {run.folder.name} is {run.result.verdict.value.replace('_', ' ')}: its figures depend on its length"
+        f"{side.name}: {run.folder.name}: {words.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
         for side in (a, b)
         for run in side.runs
         if run.result.verdict.value != "sustained"

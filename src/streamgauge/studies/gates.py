@@ -15,7 +15,7 @@ from streamgauge.studies.sides import Kind, Side, same_run
 RUNS_MIN = 3
 """JVMs differ from start to start; two of them show how much by a single number."""
 
-_RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")  # noqa: RUF001
+_RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
 _SETTING = "--fail-if"
 
 
@@ -29,7 +29,7 @@ class Rule:
 
 
 def parse_rule(text: str, kind: Kind) -> Rule:
-    """`p99 +10%`: p99 must not be more than 10 % above A's. `kind` says what `rate` is. `InputError` on anything else."""
+    """`p99 +10%`: p99 must not be more than 10 % above A's; `kind` says what `rate` is. `InputError` otherwise."""
     match = _RULE.match(text)
     if match is None:
         raise _refusal("must be FIGURE +NUMBER% or FIGURE -NUMBER%, as far as B may be from A", text, '"p99 +10%"')
@@ -46,7 +46,9 @@ def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool
     """A rule that would fail where B is better, or that could never fail, is a slip of the pen."""
     worse = "+" if figure.better == "lower" else "-"
     if (math.copysign(1.0, limit) > 0) != (worse == "+"):
-        raise _refusal(f"{name} is better when it is {figure.better}, so only {worse} can fail", text, f'"{name} {worse}5%"')
+        raise _refusal(
+            f"{name} is better when it is {figure.better}, so only {worse} can fail", text, f'"{name} {worse}5%"'
+        )
     if percent != figure.share:
         rule = "must be a share, with %" if figure.share else f"is counted in {figure.unit}, without %"
         raise _refusal(f"{name} {rule}", text, f'"{name} {worse}{"5%" if figure.share else "0"}"')
@@ -81,7 +83,9 @@ def _decided(rule: Rule, of: Difference) -> tuple[str, str]:
         return "unknown", f"{of.label}: unknown, {of.reason}"
     # As harm: positive is worse, whichever way the figure goes.
     way = 1.0 if of.better == "lower" else -1.0
-    ends = [way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)]
+    ends = [
+        way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)
+    ]
     least, most, limit = min(ends), max(ends), way * rule.limit
     said = f"{of.label} {words.difference(of)}, limit {words.signed(rule.limit, of.share, of.unit)}"
     if least > limit:

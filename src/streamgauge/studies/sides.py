@@ -125,7 +125,9 @@ def _observed(name: str, path: Path) -> Observed:
     if result.search is None:
         return Observed(folder, folder, result)
     if result.search.sustained_per_s is None or not result.search.confirmed:
-        rule = f"must be a search that confirmed a rate on a fresh engine; {result.search.sentence or 'this one did not'}"
+        rule = (
+            f"must be a search that confirmed a rate on a fresh engine; {result.search.sentence or 'this one did not'}"
+        )
         raise InputError(Problem(name, rule, where, "streamgauge sustain without --quick, or one of its trials/NN"))
     return Observed(folder, _confirming(folder, result), result)
 

@@ -1,0 +1,29 @@
+"""A comparison as one HTML file: both sides, the interval of each difference, the gates, and what is not the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamgauge.report import difference_plot, words
+from streamgauge.report.store import write_text
+from streamgauge.report.templates import template
+from streamgauge.result import Comparison
+
+
+def write_comparison(path: Path, comparison: Comparison) -> None:
+    """Writes the page to `path`, whole or not at all; `InputError` where that is no place to write to."""
+    write_text(path, render(comparison))
+
+
+def render(comparison: Comparison) -> str:
+    """The page as text."""
+    figures, gates = comparison.figures, comparison.gates
+    return template("comparison.html.j2").render(
+        c=comparison,
+        picture=difference_plot.differences(figures, gates),
+        sides=(("A", comparison.a), ("B", comparison.b)),
+        headline=words.compared(comparison),
+        sentences=words.compared_sentences(comparison),
+        confidence=words.percent(100 * comparison.confidence),
+        several=max(len(comparison.a.runs), len(comparison.b.runs)) > 1,
+    )
