@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
 
-from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, values
+from streamgauge.report.draw import AXIS_PX, COLOURS, Figure, Key, axis_title, figure, values
 from streamgauge.result import Difference, Gate
 
-ROW_PX = 24
+ROW_PX, LABELS_PX = 24, 150
 SHOWN_MAX = 200.0
 """Percent: what lies beyond is cut off, with an arrow; one interval without an end would hide all the others."""
 ROOM = 1.1
@@ -65,35 +65,40 @@ def _within(share: float | None, unknown: float, reach: float) -> float:
 
 def _chart(shown: Sequence[Difference], limits: list[dict[str, Any]], reach: float, width: int) -> Any:
     rows = [_row(one, reach) for one in shown]
-    scale = alt.Scale(domain=[-reach, reach], nice=False)
-    ticks = alt.Axis(title=None, tickCount=5 if width < 400 else 9, labelExpr="format(datum.value, '+~f') + ' %'")
-    x = alt.X("v:Q", scale=scale, axis=ticks)
+    x = _across(reach, width)
     names = [row["figure"] for row in rows]
-    room = alt.Axis(title=None, labelLimit=170, minExtent=130, maxExtent=170, grid=False)
-    y = alt.Y("figure:N", sort=names, scale=alt.Scale(domain=names), axis=room)
-    zero = alt.Chart(values([{"v": 0}])).mark_rule(color=COLOURS["ink"], strokeWidth=1).encode(x=x)
-    layers = [zero]
+    labels = alt.Axis(title=None, labelLimit=LABELS_PX, minExtent=LABELS_PX, maxExtent=LABELS_PX, grid=False)
+    y = alt.Y("figure:N", sort=names, scale=alt.Scale(domain=names), axis=labels)
+    zero = alt.Chart(values([{"v": 0}])).mark_rule(color=COLOURS["ink"], strokeWidth=1)
+    layers = [zero.encode(x=x("v"))]
     for says, colour in _COLOURS.items():
-        layers += _marks([row for row in rows if row["says"] == says], COLOURS[colour], x, y, scale, reach)
+        marks = _marks([row for row in rows if row["says"] == says], COLOURS[colour], reach)
+        layers += [mark.encode(y=y, x=x(start), **({"x2": end} if end else {})) for mark, start, end in marks]
     if limits:
         mark = alt.Chart(values(limits)).mark_tick(color=COLOURS["ink"], thickness=2, height=18, strokeDash=[4, 2])
-        layers.append(mark.encode(x=x, y=y))
+        layers.append(mark.encode(x=x("v"), y=y))
     heading = axis_title("difference (% of A)")
-    return alt.layer(*layers).properties(width=width - 130, height=ROW_PX * len(rows), title=heading)
+    return alt.layer(*layers).properties(width=width - LABELS_PX + AXIS_PX, height=ROW_PX * len(rows), title=heading)
 
 
-def _marks(rows: list[dict[str, Any]], colour: str, x: Any, y: Any, scale: Any, reach: float) -> list[Any]:
-    """Bars with their points, and an arrow at each end that is cut off."""
+def _across(reach: float, width: int) -> Callable[[str], Any]:
+    """The horizontal axis, for any column of the rows: as far to the left as to the right."""
+    scale = alt.Scale(domain=[-reach, reach], nice=False)
+    ticks = alt.Axis(title=None, tickCount=4 if width < 400 else 9, labelExpr="format(datum.value, '+~f') + ' %'")
+    return lambda column: alt.X(f"{column}:Q", scale=scale, axis=ticks)
+
+
+def _marks(rows: list[dict[str, Any]], colour: str, reach: float) -> list[tuple[Any, str, str]]:
+    """(mark, column where it begins, column where it ends): bars with points, an arrow at each end that is cut off."""
     if not rows:
         return []
-    bar = alt.Chart(values(rows)).mark_rule(color=colour, strokeWidth=4, opacity=0.55)
-    point = alt.Chart(values(rows)).mark_point(color=colour, filled=True, opacity=1, size=70, shape="circle")
-    drawn = [bar.encode(x=alt.X("low:Q", scale=scale, axis=x.axis), x2="high:Q", y=y), point.encode(x=x, y=y)]
+    point = {"color": colour, "filled": True, "opacity": 1, "size": 70}
+    drawn = [
+        (alt.Chart(values(rows)).mark_rule(color=colour, strokeWidth=4, opacity=0.55), "low", "high"),
+        (alt.Chart(values(rows)).mark_point(**point, shape="circle"), "v", ""),
+    ]
     for end, angle in (("low", -90), ("high", 90)):
-        cut = [{"figure": row["figure"], "v": row[end]} for row in rows if abs(row[end]) >= reach]
+        cut = [row for row in rows if abs(row[end]) >= reach]
         if cut:
-            arrow = alt.Chart(values(cut)).mark_point(
-                color=colour, filled=True, opacity=1, size=70, shape="triangle-up", angle=angle
-            )
-            drawn.append(arrow.encode(x=x, y=y))
+            drawn.append((alt.Chart(values(cut)).mark_point(**point, shape="triangle-up", angle=angle), end, ""))
     return drawn

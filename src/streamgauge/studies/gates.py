@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import words
@@ -14,6 +15,8 @@ from streamgauge.studies.sides import Kind, Side, same_run
 
 RUNS_MIN = 3
 """JVMs differ from start to start; two of them show how much by a single number."""
+
+State = Literal["passed", "failed", "unknown"]
 
 _RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
 _SETTING = "--fail-if"
@@ -78,7 +81,7 @@ def judge(rule: Rule, difference: Difference) -> Gate:
     return Gate(rule=rule.text, figure=rule.figure, limit=rule.limit, state=state, sentence=sentence)
 
 
-def _decided(rule: Rule, of: Difference) -> tuple[str, str]:
+def _decided(rule: Rule, of: Difference) -> tuple[State, str]:
     if of.method == "none":
         return "unknown", f"{of.label}: unknown, {of.reason}"
     # As harm: positive is worse, whichever way the figure goes.
