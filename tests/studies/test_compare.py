@@ -360,6 +360,15 @@ def test_a_log_that_cannot_be_read_is_refused(make: Make) -> None:
     assert "latency.hlog must be an HdrHistogram log" in refused(str(a), str(make("b", 2)))
 
 
+def test_a_second_of_nothing_is_no_second(make: Make) -> None:
+    """A second that holds only errors of the clocks has an empty histogram; it weighs nothing."""
+    a, b = make("a", 1), make("b", 2)
+    before = figure(compare(str(a), str(b)), "event_time_p50")
+    path = a / "latency.hlog"
+    path.write_text(path.read_text() + log_lines({START + 99: Histogram()}, "event_time"))
+    assert figure(compare(str(a), str(b)), "event_time_p50") == before
+
+
 # --- histograms by second ---
 
 

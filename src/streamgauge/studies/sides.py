@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.measure.histogram import Histogram, read_log, slots_of
+from streamgauge.measure.histogram import read_log, slots_of
 from streamgauge.report import words
 from streamgauge.report.store import RunFolder
 from streamgauge.result import ComparedRun, ComparedSide, NotTheSame, Result
@@ -40,7 +43,7 @@ class Observed:
     def series(self) -> pa.Table:
         """The seconds of the measured span."""
         table = self.seconds.read_series()
-        return table.filter(pa.compute.equal(table["phase"], "measured"))
+        return table.filter(pc.equal(table["phase"], "measured"))
 
     def column(self, name: str) -> Floats:
         """A column over the seconds of the measured span in which it is known (n,)."""
@@ -50,15 +53,15 @@ class Observed:
     @cached_property
     def resampled(self) -> dict[str, Resampled]:
         """Tag of latency.hlog to its seconds, resampled; empty where the run left no log."""
-        seconds: dict[str, list[Histogram]] = {}
+        found: dict[str, Resampled] = {}
         try:
-            for tag, _, histogram in read_log(self.seconds.read_hlog() or ""):
-                seconds.setdefault(tag, []).append(histogram)
+            for tag, lines in groupby(read_log(self.seconds.read_hlog() or ""), key=itemgetter(0)):
+                counts, values = slots_of(histogram for _, _, histogram in lines if histogram.count)
+                found[tag] = Resampled(counts, values.astype(np.float64))
         except Exception as error:  # the decoder's own errors are of many kinds
             rule = f"latency.hlog must be an HdrHistogram log ({error})"
             raise InputError(Problem("RUN", rule, str(self.seconds.path), "run it again")) from None
-        packed = {tag: slots_of(histograms) for tag, histograms in seconds.items()}
-        return {tag: Resampled(counts, values.astype(np.float64)) for tag, (counts, values) in packed.items()}
+        return found
 
 
 @dataclass(frozen=True)
