@@ -53,15 +53,13 @@ class Observed:
     @cached_property
     def resampled(self) -> dict[str, Resampled]:
         """Tag of latency.hlog to its seconds, resampled; empty where the run left no log."""
-        found: dict[str, Resampled] = {}
         try:
-            for tag, lines in groupby(read_log(self.seconds.read_hlog() or ""), key=itemgetter(0)):
-                counts, values = slots_of(histogram for _, _, histogram in lines if histogram.count)
-                found[tag] = Resampled(counts, values.astype(np.float64))
+            by_tag = groupby(read_log(self.seconds.read_hlog() or ""), key=itemgetter(0))
+            packed = {tag: slots_of(h for _, _, h in lines if h.count) for tag, lines in by_tag}
         except Exception as error:  # the decoder's own errors are of many kinds
             rule = f"latency.hlog must be an HdrHistogram log ({error})"
             raise InputError(Problem("RUN", rule, str(self.seconds.path), "run it again")) from None
-        return found
+        return {tag: Resampled(counts, values.astype(np.float64)) for tag, (counts, values) in packed.items()}
 
 
 @dataclass(frozen=True)
