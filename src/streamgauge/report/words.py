@@ -194,7 +194,8 @@ def signed(value: float | None, share: bool, unit: str = "") -> str:
     if value is None:
         return NONE
     amount = 100 * value if share else value
-    return f"{'+' if amount >= 0 else '-'}{digits(abs(amount))}{GAP}{'%' if share else unit}".rstrip(GAP)
+    sign = "+" if amount > 0 else "-" if amount < 0 else ""
+    return f"{sign}{digits(abs(amount))}{GAP}{'%' if share else unit}".rstrip(GAP)
 
 
 def difference(of: Difference) -> str:

@@ -121,7 +121,8 @@ def _observed(name: str, path: Path) -> Observed:
     result = folder.read_result()
     verdict, where = result.verdict, str(folder.path)
     if verdict.value in ("invalid", "interrupted"):
-        rule = f"must be runs whose figures may be used; this one is {verdict.value}: {verdict.sentence.rstrip('.')}"
+        why = verdict.sentence.removeprefix(f"{verdict.value}: ").rstrip(".")
+        rule = f"must be runs whose figures may be used; this one is {verdict.value}: {why}"
         raise InputError(Problem(name, rule, where, "run it again, or name the runs without it"))
     if result.search is None:
         return Observed(folder, folder, result)
