@@ -70,6 +70,8 @@ class Rig:
         self._recorder: Child | None = None
         self._plans = 0
         self.trials = 0
+        self.reached_us = 0
+        """The event time up to which anything was offered so far."""
         self.engine: Engine = make_engine()
 
     def __enter__(self) -> Rig:
@@ -132,6 +134,7 @@ class Rig:
         overflowed = any(status["overflowed"] for status in statuses)
         if failed and not overflowed:
             raise DriverError("; ".join(failed))
+        self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         return Tick(
             chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
             hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],

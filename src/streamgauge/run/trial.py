@@ -70,9 +70,14 @@ def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
     )  # fmt: skip
 
 
-def next_start(rig: Rig) -> int:
-    """The next whole second that leaves the generators time to make their first chunk."""
-    return -(-(rig.clock.now_us() + START_LEAD_US) // US) * US
+def next_start(rig: Rig, apart_us: int = 0) -> int:
+    """The next whole second that leaves the generators time to make their first chunk.
+
+    `apart_us`: so far it lies from all that the rig has offered before. A flow's reach, so that no window holds events
+    of two trials.
+    """
+    earliest_us = max(rig.clock.now_us() + START_LEAD_US, rig.reached_us + apart_us)
+    return -(-earliest_us // US) * US
 
 
 def run_trial(
@@ -85,7 +90,7 @@ def run_trial(
     ceiling_per_s: float | None = None,
 ) -> Judged:
     """Conduct, verify and judge one trial; the folder holds everything when this returns."""
-    started_us = next_start(rig)
+    started_us = next_start(rig, ready.reach_us or 0)
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
     plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, _spare_s(settings))
     conductor = Conductor(

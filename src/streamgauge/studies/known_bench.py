@@ -60,7 +60,7 @@ class Bench:
         """One trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
         settings = self._settings(rate_per_s, duration_s, False)
         rig, ready = self._rig, self.ready
-        spans = ready.spans(next_start(rig), False, duration_s)
+        spans = ready.spans(next_start(rig, ready.reach_us or 0), False, duration_s)
         plan = ready.plan(spans.start_us, rate_per_s, (spans.end_us - spans.start_us) / US)
         conductor = Conductor(
             rig, plan, spans, hopeless=lambda done: hopeless_reason(ready, done, rate_per_s, rig.clock.now_us())
