@@ -115,7 +115,7 @@ from pyspark import TaskContext
 def again(batches):
     told = TaskContext.get().getLocalProperty("streaming.sql.batchId")
     for batch in batches:
-        yield from [batch, batch] if told == "3" else [batch]
+        yield from [batch, batch] if told == "0" else [batch]
 """
 
 

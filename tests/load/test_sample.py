@@ -34,7 +34,7 @@ def made(field: FieldSpec, rows: int = ROWS) -> pa.Array:
 def test_types_are_those_of_the_file(tmp_path: Path) -> None:
     columns = {
         "small": pa.array([1, 2], pa.int16()), "number": pa.array([1, 2], pa.int64()), "real": pa.array([1.5, 2.0]),
-        "exact": pa.array([1, 2]).cast(pa.decimal128(20, 2)), "yes": pa.array([True, False]),
+        "exact": pa.array([1, 2]).cast(pa.decimal128(21, 2)), "yes": pa.array([True, False]),
         "text": pa.array(["a", "b"]), "raw": pa.array([b"a", b"b"]), "day": pa.array([1, 2], pa.date32()),
         "when": pa.array([1, 2], pa.timestamp("ms")), "kind": pa.array(["a", "b"]).dictionary_encode(),
     }  # fmt: skip

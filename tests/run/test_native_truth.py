@@ -35,7 +35,7 @@ ROWS = "SELECT user_id, price / 3 AS third, event_time, ingest_time, event_id FR
 WINDOWS = """
     SELECT make_timestamp(event_time // 2000000 * 2000000) AS window_start,
            make_timestamp(event_time // 2000000 * 2000000 + 2000000) AS window_end, user_id,
-           sum(price) AS spent, max(event_time) AS event_time
+           CAST(sum(price) AS BIGINT) AS spent, max(event_time) AS event_time
     FROM purchases GROUP BY ALL
 """
 UPDATES = "SELECT user_id, count(*) AS n, max(event_time) AS event_time FROM purchases GROUP BY user_id"

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from streamgauge.errors import Problem
 from streamgauge.system.children import Child, ChildFailed, wait_until
 
 CHILD = """
