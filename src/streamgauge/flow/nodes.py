@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamgauge.events import US, Schema
+from streamgauge.flow.tables import Table
 
 Columns = tuple[tuple[str, str], ...]
 """(output name, expression) pairs, in order."""
@@ -99,7 +100,43 @@ class WindowJoin:
     name: str = "join"
 
 
-Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin
+@dataclass(frozen=True)
+class Explode:
+    """One row for each element of `array`, as `column` beside the input's columns; an empty or null array gives none.
+
+    After the lineage rewrite, `ordinal` names a column with the element's place in its array, from 0 (bigint).
+    """
+
+    input: Node
+    column: str
+    array: str
+    name: str = "explode"
+    ordinal: str | None = None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Row by row: the columns of the row of `table` with the same keys, of which there is at most one.
+
+    `inner` leaves out rows that find none; `left` keeps them, with nulls. A key that is null finds none.
+    """
+
+    input: Node
+    table: Table
+    keys: tuple[str, ...]
+    how: Literal["inner", "left"] = "inner"
+    name: str = "lookup"
+
+
+@dataclass(frozen=True)
+class Union:
+    """All rows of all inputs, which have the same columns (the order of the first's); none is left out."""
+
+    inputs: tuple[Node, ...]
+    name: str = "union"
+
+
+Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
 Mode = Literal["append", "update"]
 
 

@@ -7,11 +7,14 @@ from typing import Any
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Columns,
+    Explode,
     Flow,
+    Lookup,
     Node,
     RunningAggregate,
     Select,
     Source,
+    Union,
     Where,
     Window,
     WindowAggregate,
@@ -25,6 +28,9 @@ _KINDS: dict[type, str] = {
     WindowAggregate: "window_aggregate",
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
+    Explode: "explode",
+    Lookup: "lookup",
+    Union: "union",
 }
 
 
@@ -65,6 +71,12 @@ def _label(node: Node) -> str:
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} so far"
         case WindowJoin():
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
+        case Explode():
+            return f"each of {node.array} as {node.column}"
+        case Lookup():
+            return f"{', '.join(node.keys)} in table {node.table.name}" + (" or null" if node.how == "left" else "")
+        case Union():
+            return f"all of {', '.join(input_.name for input_ in node.inputs)}"
 
 
 def _list(columns: Columns) -> str:

@@ -7,25 +7,30 @@ Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache, singledispatch
 from typing import assert_never
 
 from streamgauge import events
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import expressions
+from streamgauge.flow.binder import element_type
 from streamgauge.flow.nodes import (
+    Explode,
     Flow,
+    Lookup,
     Node,
     RunningAggregate,
     Select,
     Source,
+    Union,
     Where,
     Window,
     WindowAggregate,
     WindowJoin,
 )
 
-RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME})
+RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME, events.EVENT_ORDINAL, events.EVENT_BRANCH})
 """Names that the instrument's own columns have; a leading underscore is for columns inside an engine."""
 
 Pairs = tuple[tuple[str, str], ...]
@@ -45,7 +50,7 @@ def _cached(node: Node) -> Pairs:
 
 def check(flow: Flow) -> None:
     """Raises InputError where the flow is wrong: any node, the names of its operators, the mode of its sink."""
-    columns(flow.sink.input)
+    _check_plain(flow)
     _check_names(flow)
     running = isinstance(flow.sink.input, RunningAggregate)
     if running != (flow.sink.mode == "update"):
@@ -61,10 +66,25 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return ()
         case WindowJoin():
             return (node.left, node.right)
-        case Select() | Where() | WindowAggregate() | RunningAggregate():
+        case Union():
+            return node.inputs
+        case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
             return (node.input,)
         case _:
             assert_never(node)
+
+
+def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
+    """The node reading others, in the order of `inputs`."""
+    match node:
+        case Source():
+            return node
+        case WindowJoin():
+            return replace(node, left=inputs_[0], right=inputs_[1])
+        case Union():
+            return replace(node, inputs=inputs_)
+        case _:
+            return replace(node, input=inputs_[0])
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -182,6 +202,48 @@ def _(node: WindowJoin) -> Pairs:
     return keys + tuple(others) + _WINDOW
 
 
+@_columns.register
+def _(node: Explode) -> Pairs:
+    setting = _setting(node)
+    _check_rows_before(node)
+    if not carries_lineage(node.input):
+        _check_reserved([node.column], setting)
+    there = columns(node.input)
+    checked = expressions.checked(node.array, there, f"{setting}, column {node.column}")
+    if checked.aggregate:
+        _refuse_aggregate(setting, node.array)
+    element = element_type(checked.type)
+    if element is None:
+        raise InputError(Problem(setting, f"must be an array, and is {checked.type}", node.array, "split(text, ' ')"))
+    ordinal = ((node.ordinal, "bigint"),) if node.ordinal else ()
+    return (*there.items(), (node.column, element), *ordinal)
+
+
+@_columns.register
+def _(node: Lookup) -> Pairs:
+    setting = _setting(node)
+    _check_rows_before(node)
+    _check_lookup(node, setting)
+    there = columns(node.input)
+    found = tuple((name, type_) for name, type_ in node.table.schema.types().items() if name not in node.keys)
+    _check_reserved([name for name, _ in found], setting)
+    return (*there.items(), *found)
+
+
+@_columns.register
+def _(node: Union) -> Pairs:
+    setting = _setting(node)
+    _check_rows_before(node)
+    if len(node.inputs) < 2:
+        raise InputError(Problem(setting, "needs at least two streams", len(node.inputs), "a.union(b)"))
+    first, *others = (columns(input_) for input_ in node.inputs)
+    for other in others:
+        if other != first:
+            got = " and ".join(", ".join(f"{name} {type_}" for name, type_ in side.items()) for side in (first, other))
+            raise InputError(Problem(setting, "needs the same columns on all sides", got, "select(...) before it"))
+    return tuple(first.items())
+
+
 _WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "timestamp"))
 
 
@@ -223,7 +285,7 @@ def _aggregates(node: WindowAggregate | RunningAggregate) -> Pairs:
     return tuple(found)
 
 
-def _keys(node: WindowAggregate | RunningAggregate | WindowJoin, input_: Node) -> Pairs:
+def _keys(node: WindowAggregate | RunningAggregate | WindowJoin | Lookup, input_: Node) -> Pairs:
     there = columns(input_)
     if not node.keys:
         raise InputError(Problem(_setting(node), "needs at least one key", "none", f"keys={next(iter(there))!r}"))
@@ -233,7 +295,28 @@ def _keys(node: WindowAggregate | RunningAggregate | WindowJoin, input_: Node) -
             raise InputError(
                 Problem(_setting(node), f"key {key!r} must be a column of its input", key, f"one of {known}")
             )
+        if element_type(there[key]) is not None:
+            raise InputError(Problem(_setting(node), f"key {key!r} is an array", there[key], "explode it before"))
     return tuple((key, there[key]) for key in node.keys)
+
+
+def _check_lookup(node: Lookup, setting: str) -> None:
+    """Keys on both sides, of one plain type, of which the table has each once and none null."""
+    types, theirs = dict(_keys(node, node.input)), node.table.schema.types()
+    for key in node.keys:
+        if key not in theirs:
+            known = f"one of {', '.join(theirs)}"
+            raise InputError(Problem(setting, f"key {key!r} must be a column of table {node.table.name}", key, known))
+        if types[key] == "double" or types[key] != theirs[key]:
+            rule = f"key {key!r} must have one type on both sides, and not be a double"
+            got = f"{types[key]} and {theirs[key]}"
+            raise InputError(Problem(setting, rule, got, f"table(..., schema=Schema.of({key}={types[key]!r}))"))
+    rows = node.table.to_arrow().select(list(node.keys))
+    if any(column.null_count for column in rows.columns):
+        raise InputError(Problem(setting, f"table {node.table.name} has a null key", "null", "leave that row out"))
+    if (unique := rows.group_by(list(node.keys)).aggregate([]).num_rows) < rows.num_rows:
+        rule = f"keys must be unique in table {node.table.name}"
+        raise InputError(Problem(setting, rule, f"{rows.num_rows} rows, {unique} keys", "one row for each key"))
 
 
 def _check_key_types(node: WindowJoin, left: dict[str, str], right: dict[str, str]) -> None:
@@ -277,6 +360,14 @@ def _check_join_names(names: list[str], setting: str) -> None:
                 Problem(setting, rule, name, "select it under another name before the join, or add it to on")
             )
         seen.add(name.lower())
+
+
+def _check_plain(flow: Flow) -> None:
+    for name, type_ in columns(flow.sink.input).items():
+        if element_type(type_) is not None:
+            rule = f"column {name} is an array, which no result holds"
+            way_out = f"explode it, or select(...) without {name}"
+            raise InputError(Problem(f"sink {flow.sink.name!r}", rule, type_, way_out))
 
 
 def _check_names(flow: Flow) -> None:

@@ -13,24 +13,31 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
+    Explode,
     Flow,
+    Lookup,
     Mode,
     Node,
     RunningAggregate,
     Select,
     Sink,
     Source,
+    Union,
     Where,
     Window,
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.flow.tables import Table, table
+
+__all__ = ["Stream", "Windowed", "hop", "source", "table", "tumble", "union"]
 
 Names = str | tuple[str, ...] | list[str]
 
@@ -55,6 +62,15 @@ def source(name: str, schema: Schema) -> Stream:
     return _checked(Source(name, schema))
 
 
+def union(*streams: Stream, name: str | None = None) -> Stream:
+    """All rows of several streams of the same columns: of several sources, or of one source on several ways."""
+    apart: tuple[Node, ...] = ()
+    for stream in streams:
+        apart += (_apart(stream.node, tuple(each for node in apart for each in schemas.walk(node))),)
+    taken = {each.name for node in apart for each in schemas.walk(node)}
+    return _checked(Union(apart, name or _free("union", taken)))
+
+
 @dataclass(frozen=True)
 class Stream:
     """Rows on their way: what the operators so far give."""
@@ -75,6 +91,31 @@ class Stream:
     ) -> Stream:
         """Keeps the named expressions and nothing else."""
         return _checked(Select(self.node, _pairs(columns, expressions), self._name(name, "select")))
+
+    def explode(
+        self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
+    ) -> Stream:
+        """One row for each element of an array, `column="expression"`, beside the columns there are.
+
+        An array that is empty or null gives no row. Raises InputError where there is not exactly one.
+        """
+        pairs = _pairs(columns, expressions)
+        if len(pairs) != 1:
+            got = ", ".join(column for column, _ in pairs) or "none"
+            way_out = "word=\"split(text, ' ')\"; a second explode for a second array"
+            raise InputError(Problem("explode", "takes exactly one array", got, way_out))
+        ((column, array),) = pairs
+        return _checked(Explode(self.node, column, array, self._name(name, "explode")))
+
+    def lookup(
+        self, table: Table, *, on: Names, how: Literal["inner", "left"] = "inner", name: str | None = None
+    ) -> Stream:
+        """The columns of the row of a static table with equal `on`; `left` keeps rows that find none, with nulls."""
+        return _checked(Lookup(self.node, table, _names(on), how, self._name(name, "lookup")))
+
+    def union(self, *others: Stream, name: str | None = None) -> Stream:
+        """All rows of this stream and of others of the same columns."""
+        return union(self, *others, name=name)
 
     def window(self, window: Window, *, keys: Names) -> Windowed:
         """Groups by `keys` and window; say what to compute with `aggregate`."""
@@ -136,17 +177,14 @@ def _free(kind: str, taken: set[str]) -> str:
     return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
 
 
-_GIVEN_BY_US = re.compile(r"(where|select|aggregate|running|join)(_[0-9]+)?")
+_GIVEN_BY_US = re.compile(r"(where|select|explode|lookup|union|aggregate|running|join)(_[0-9]+)?")
 
 
 def _apart(node: Node, others: tuple[Node, ...]) -> Node:
     """The node with other numbers where a name that we gave clashes with one of `others` (equal nodes are shared)."""
     if isinstance(node, Source) or node in others:
         return node
-    if isinstance(node, WindowJoin):
-        node = replace(node, left=_apart(node.left, others), right=_apart(node.right, others))
-    else:
-        node = replace(node, input=_apart(node.input, others))
+    node = schemas.with_inputs(node, tuple(_apart(input_, others) for input_ in schemas.inputs(node)))
     taken = {other.name for other in others}
     kind = _GIVEN_BY_US.fullmatch(node.name)
     if node.name not in taken or kind is None:

@@ -10,18 +10,23 @@ two underscores, so the hidden ones clash with none.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from functools import singledispatch
 
+from streamgauge.engines.oracle.static import relation_of
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
 from streamgauge.flow.nodes import (
+    Explode,
     Flow,
+    Lookup,
     Node,
     RunningAggregate,
     Select,
     Source,
+    Union,
     Where,
     Window,
     WindowAggregate,
@@ -44,9 +49,26 @@ def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     """
     last = flow.sink.input
     names = ", ".join(quote(name) for name in schema.columns(last))
+    relations, once = _read_once(last, relations)
     if points is not None and isinstance(last, RunningAggregate) and _divisible(last) is not None:
-        return f"SELECT {names} FROM ({_running_at(last, relations, points)})"
-    return f"SELECT {names} FROM ({lower(last, relations)})"
+        return f"{once}SELECT {names} FROM ({_running_at(last, relations, points)})"
+    return f"{once}SELECT {names} FROM ({lower(last, relations)})"
+
+
+def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
+    """A stream that is read on several ways is kept for all of them: its relation may be a reader, which gives rows
+    only once."""
+    reads: Counter[str] = Counter()
+
+    def count(node: Node) -> None:
+        reads.update([node.name] if isinstance(node, Source) else [])
+        for input_ in schema.inputs(node):
+            count(input_)
+
+    count(last)
+    often = {name: quote(f"__stream_{name}") for name, times in reads.items() if times > 1}
+    kept = ", ".join(f"{kept} AS MATERIALIZED (SELECT * FROM {relations[name]})" for name, kept in often.items())
+    return {**relations, **often}, f"WITH {kept} " if kept else ""
 
 
 def kinds() -> tuple[type, ...]:
@@ -109,6 +131,31 @@ def _(node: WindowJoin, relations: Relations) -> str:
     pairs = _pairs_tumbling(node, left, right) if node.window.panes == 1 else _pairs_hopping(node, left, right)
     others = [name for side in (node.left, node.right) for name in schema.columns(side) if name not in node.keys]
     return f"SELECT {_names((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
+
+
+@lower.register
+def _(node: Explode, relations: Relations) -> str:
+    array = expressions.to_duckdb(node.array, schema.columns(node.input))
+    ordinal = f", unnest(range(len(__array))) AS {quote(node.ordinal)}" if node.ordinal else ""
+    return (
+        f"SELECT * EXCLUDE (__array), unnest(__array) AS {quote(node.column)}{ordinal}"
+        f" FROM (SELECT *, {array} AS __array FROM ({lower(node.input, relations)}))"
+    )
+
+
+@lower.register
+def _(node: Lookup, relations: Relations) -> str:
+    on = " AND ".join(f"__rows.{quote(key)} = __table.{quote(key)}" for key in node.keys)
+    found = "".join(f", __table.{quote(name)}" for name in node.table.schema.names if name not in node.keys)
+    return (
+        f"SELECT __rows.*{found} FROM ({lower(node.input, relations)}) AS __rows"
+        f" {node.how.upper()} JOIN {relation_of(node.table)} AS __table ON {on}"
+    )
+
+
+@lower.register
+def _(node: Union, relations: Relations) -> str:
+    return " UNION ALL BY NAME ".join(f"SELECT * FROM ({lower(input_, relations)})" for input_ in node.inputs)
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ Every relation carries one engine time column, `_time`, beside the BIGINT lineag
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatchmethod
+from functools import reduce, singledispatchmethod
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,11 +17,14 @@ from streamgauge.engines.spark.panes import by_panes, can_be_joined
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import (
+    Explode,
     Flow,
+    Lookup,
     Node,
     RunningAggregate,
     Select,
     Source,
+    Union,
     Where,
     Window,
     WindowAggregate,
@@ -98,6 +101,25 @@ class Lowering:
 
             return packed_join(node, self.lower, self._read_packed, self._buckets)
         return self._stream_stream_join(node)
+
+    @lower.register
+    def _(self, node: Explode) -> DataFrame:
+        frame, array = self.lower(node.input), F.expr(node.array)
+        if node.ordinal is None:
+            return frame.select("*", F.explode(array).alias(node.column))
+        rows = frame.select("*", F.posexplode(array).alias(node.ordinal, node.column))
+        return rows.withColumn(node.ordinal, F.col(node.ordinal).cast("bigint"))
+
+    @lower.register
+    def _(self, node: Lookup) -> DataFrame:
+        frame = self.lower(node.input)
+        table = frame.sparkSession.createDataFrame(node.table.to_arrow())
+        joined = frame.join(F.broadcast(table), list(node.keys), node.how)
+        return joined.select(*frame.columns, *[name for name in table.columns if name not in node.keys])
+
+    @lower.register
+    def _(self, node: Union) -> DataFrame:
+        return reduce(DataFrame.unionByName, [self.lower(input_) for input_ in node.inputs])
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))

@@ -41,7 +41,17 @@ SETTINGS = (
 CAPABILITIES = Capabilities(
     name="spark",
     summary="Spark Structured Streaming, micro-batch",
-    nodes=("Source", "Select", "Where", "WindowAggregate", "RunningAggregate", "WindowJoin"),
+    nodes=(
+        "Source",
+        "Select",
+        "Where",
+        "WindowAggregate",
+        "RunningAggregate",
+        "WindowJoin",
+        "Explode",
+        "Lookup",
+        "Union",
+    ),
     sink_modes=("append", "update"),
     transports=("flight",),
     runs_streams=True,
