@@ -26,13 +26,17 @@ from streamgauge.events import (
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import (
     Columns,
+    Distinct,
     Explode,
     Flow,
+    IntervalJoin,
     Lookup,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
     Union,
     Where,
     WindowAggregate,
@@ -107,7 +111,7 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return replace(input_, node=replace(node, input=input_.node))
         case Select():
             return _carry_select(node, times, wanted)
-        case WindowAggregate():
+        case WindowAggregate() | SessionAggregate():
             input_ = _carry(node.input, times, wanted=False)
             kept = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
             return Carried(kept, (*node.keys, WINDOW_START), ())
@@ -115,7 +119,7 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             input_ = _carry(node.input, times, wanted=False)
             running = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
             return Carried(running, (*node.keys, EVENT_TIME), ())
-        case WindowJoin():
+        case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, wanted)
         case Explode():
             return _carry_explode(node, times, wanted)
@@ -124,6 +128,15 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
         case Union():
             return _carry_union(node, times, wanted)
+        case Distinct():
+            input_ = _carry(node.input, times, wanted=True)
+            kept = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
+            windows = (WINDOW_START,) if node.window else ()
+            return Carried(kept, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
+        case TopN():
+            input_ = _carry(node.input, times, wanted=False)
+            ranked = replace(node, input=input_.node, latest=times)
+            return Carried(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
 
 
 def _in_order(carried: Node, original: Node, times: Times, added: tuple[str, ...]) -> Select:
@@ -209,7 +222,7 @@ def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
     return name
 
 
-def _carry_join(node: WindowJoin, times: Times, wanted: bool) -> Carried:
+def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> Carried:
     """Each side takes its lineage under names of its own; after the join they are made one."""
     left, right = _carry(node.left, times, wanted), _carry(node.right, times, wanted)
     own = tuple(schema.columns(node))
@@ -225,7 +238,8 @@ def _carry_join(node: WindowJoin, times: Times, wanted: bool) -> Carried:
     merged = tuple((time, f"greatest(left_{time}, right_{time})") for time in times)
     columns = tuple((name, _quoted(name)) for name in own) + merged + tuple((name, name) for name in added)
     ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
-    unique = tuple(dict.fromkeys([*ids, WINDOW_START])) if wanted else ()
+    windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
+    unique = tuple(dict.fromkeys([*ids, *windows])) if wanted else ()
     return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
@@ -269,10 +283,10 @@ def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
             return (wanted | expressions.columns_of(node.predicate),)
         case Select():
             return (_read_by(node.columns, wanted) | (wanted & {EVENT_TIME}),)
-        case WindowAggregate() | RunningAggregate():
-            time = {EVENT_TIME} if isinstance(node, WindowAggregate) else set()
+        case WindowAggregate() | RunningAggregate() | SessionAggregate():
+            time = set() if isinstance(node, RunningAggregate) else {EVENT_TIME}
             return (_read_by(node.aggregates, wanted) | set(node.keys) | time,)
-        case WindowJoin():
+        case WindowJoin() | IntervalJoin():
             sides = (node.left, node.right)
             return tuple(((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME} for side in sides)
         case Explode():
@@ -281,6 +295,11 @@ def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
             return ((wanted & set(schema.columns(node.input))) | set(node.keys),)
         case Union():
             return (wanted,) * len(node.inputs)
+        case Distinct():
+            there = set(schema.columns(node.input))
+            return ((wanted & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+        case TopN():
+            return (set(schema.columns(node.input)),)
 
 
 def _read_by(columns: Columns, wanted: set[str]) -> set[str]:
@@ -300,7 +319,7 @@ def _pruned(end: Node) -> Node:
         new = schema.with_inputs(node, tuple(made[input_] for input_ in schema.inputs(node)))
         if isinstance(new, Select):
             new = replace(new, columns=_kept(new.columns, wanted[node]))
-        elif isinstance(new, WindowAggregate | RunningAggregate):
+        elif isinstance(new, WindowAggregate | RunningAggregate | SessionAggregate):
             new = replace(new, aggregates=_kept(new.aggregates, wanted[node]))
         made[node] = new
     return made[end]

@@ -7,13 +7,17 @@ from typing import Any
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Columns,
+    Distinct,
     Explode,
     Flow,
+    IntervalJoin,
     Lookup,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
     Union,
     Where,
     Window,
@@ -31,6 +35,10 @@ _KINDS: dict[type, str] = {
     Explode: "explode",
     Lookup: "lookup",
     Union: "union",
+    SessionAggregate: "session_aggregate",
+    Distinct: "distinct",
+    IntervalJoin: "interval_join",
+    TopN: "top_n",
 }
 
 
@@ -77,6 +85,18 @@ def _label(node: Node) -> str:
             return f"{', '.join(node.keys)} in table {node.table.name}" + (" or null" if node.how == "left" else "")
         case Union():
             return f"all of {', '.join(input_.name for input_ in node.inputs)}"
+        case SessionAggregate():
+            pause = schema.seconds(node.session.gap_us)
+            return f"{_list(node.aggregates)} by {', '.join(node.keys)} until a pause of {pause}"
+        case Distinct():
+            over = f"over {_window(node.window)}" if node.window else "so far"
+            return f"first by {', '.join(node.keys)} {over}"
+        case IntervalJoin():
+            bounds = f"{schema.seconds(node.earliest_us)} to {schema.seconds(node.latest_us)} later"
+            return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)}, {bounds}"
+        case TopN():
+            among = f" of each {', '.join(node.keys)}" if node.keys else ""
+            return f"greatest {node.n} by {node.by}{among} in each window"
 
 
 def _list(columns: Columns) -> str:

@@ -16,13 +16,17 @@ from streamgauge.errors import InputError, Problem
 from streamgauge.flow import expressions
 from streamgauge.flow.binder import element_type
 from streamgauge.flow.nodes import (
+    Distinct,
     Explode,
     Flow,
+    IntervalJoin,
     Lookup,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
     Union,
     Where,
     Window,
@@ -32,6 +36,9 @@ from streamgauge.flow.nodes import (
 
 RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME, events.EVENT_ORDINAL, events.EVENT_BRANCH})
 """Names that the instrument's own columns have; a leading underscore is for columns inside an engine."""
+
+STATEFUL = (RunningAggregate, WindowAggregate, WindowJoin, SessionAggregate, Distinct, IntervalJoin, TopN)
+"""The nodes that remember events."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -64,11 +71,13 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Source():
             return ()
-        case WindowJoin():
+        case WindowJoin() | IntervalJoin():
             return (node.left, node.right)
         case Union():
             return node.inputs
         case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
+            return (node.input,)
+        case SessionAggregate() | Distinct() | TopN():
             return (node.input,)
         case _:
             assert_never(node)
@@ -79,7 +88,7 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
     match node:
         case Source():
             return node
-        case WindowJoin():
+        case WindowJoin() | IntervalJoin():
             return replace(node, left=inputs_[0], right=inputs_[1])
         case Union():
             return replace(node, inputs=inputs_)
@@ -136,6 +145,11 @@ def _setting(node: Node) -> str:
     return f"{type(node).__name__.lower()} {node.name!r}"
 
 
+_Keyed = (
+    WindowAggregate | RunningAggregate | WindowJoin | Lookup | SessionAggregate | Distinct | IntervalJoin
+)  # fmt: skip
+
+
 @singledispatch
 def _columns(node: Node) -> Pairs:
     raise TypeError(f"flow.schema knows no columns for a {type(node).__name__}")
@@ -183,7 +197,7 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [each for each in walk(node.input) if isinstance(each, RunningAggregate | WindowAggregate | WindowJoin)]
+    stateful = [each for each in walk(node.input) if isinstance(each, STATEFUL)]
     if stateful:
         rule = "must read rows of a source, not results of windows, joins or running aggregates"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
@@ -193,13 +207,27 @@ def _(node: RunningAggregate) -> Pairs:
 @_columns.register
 def _(node: WindowJoin) -> Pairs:
     check_window(node.window, _setting(node))
+    return _joined(node, (events.WINDOW_START, events.WINDOW_END)) + _WINDOW
+
+
+@_columns.register
+def _(node: IntervalJoin) -> Pairs:
+    if node.earliest_us > node.latest_us:
+        rule = "needs an earliest time that is not after the latest"
+        got = f"{seconds(node.earliest_us)} to {seconds(node.latest_us)}"
+        raise InputError(Problem(_setting(node), rule, got, "earliest='-5s', latest='5s'"))
+    return _joined(node, ())
+
+
+def _joined(node: WindowJoin | IntervalJoin, taken: tuple[str, ...]) -> Pairs:
+    """Keys, then the left's other columns, then the right's; `taken` are names that the join itself gives."""
     _check_rows_before(node)
     left, right = columns(node.left), columns(node.right)
     keys = _keys(node, node.left)
     _check_key_types(node, left, dict(_keys(node, node.right)))
     others = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
-    _check_join_names([name for name, _ in others], _setting(node))
-    return keys + tuple(others) + _WINDOW
+    _check_join_names([name for name, _ in others], taken, _setting(node))
+    return keys + tuple(others)
 
 
 @_columns.register
@@ -244,6 +272,54 @@ def _(node: Union) -> Pairs:
     return tuple(first.items())
 
 
+@_columns.register
+def _(node: SessionAggregate) -> Pairs:
+    _check_rows_before(node)
+    return _keys(node, node.input) + _WINDOW + _aggregates(node)
+
+
+@_columns.register
+def _(node: Distinct) -> Pairs:
+    _check_rows_before(node)
+    _keys(node, node.input)
+    there = tuple(columns(node.input).items())
+    if node.window is None:
+        return there
+    check_window(node.window, _setting(node))
+    return there + _WINDOW
+
+
+@_columns.register
+def _(node: TopN) -> Pairs:
+    setting, there = _setting(node), columns(node.input)
+    _check_rows_before(node)
+    if node.n < 1:
+        raise InputError(Problem(setting, "must keep at least one row", node.n, "top(10, by='count')"))
+    if missing := [name for name in (events.WINDOW_START, events.WINDOW_END) if name not in there]:
+        rule = f"ranks the rows of a window, and its input has no {missing[0]}"
+        raise InputError(Problem(setting, rule, ", ".join(there), "window(...).aggregate(...) before it"))
+    checked = expressions.checked(node.by, there, setting)
+    if checked.aggregate:
+        _refuse_aggregate(setting, node.by)
+    if checked.type not in ("int", "bigint", "double"):
+        raise InputError(Problem(setting, f"must rank by a number, and it is {checked.type}", node.by, "by='count'"))
+    for name in (*node.keys, *node.ties):
+        if name not in there:
+            raise InputError(Problem(setting, f"{name!r} must be a column of its input", name, ", ".join(there)))
+    groups = tuple((name, there[name]) for name in node.groups)
+    return (*groups, (RANK, "int"), *(pair for pair in there.items() if pair[0] not in node.groups))
+
+
+RANK = "rank"
+"""The column that a top-n adds."""
+
+
+def tie_order(node: TopN) -> tuple[str, ...]:
+    """The columns that rank equal rows: the stated ones, then all others, so that one order is right."""
+    named = (*node.groups, *node.ties, *node.latest)
+    return (*node.ties, *(name for name in columns(node.input) if name not in named))
+
+
 _WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "timestamp"))
 
 
@@ -267,7 +343,7 @@ def _refuse_aggregate(setting: str, expression: str) -> None:
     raise InputError(Problem(setting, rule, expression, "window(...).aggregate(...), or running(...)"))
 
 
-def _aggregates(node: WindowAggregate | RunningAggregate) -> Pairs:
+def _aggregates(node: WindowAggregate | RunningAggregate | SessionAggregate) -> Pairs:
     setting = _setting(node)
     if not node.aggregates:
         raise InputError(Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'"))
@@ -285,7 +361,7 @@ def _aggregates(node: WindowAggregate | RunningAggregate) -> Pairs:
     return tuple(found)
 
 
-def _keys(node: WindowAggregate | RunningAggregate | WindowJoin | Lookup, input_: Node) -> Pairs:
+def _keys(node: _Keyed, input_: Node) -> Pairs:
     there = columns(input_)
     if not node.keys:
         raise InputError(Problem(_setting(node), "needs at least one key", "none", f"keys={next(iter(there))!r}"))
@@ -319,7 +395,7 @@ def _check_lookup(node: Lookup, setting: str) -> None:
         raise InputError(Problem(setting, rule, f"{rows.num_rows} rows, {unique} keys", "one row for each key"))
 
 
-def _check_key_types(node: WindowJoin, left: dict[str, str], right: dict[str, str]) -> None:
+def _check_key_types(node: WindowJoin | IntervalJoin, left: dict[str, str], right: dict[str, str]) -> None:
     for key in node.keys:
         if left[key] != right[key]:
             rule = f"key {key!r} must have one type on both sides"
@@ -351,8 +427,8 @@ def _check_duplicates(names: list[str], setting: str) -> None:
         seen.add(name.lower())
 
 
-def _check_join_names(names: list[str], setting: str) -> None:
-    seen = {events.WINDOW_START, events.WINDOW_END}
+def _check_join_names(names: list[str], taken: tuple[str, ...], setting: str) -> None:
+    seen = set(taken)
     for name in names:
         if name.lower() in seen:
             rule = "column is neither a key nor on one side alone"

@@ -20,15 +20,20 @@ from streamgauge.events import US, Schema, parse_duration
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
+    Distinct,
     Explode,
     Flow,
+    IntervalJoin,
     Lookup,
     Mode,
     Node,
     RunningAggregate,
     Select,
+    Session,
+    SessionAggregate,
     Sink,
     Source,
+    TopN,
     Union,
     Where,
     Window,
@@ -37,7 +42,7 @@ from streamgauge.flow.nodes import (
 )
 from streamgauge.flow.tables import Table, table
 
-__all__ = ["Stream", "Windowed", "hop", "source", "table", "tumble", "union"]
+__all__ = ["Stream", "Windowed", "hop", "session", "source", "table", "tumble", "union"]
 
 Names = str | tuple[str, ...] | list[str]
 
@@ -55,6 +60,14 @@ def hop(range: str | float, slide: str | float) -> Window:
 def tumble(range: str | float) -> Window:
     """Windows of `range` (`"8s"`, or seconds), one after the other, aligned to the epoch."""
     return hop(range, range)
+
+
+def session(gap: str | float) -> Session:
+    """A window for each key that ends after a pause of more than `gap` (`"30s"`, or seconds)."""
+    found = Session(round(parse_duration(gap, "gap") * US))
+    if found.gap_us <= 0:
+        raise InputError(Problem("gap", "must be at least 1 us", gap, "session('30s')"))
+    return found
 
 
 def source(name: str, schema: Schema) -> Stream:
@@ -117,7 +130,27 @@ class Stream:
         """All rows of this stream and of others of the same columns."""
         return union(self, *others, name=name)
 
-    def window(self, window: Window, *, keys: Names) -> Windowed:
+    def distinct(self, *, keys: Names, window: Window | None = None, name: str | None = None) -> Stream:
+        """The earliest row of each key, of all events so far or of each window."""
+        return _checked(Distinct(self.node, _names(keys), window, self._name(name, "distinct")))
+
+    def top(self, n: int, *, by: str, ties: Names = (), keys: Names = (), name: str | None = None) -> Stream:
+        """The `n` rows of each window (and keys) with the greatest `by`; equal ones by `ties`, upwards."""
+        return _checked(TopN(self.node, n, by, _names(ties), _names(keys), self._name(name, "top")))
+
+    def interval_join(
+        self, other: Stream, *, on: Names, earliest: str | float = 0, latest: str | float = 0, name: str | None = None
+    ) -> Stream:
+        """Pairs of rows with equal `on` where the other's time lies from `earliest` to `latest` after this one's.
+
+        Both ends are included; a time before is written with a minus: `earliest="-5s"`.
+        """
+        right = _apart(other.node, tuple(schemas.walk(self.node)))
+        named = name or _free("interval_join", self._taken() | Stream(right)._taken())
+        bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
+        return _checked(IntervalJoin(self.node, right, *bounds, _names(on), named))
+
+    def window(self, window: Window | Session, *, keys: Names) -> Windowed:
         """Groups by `keys` and window; say what to compute with `aggregate`."""
         return Windowed(self, window, _names(keys))
 
@@ -153,7 +186,7 @@ class Windowed:
     """A stream grouped by keys and window."""
 
     stream: Stream
-    over: Window
+    over: Window | Session
     keys: tuple[str, ...]
 
     def aggregate(
@@ -161,6 +194,9 @@ class Windowed:
     ) -> Stream:
         """One row per keys and window when the window closes: keys, window_start, window_end, the named aggregates."""
         pairs = _pairs(columns, expressions)
+        if isinstance(self.over, Session):
+            named = self.stream._name(name, "session")
+            return _checked(SessionAggregate(self.stream.node, self.over, self.keys, pairs, named))
         named = self.stream._name(name, "aggregate")
         return _checked(WindowAggregate(self.stream.node, self.over, self.keys, pairs, named))
 
@@ -177,7 +213,9 @@ def _free(kind: str, taken: set[str]) -> str:
     return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
 
 
-_GIVEN_BY_US = re.compile(r"(where|select|explode|lookup|union|aggregate|running|join)(_[0-9]+)?")
+_GIVEN_BY_US = re.compile(
+    r"(where|select|explode|lookup|union|distinct|top|aggregate|session|running|join|interval_join)(_[0-9]+)?"
+)
 
 
 def _apart(node: Node, others: tuple[Node, ...]) -> Node:
@@ -186,10 +224,17 @@ def _apart(node: Node, others: tuple[Node, ...]) -> Node:
         return node
     node = schemas.with_inputs(node, tuple(_apart(input_, others) for input_ in schemas.inputs(node)))
     taken = {other.name for other in others}
+    taken |= {each.name for input_ in schemas.inputs(node) for each in schemas.walk(input_)}
     kind = _GIVEN_BY_US.fullmatch(node.name)
     if node.name not in taken or kind is None:
         return node
-    return replace(node, name=_free(kind.group(1), taken | {each.name for each in schemas.walk(node)}))
+    return replace(node, name=_free(kind.group(1), taken | {node.name}))
+
+
+def _signed_us(given: str | float, setting: str) -> int:
+    text = str(given).strip()
+    sign = -1 if text.startswith("-") else 1
+    return sign * round(parse_duration(text.removeprefix("-"), setting) * US)
 
 
 def _names(given: Names) -> tuple[str, ...]:
