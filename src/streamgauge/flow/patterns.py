@@ -39,7 +39,10 @@ def extract(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 def extract_all(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """The group of every match, as an array."""
     pattern, groups = _pattern(node, type_of, "regexp_extract_all", may_be_empty=False)
-    return duckdb(f"regexp_extract_all({{x}}, {{p}}, {_group(node, groups)})", x=node.this, p=pattern)
+    found = f"regexp_extract_all({{x}}, {{p}}, {_group(node, groups)})"
+    if groups:  # a group that took no part is empty on Spark and null on DuckDB
+        found = f"list_transform({found}, LAMBDA __group : coalesce(__group, ''))"
+    return duckdb(found, x=node.this, p=pattern)
 
 
 def replace(node: exp.Expression, type_of: TypeOf) -> exp.Expression:

@@ -174,10 +174,9 @@ def _(node: SessionAggregate, relations: Relations) -> str:
         f"SELECT {keys}, {aggregates}, min({TIME}) AS __first, max({TIME}) + {gap} AS __end"
         f" FROM ({numbered}) GROUP BY {keys}, __session"
     )
-    return (
-        f"SELECT {keys}, make_timestamp(__first) AS {quote(WINDOW_START)}, make_timestamp(__end) AS {quote(WINDOW_END)},"
-        f" {_names(tuple(name for name, _ in node.aggregates))}, __end - 1 AS {TIME} FROM ({grouped})"
-    )
+    borders = f"make_timestamp(__first) AS {quote(WINDOW_START)}, make_timestamp(__end) AS {quote(WINDOW_END)}"
+    names = _names(tuple(name for name, _ in node.aggregates))
+    return f"SELECT {keys}, {borders}, {names}, __end - 1 AS {TIME} FROM ({grouped})"
 
 
 @lower.register

@@ -1,4 +1,4 @@
-"""The greatest n rows of each window on Spark: a second aggregate that gathers a closed window's rows and sorts them."""
+"""The greatest n rows of each window on Spark: a second aggregate gathers a closed window's rows and sorts them."""
 
 from __future__ import annotations
 
