@@ -134,7 +134,7 @@ def test_union_of_one_stream_on_two_ways(rows: list[Row]) -> None:
 @given(rows=LEFT_ROWS, gap=st.integers(1, 12))
 def test_session(rows: list[Row], gap: int) -> None:
     """Events of a key belong together until one is more than the gap after the one before."""
-    flow = A.window(session(gap / US), keys="k").aggregate(n="count(*)", total="sum(v)").sink("out")
+    flow = A.window(session(f"{gap}us"), keys="k").aggregate(n="count(*)", total="sum(v)").sink("out")
     wanted = []
     for key in {row[0] for row in rows}:
         mine = sorted((row for row in rows if row[0] == key), key=lambda row: row[3])
