@@ -43,6 +43,9 @@ FLOWS: dict[str, Flow] = {
     "union of two streams": union(A.select(k="k", n="v"), B.select(n="w", k="k").select(k="k", n="n")).sink("out"),
     "union of one stream": union(A.where("v > 1"), A.where("v < 3")).sink("out"),
     "union of unlike ids": union(WORDS.select(k="k", x="word"), A.select(k="k", x="text")).sink("out"),
+    "union of windows and rows": union(
+        A.window(tumble("2s"), keys="k").aggregate(n="count(*)").select(x="n"), A.select(x="try_cast(v as bigint)")
+    ).sink("out"),
     "running": A.running(keys="k", n="count(*)", total="sum(v)", mean="avg(v)").sink("out"),
     "running of words": WORDS.running(keys="word", count="count(*)").sink("out"),
     "running after all": union(WORDS.select(k="k", w="word"), A.select(k="k", w="text"))
