@@ -165,11 +165,16 @@ def _equal(left: list[Any] | str, right: list[Any] | str) -> bool:
 def together(frames: list[Any], tables: list[pa.Table]) -> dict[str, tuple[str, list[Any] | str]]:
     """Expression to its type and values on Spark over the whole table, in one query for all that DuckDB can answer."""
     calm = [e for e in VALUES if _duckdb(tables[0], f"SELECT {_on_duckdb(e)} FROM edge") != "stopped"]
-    whole = "SELECT " + ", ".join(f"{e} AS x{i}" for i, e in enumerate(calm)) + " FROM {edge}"
+    whole = "SELECT " + ", ".join(f"{_braced(e)} AS x{i}" for i, e in enumerate(calm)) + " FROM {edge}"
     types = [type_ for _, type_ in frames[0].sparkSession.sql(whole, edge=frames[0]).dtypes]
     rows = _spark(frames[0], whole)
     assert rows != "stopped", "an expression that DuckDB answers stops Spark"
     return {e: (types[i], [(row[i],) for row in rows]) for i, e in enumerate(calm)}
+
+
+def _braced(expression: str) -> str:
+    """Braces doubled: the query is a format for Spark."""
+    return expression.replace("{", "{{").replace("}", "}}")
 
 
 def _on_duckdb(expression: str) -> str:
@@ -187,7 +192,7 @@ def test_values_agree(
         assert together[expression][0] == type_
         assert _equal(_duckdb(tables[0], on_duckdb), together[expression][1])
         return
-    on_spark = f"SELECT {expression} AS x FROM {{edge}}"
+    on_spark = f"SELECT {_braced(expression)} AS x FROM {{edge}}"
     assert frames[0].sparkSession.sql(on_spark, edge=frames[0]).dtypes == [("x", type_)]
     for row, (table, frame) in enumerate(zip(tables[1:], frames[1:], strict=True)):
         pair = _duckdb(table, on_duckdb), _spark(frame, on_spark)

@@ -181,7 +181,7 @@ def _names(**columns: list[object]) -> tables.Table:
     return stream.table("names", columns)
 
 
-REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
     "explode of no array": (lambda: ROWS.explode(word="text"), "must be an array, and is string"),
     "explode of two": (lambda: ROWS.explode(a="array(1)", b="array(2)"), "exactly one array"),
     "explode of none": (lambda: ROWS.explode(), "exactly one array"),
@@ -237,10 +237,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED_TOO)
 def test_what_the_other_nodes_are_refused_for(case: str) -> None:
     """One problem when the flow is built, with the rule that it breaks."""
-    build, rule = REFUSED[case]
+    build, rule = REFUSED_TOO[case]
     with pytest.raises(InputError, match=rule):
         build()
 

@@ -312,12 +312,21 @@ def _kept(columns: Columns, wanted: set[str]) -> Columns:
 
 
 def _pruned(end: Node) -> Node:
-    """The flow up to `end` without columns of selects and aggregates that nothing reads; shared nodes stay shared."""
+    """The flow up to `end` without columns of selects and aggregates that nothing reads; shared nodes stay shared.
+
+    A stream on several ways is one source: it gives on each the lineage that any of them carries.
+    """
     wanted = _wanted(end)
+    given: dict[str, set[str]] = {}
+    for node in wanted:
+        if isinstance(node, Source):
+            given.setdefault(node.name, set()).update(node.lineage)
     made: dict[Node, Node] = {}
     for node in schema.walk(end):
         new = schema.with_inputs(node, tuple(made[input_] for input_ in schema.inputs(node)))
-        if isinstance(new, Select):
+        if isinstance(new, Source):
+            new = replace(new, lineage=tuple(name for name in LINEAGE if name in given[new.name]))
+        elif isinstance(new, Select):
             new = replace(new, columns=_kept(new.columns, wanted[node]))
         elif isinstance(new, WindowAggregate | RunningAggregate | SessionAggregate):
             new = replace(new, aggregates=_kept(new.aggregates, wanted[node]))
