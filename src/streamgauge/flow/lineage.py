@@ -130,9 +130,9 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return _carry_union(node, times, wanted)
         case Distinct():
             input_ = _carry(node.input, times, wanted=True)
-            kept = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
+            first = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
             windows = (WINDOW_START,) if node.window else ()
-            return Carried(kept, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
+            return Carried(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
         case TopN():
             input_ = _carry(node.input, times, wanted=False)
             ranked = replace(node, input=input_.node, latest=times)

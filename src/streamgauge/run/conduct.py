@@ -48,9 +48,7 @@ class Spans:
 
     def later(self, by_us: int) -> Spans:
         """The same with a longer warm-up."""
-        return Spans(
-            self.start_us, *(time + by_us for time in (self.measured_from_us, self.measured_to_us, self.end_us))
-        )
+        return Spans(self.start_us, *(time + by_us for time in (self.measured_from_us, self.measured_to_us, self.end_us)))
 
     def longer(self, by_us: int) -> Spans:
         return Spans(self.start_us, self.measured_from_us, self.measured_to_us + by_us, self.end_us + by_us)
