@@ -20,6 +20,10 @@ EVENT_TIME = "event_time"
 INGEST_TIME = "ingest_time"
 EMISSION_TIME = "emission_time"
 EVENT_ID = "event_id"
+EVENT_ORDINAL = "event_ordinal"
+"""Which of the rows that one event became: its place in the array that was exploded, from 0."""
+EVENT_BRANCH = "event_branch"
+"""On which way an event came to a union, from 0, where its id alone does not tell."""
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 LINEAGE = (EVENT_TIME, INGEST_TIME, EVENT_ID)
@@ -68,9 +72,11 @@ class Schema:
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type of a Spark SQL type name."""
+    """The Arrow type of a Spark SQL type name; `array<string>` too."""
     import pyarrow as pa
 
+    if name.startswith("array<"):
+        return pa.list_(arrow_type(name[len("array<") : -1]))
     return {
         "int": pa.int32(),
         "bigint": pa.int64(),

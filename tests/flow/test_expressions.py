@@ -34,7 +34,7 @@ REFUSED = [
     ("price as p", "alias is not allowed", "operators"),
     ("(select 1)", "not allowed", "operators"),
     ("price in (select 1)", "not allowed", "operators"),
-    ("price[0]", "bracket is not allowed", "operators"),
+    ("price[0]", "an element that is not there", "try_element_at"),
     ("s ilike 'a'", "ilike is not allowed", "operators"),
     ("'it''s'", "two strings stand side by side at character 1", "concat"),
     ("*", "stands for no value", "a column"),

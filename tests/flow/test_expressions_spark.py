@@ -6,6 +6,7 @@ engine, rows are tried one by one, and both must stop on the same ones.
 
 import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -18,9 +19,21 @@ from streamgauge.flow.functions import FUNCTIONS
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = {"g": "int", "a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean"}
+COLUMNS = {
+    "g": "int", "a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean", "j": "string",
+    "ts": "timestamp",
+}  # fmt: skip
 INT, LONG = 2**31 - 1, 2**63 - 1
-ROWS: list[tuple[Any, ...]] = [
+# of j and ts: JSON, lines of a log, words between signs; times before 1970, on a border, of a leap day
+TEXTS = [
+    None, "", '{"a": {"b": ["x", 2, null]}, "c": "ü\\u00e4"}', '{"a": {"b": []}, "c": -5}', '{"a": ',
+    "the cow, the;moon", "07/Mar/2004:16:05:49 -0800", "30/Feb/2004:16:05:49 -0800", "2020-11-20T04:32:55.123Z",
+]  # fmt: skip
+TIMES = [
+    None, datetime(1970, 1, 1, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(2024, 2, 29, 12, 30, 15, 500_000, tzinfo=UTC), *[datetime(1900, 1, 1, 0, 0, 1, tzinfo=UTC)] * 5,
+]  # fmt: skip
+PLAIN_ROWS: list[tuple[Any, ...]] = [
     (1, None, None, None, None, None, None),
     (1, 0, 0, 0.0, "", "", False),
     (1, 1, 2, 2.5, "abc", "b", True),
@@ -31,6 +44,8 @@ ROWS: list[tuple[Any, ...]] = [
     (5, 100, -1, float("nan"), "\tx", "99999999999", True),
     (6, -INT - 1, 5, -1e-300, "äÖ", ".5", True),
 ]
+ROWS = [(*row, text, time) for row, text, time in zip(PLAIN_ROWS, TEXTS, TIMES, strict=True)]
+CLF, ISO = "'dd/MMM/yyyy:HH:mm:ss Z'", "'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS\\'Z\\''"
 VALUES = [
     "a + 1", "a - 1", "a * 2", "a + b", "b - 1", "b * 2", "d * 2", "a + d", "a * 1.5e0", "a * 1.5D", "b + 10L", "-a",
     "-b", "-d", "abs(a)", "abs(b)", "abs(d)", "a % 3", "a % b", "b % 3", "mod(a, 7)", "a % -1", "a % a", "b % a",
@@ -55,6 +70,24 @@ VALUES = [
     "try_cast(a as bigint)", "try_cast(a as double)",
     "try_cast(b as double)", "try_cast(ok as int)", "try_cast(a as string)", "try_cast(b as string)",
     "try_cast(ok as string)", "try_cast(a as int)", "cast(5 as bigint)",
+    "split(j, ' ')", "split(j, '[,; ]+')", "split(s, 'c')", "split(j, '\\\\s')", "split(s, r'[\\s]')",
+    "size(split(j, ','))",
+    "regexp_extract(j, '([a-z]+), ([a-z]+)', 2)", "regexp_extract(j, '([a-z]+)(x)?', 2)", "regexp_extract(s, '(a*)')",
+    "regexp_extract_all(j, '[a-z]+', 0)", "regexp_extract_all(j, '([a-z])(x)?', 2)", "regexp_extract_all(j, '(o)')",
+    "regexp_replace(j, '[^a-z]+', ' ')", "regexp_replace(s, '\\\\w', '-')", "s rlike '^a.c\\\\z'",
+    "regexp_like(j, 'co?w')", "j rlike '.'", "s rlike '[\\\\s]'", "s rlike 'a|c{1,2}'",
+    "replace(j, 'the ', '')", "replace(s, 'a', t)", "replace(s, 'a', 'b')",
+    "array(a, 1)", "array(s, t)", "array_contains(array(a, 1), 7)", "array_contains(array(s, t), 'b')",
+    "array_repeat(s, 2)", "array_repeat(a, a % 3)", "try_element_at(split(j, ' '), 2)", "try_element_at(array(b), 1)",
+    "get_json_object(j, '$.a.b[0]')", "get_json_object(j, '$.a.b[1]')", "get_json_object(j, '$.a.b[2]')",
+    "get_json_object(j, '$.a.b')", "get_json_object(j, '$.c')", "get_json_object(j, '$.none')",
+    "get_json_object(s, '$.c')",
+    "sqrt(d)", "sqrt(a)",
+    "unix_micros(ts)", "unix_millis(ts)", "unix_seconds(ts)", "unix_micros(date_trunc('second', ts))",
+    "unix_micros(date_trunc('minute', ts))", "unix_micros(date_trunc('hour', ts))",
+    "unix_micros(date_trunc('day', ts))", "unix_micros(timestamp_seconds(a))", "unix_micros(timestamp_millis(a))",
+    "unix_micros(timestamp_micros(a))",
+    f"unix_micros(try_to_timestamp(j, {CLF}))", f"unix_micros(try_to_timestamp(j, {ISO}))",
     "(a + 1) % 3", "1", "3000000000", "true", "1e0", "a + b * 2 - 1", "not (a > 0 and ok)",
 ]  # fmt: skip
 AGGREGATES = [
@@ -132,11 +165,16 @@ def _equal(left: list[Any] | str, right: list[Any] | str) -> bool:
 def together(frames: list[Any], tables: list[pa.Table]) -> dict[str, tuple[str, list[Any] | str]]:
     """Expression to its type and values on Spark over the whole table, in one query for all that DuckDB can answer."""
     calm = [e for e in VALUES if _duckdb(tables[0], f"SELECT {_on_duckdb(e)} FROM edge") != "stopped"]
-    whole = "SELECT " + ", ".join(f"{e} AS x{i}" for i, e in enumerate(calm)) + " FROM {edge}"
+    whole = "SELECT " + ", ".join(f"{_braced(e)} AS x{i}" for i, e in enumerate(calm)) + " FROM {edge}"
     types = [type_ for _, type_ in frames[0].sparkSession.sql(whole, edge=frames[0]).dtypes]
     rows = _spark(frames[0], whole)
     assert rows != "stopped", "an expression that DuckDB answers stops Spark"
     return {e: (types[i], [(row[i],) for row in rows]) for i, e in enumerate(calm)}
+
+
+def _braced(expression: str) -> str:
+    """Braces doubled: the query is a format for Spark."""
+    return expression.replace("{", "{{").replace("}", "}}")
 
 
 def _on_duckdb(expression: str) -> str:
@@ -154,7 +192,7 @@ def test_values_agree(
         assert together[expression][0] == type_
         assert _equal(_duckdb(tables[0], on_duckdb), together[expression][1])
         return
-    on_spark = f"SELECT {expression} AS x FROM {{edge}}"
+    on_spark = f"SELECT {_braced(expression)} AS x FROM {{edge}}"
     assert frames[0].sparkSession.sql(on_spark, edge=frames[0]).dtypes == [("x", type_)]
     for row, (table, frame) in enumerate(zip(tables[1:], frames[1:], strict=True)):
         pair = _duckdb(table, on_duckdb), _spark(frame, on_spark)

@@ -1,6 +1,7 @@
 """Every allowed function and operator on its edge rows, on DuckDB, with answers worked out by hand (Spark's)."""
 
 import math
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -9,9 +10,12 @@ import pytest
 from streamgauge.flow import expressions
 from streamgauge.flow.functions import FUNCTIONS
 
-COLUMNS = {"a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean"}
+COLUMNS = {"a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean", "ts": "timestamp"}
 INT, LONG = 2**31 - 1, 2**63 - 1
 STOPPED = "stopped"
+
+BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999)
+CLF = "unix_micros(try_to_timestamp(s, 'dd/MMM/yyyy:HH:mm:ss Z'))"
 
 # (expression, values of the columns that it reads, what it gives)
 EDGES: list[tuple[str, dict[str, Any], Any]] = [
@@ -53,6 +57,38 @@ EDGES: list[tuple[str, dict[str, Any], Any]] = [
     ("try_cast(b as int)", {"b": LONG}, None), ("try_cast(ok as int)", {"ok": True}, 1),
     ("try_cast(ok as string)", {"ok": False}, "false"), ("try_cast(b as string)", {"b": -1}, "-1"),
     ("cast(5 as bigint) + a", {"a": 1}, 6),
+    ("split(s, ',')", {"s": "a,b,"}, ["a", "b", ""]), ("split(s, ',')", {"s": ""}, [""]),
+    ("split(s, ',')", {"s": None}, None), ("split(s, '[,;]+')", {"s": ",a;;b"}, ["", "a", "b"]),
+    ("split(s, '\\\\s')", {"s": "a\vb c"}, ["a", "b", "c"]),
+    ("regexp_extract(s, '([a-z])(x)?', 2)", {"s": "abc"}, ""), ("regexp_extract(s, '([a-z])')", {"s": "1"}, ""),
+    ("regexp_extract(s, '[a-z]', 0)", {"s": None}, None), ("regexp_extract(s, '(a*)')", {"s": "b"}, ""),
+    ("regexp_extract_all(s, '[a-z]+', 0)", {"s": "ab c"}, ["ab", "c"]),
+    ("regexp_extract_all(s, '[a-z]+', 0)", {"s": ""}, []), ("regexp_extract_all(s, '(a)')", {"s": None}, None),
+    ("regexp_extract_all(s, '([a-z])(x)?', 2)", {"s": "abx"}, ["", "x"]),
+    ("regexp_replace(s, '[^a-z]+', ' ')", {"s": "a,.b"}, "a b"), ("regexp_replace(s, 'a', '')", {"s": None}, None),
+    ("s rlike '^a.c\\\\z'", {"s": "a\rc"}, False), ("s rlike '^a.c\\\\z'", {"s": "abc"}, True),
+    ("regexp_like(s, 'b')", {"s": None}, None), ("s rlike r'\\d'", {"s": "a1"}, True),
+    ("size(split(s, ','))", {"s": None}, None), ("size(array(a, 1))", {"a": None}, 2),
+    ("try_element_at(split(s, ','), 2)", {"s": "a"}, None), ("try_element_at(split(s, ','), 1)", {"s": "a,b"}, "a"),
+    ("array_contains(array(a, 1), 2)", {"a": None}, None), ("array_contains(array(a, 1), 2)", {"a": 2}, True),
+    ("array_contains(array(a, 1), 2)", {"a": 3}, False),
+    ("array_repeat(s, b)", {"s": "x", "b": 2}, ["x", "x"]), ("size(array_repeat(a, b))", {"a": 1, "b": -2}, 0),
+    ("array_repeat(s, a)", {"s": "x", "a": None}, None),
+    ("get_json_object(s, '$.a.b[1]')", {"s": '{"a":{"b":[1,"x"]}}'}, "x"),
+    ("get_json_object(s, '$.a')", {"s": '{"a":'}, None), ("get_json_object(s, '$.a')", {"s": '{"a":null}'}, None),
+    ("get_json_object(s, '$.a')", {"s": '{"a":true}'}, "true"), ("get_json_object(s, '$.a')", {"s": '{"a":-5}'}, "-5"),
+    ("get_json_object(s, '$.a')", {"s": None}, None), ("get_json_object(s, '$.b')", {"s": '{"a":1}'}, None),
+    ("replace(s, 'a', '')", {"s": "banana"}, "bnn"), ("replace(s, 'a', t)", {"s": "a", "t": None}, None),
+    ("sqrt(d)", {"d": -1.0}, math.nan), ("sqrt(a)", {"a": 4}, 2.0), ("sqrt(d)", {"d": None}, None),
+    ("unix_seconds(ts)", {"ts": BEFORE_1970}, -1), ("unix_millis(ts)", {"ts": BEFORE_1970}, -1),
+    ("unix_micros(ts)", {"ts": BEFORE_1970}, -1), ("unix_micros(ts)", {"ts": None}, None),
+    ("unix_micros(timestamp_seconds(b))", {"b": -1}, -1_000_000), ("timestamp_seconds(b)", {"b": LONG}, STOPPED),
+    ("unix_micros(timestamp_millis(a))", {"a": -1}, -1000), ("unix_micros(timestamp_micros(b))", {"b": -1}, -1),
+    ("unix_micros(date_trunc('minute', ts))", {"ts": BEFORE_1970}, -60_000_000),
+    ("unix_micros(date_trunc('day', ts))", {"ts": BEFORE_1970}, -86_400_000_000),
+    (CLF, {"s": "07/Mar/2004:16:05:49 -0800"}, 1_078_704_349_000_000), (CLF, {"s": "30/Feb/2004:16:05:49 -0800"}, None),
+    (CLF, {"s": "7/Mar/2004:16:05:49 -0800"}, None), (CLF, {"s": "07/Mar/2004:24:05:49 +0000"}, None),
+    (CLF, {"s": None}, None), (CLF, {"s": "07/Mar/2004:16:05:49 -0800 "}, None),
 ]  # fmt: skip
 
 # (aggregate, values of a column, what it gives)

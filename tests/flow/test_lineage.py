@@ -6,11 +6,14 @@ from streamgauge.events import Schema
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import added_columns, identity, needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.stream import hop, source, tumble
+from streamgauge.flow.stream import hop, session, source, table, tumble, union
 
 PURCHASES = source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int", gem_pack_id="int"))
 TIMES = ["event_time", "ingest_time"]
+BITS = PURCHASES.explode(bit="array(price, price + 1)")
+NAMES = table("names", {"gem_pack_id": [1], "title": ["gems"]}, Schema.of(gem_pack_id="int", title="string"))
+SPENT = PURCHASES.window(tumble(8), keys="user_id").aggregate(r="sum(price)")
 
 FLOWS: dict[str, Flow] = {
     "identity": PURCHASES.sink("out"),
@@ -45,6 +48,21 @@ FLOWS: dict[str, Flow] = {
         .aggregate(best="max(r)")
         .sink("out")
     ),
+    "explode": BITS.sink("out"),
+    "explode_twice": BITS.explode(other="array(bit)").select(other="other").sink("out"),
+    "explode_running": BITS.running(keys="bit", n="count(*)").sink("out"),
+    "lookup": PURCHASES.lookup(NAMES, on="gem_pack_id", how="left").sink("out"),
+    "union_of_streams": union(PURCHASES.select(user_id="user_id", gem_pack_id="gem_pack_id"), ADS).sink("out"),
+    "union_of_ways": union(PURCHASES, PURCHASES.where("price > 5")).sink("out"),
+    "union_of_unlike": union(BITS.select(x="bit"), PURCHASES.select(x="price")).sink("out"),
+    "union_of_windows": union(SPENT, SPENT.where("r > 5")).sink("out"),
+    "union_of_window_and_rows": union(SPENT.select(x="user_id"), PURCHASES.select(x="price")).sink("out"),
+    "session": PURCHASES.window(session(5), keys="user_id").aggregate(n="count(*)").sink("out"),
+    "distinct": PURCHASES.distinct(keys="user_id").select(user_id="user_id").sink("out"),
+    "distinct_window": PURCHASES.distinct(keys="user_id", window=hop(8, 4)).sink("out"),
+    "interval_join": PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), latest=5).sink("out"),
+    "top": SPENT.top(3, by="r", ties="user_id").sink("out"),
+    "top_of_keys": SPENT.top(3, by="r", keys="user_id").select(r="r", user_id="user_id").sink("out"),
 }
 
 IDENTITIES = {
@@ -59,6 +77,21 @@ IDENTITIES = {
     "join_aggregate": ("user_id", "window_start"),
     "self_join": ("purchases_event_id", "right_purchases_event_id", "window_start"),
     "chained": ("gem_pack_id", "window_start"),
+    "explode": ("event_id", "event_ordinal"),
+    "explode_twice": ("event_id", "event_ordinal", "event_ordinal_2"),
+    "explode_running": ("bit", "event_time"),
+    "lookup": ("event_id",),
+    "union_of_streams": ("event_id",),
+    "union_of_ways": ("event_id", "event_branch"),
+    "union_of_unlike": ("event_id", "event_ordinal", "event_branch"),
+    "union_of_windows": ("user_id", "window_start", "event_branch"),
+    "union_of_window_and_rows": ("x", "window_start", "event_id", "event_branch"),
+    "session": ("user_id", "window_start"),
+    "distinct": ("event_id",),
+    "distinct_window": ("event_id", "window_start"),
+    "interval_join": ("purchases_event_id", "ads_event_id"),
+    "top": ("window_start", "rank"),
+    "top_of_keys": ("user_id", "window_start", "rank"),
 }
 ADDED_IDS = {
     "identity": ["event_id"],
@@ -68,6 +101,18 @@ ADDED_IDS = {
     "clash_select": ["id_user_id", "window_start"],
     "join": ["purchases_event_id", "ads_event_id"],
     "self_join": ["purchases_event_id", "right_purchases_event_id"],
+    "explode": ["event_id", "event_ordinal"],
+    "explode_twice": ["event_id", "event_ordinal", "event_ordinal_2"],
+    "lookup": ["event_id"],
+    "union_of_streams": ["event_id"],
+    "union_of_ways": ["event_id", "event_branch"],
+    "union_of_unlike": ["event_id", "event_ordinal", "event_branch"],
+    "union_of_windows": ["event_branch"],
+    "union_of_window_and_rows": ["window_start", "event_id", "event_branch"],
+    "distinct": ["event_id"],
+    "distinct_window": ["event_id"],
+    "interval_join": ["purchases_event_id", "ads_event_id"],
+    "top_of_keys": ["window_start", "rank"],
 }
 
 
@@ -136,6 +181,12 @@ NEEDED = {
         "ads": ("user_id", "gem_pack_id", "event_time", "ingest_time"),
     },
     "clash_select": {"purchases": ("user_id", "event_time", "ingest_time")},
+    "explode_running": {"purchases": ("price", "event_time", "ingest_time")},
+    "explode_twice": {"purchases": ("price", "event_time", "ingest_time", "event_id")},
+    "union_of_unlike": {"purchases": ("price", "event_time", "ingest_time", "event_id")},
+    "distinct": {"purchases": ("user_id", "event_time", "ingest_time", "event_id")},
+    "session": {"purchases": ("user_id", "event_time", "ingest_time")},
+    "top": {"purchases": ("user_id", "price", "event_time", "ingest_time")},
 }
 
 
@@ -162,3 +213,21 @@ def test_columns_with_odd_names_pass_a_join() -> None:
     left = PURCHASES.select({"user_id": "user_id", "Odd name": "price"})
     flow = left.join(ADS.select(user_id="user_id"), window=tumble(1), on="user_id").sink("out")
     assert "Odd name" in schema.columns(with_lineage(flow).sink.input)
+
+
+def test_what_nothing_reads_is_computed_nowhere() -> None:
+    """A select before an aggregate keeps what the aggregate reads, so that the source need not give the rest."""
+    chosen = PURCHASES.select(user_id="user_id", unread="price", pack="gem_pack_id")
+    lineaged = with_lineage(chosen.running(keys="pack", n="count(*)").sink("out"))
+    assert needed_columns(lineaged) == {"purchases": ("gem_pack_id", "event_time", "ingest_time")}
+    select = next(node for node in schema.walk(lineaged.sink.input) if node.name == "select")
+    assert list(schema.columns(select)) == ["pack", "event_time", "ingest_time"]
+
+
+def test_unread_aggregates_are_left_out_and_shared_nodes_stay_one() -> None:
+    """A stream on two ways is pruned once, to what both read."""
+    both = PURCHASES.window(tumble(8), keys="user_id").aggregate(r="sum(price)", n="count(*)", most="max(price)")
+    flow = union(both.select(x="r"), both.where("n > 1").select(x="r")).sink("out")
+    kept = [node for node in schema.walk(with_lineage(flow).sink.input) if node.name == "aggregate"]
+    assert len(kept) == 1
+    assert [name for name, _ in kept[0].aggregates] == ["r", "n", *TIMES]  # type: ignore[union-attr]

@@ -4,7 +4,7 @@ import json
 
 from streamgauge.events import Schema
 from streamgauge.flow.picture import describe
-from streamgauge.flow.stream import hop, source, tumble
+from streamgauge.flow.stream import hop, session, source, table, tumble, union
 
 PURCHASES = source("purchases", Schema.of(user_id="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int"))
@@ -32,6 +32,27 @@ def test_labels_of_aggregates_and_select() -> None:
     running = describe(PURCHASES.running(keys="user_id", n="count(*)").sink("out"))
     assert running[1]["label"] == "count(*) as n by user_id so far"
     assert running[2]["label"] == "update to out"
+
+
+def test_labels_of_the_other_nodes() -> None:
+    """Each says what it does in a line."""
+    names = table("names", {"user_id": [1], "title": ["x"]}, Schema.of(user_id="int", title="string"))
+    stream = PURCHASES.explode(bit="array(price, 1)").lookup(names, on="user_id", how="left").select(user_id="user_id")
+    flow = (
+        union(stream, ADS).distinct(keys="user_id").interval_join(ADS.select(user_id="user_id"), on="user_id", latest=5)
+    )
+    labels = {row["name"]: row["label"] for row in describe(flow.sink("out"))}
+    assert labels["explode"] == "each of array(price, 1) as bit"
+    assert labels["lookup"] == "user_id in table names or null"
+    assert labels["union"] == "all of select, ads"
+    assert labels["distinct"] == "first by user_id so far"
+    assert labels["interval_join"] == "distinct with select_2 on user_id, 0s to 5s later"
+    paused = PURCHASES.window(session("30s"), keys="user_id").aggregate(n="count(*)").top(3, by="n", keys="user_id")
+    labels = {row["name"]: row["label"] for row in describe(paused.sink("out"))}
+    assert labels["session"] == "count(*) as n by user_id until a pause of 30s"
+    assert labels["top"] == "greatest 3 by n of each user_id in each window"
+    windowed = describe(PURCHASES.distinct(keys="price", window=hop(8, 4)).sink("out"))
+    assert windowed[1]["label"] == "first by price over 8s every 4s"
 
 
 def test_description_is_json() -> None:

@@ -6,11 +6,12 @@ from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
-from streamgauge.flow.stream import hop, source, tumble
+from streamgauge.flow.stream import hop, session, source, tumble, union
 
 A = source("a", Schema.of(k="int", v="int"))
 B = source("b", Schema.of(k="int", w="int"))
-SHORT = A.window(tumble(1), keys="k").aggregate(v="sum(v)").select(k="k", v="v")
+SHORT_ROWS = A.window(tumble(1), keys="k").aggregate(v="max(v)")
+SHORT = SHORT_ROWS.select(k="k", v="v")
 
 CASES: dict[str, tuple[Flow, int | None]] = {
     "rows": (A.where("v > 1").select(x="v").sink("out"), 0),
@@ -18,6 +19,13 @@ CASES: dict[str, tuple[Flow, int | None]] = {
     "hopping": (A.window(hop(8, 4), keys="k").aggregate(n="count(*)").sink("out"), 12_000_000),
     "chained": (SHORT.window(hop(8, 4), keys="k").aggregate(n="count(*)").sink("out"), 14_000_000),
     "join takes the longer side": (SHORT.join(B, window=tumble(3), on="k").sink("out"), 8_000_000),
+    "session": (A.window(session(30), keys="k").aggregate(n="count(*)").sink("out"), 30_000_000),
+    "interval takes its farther end": (A.interval_join(B, on="k", earliest=-9, latest=5).sink("out"), 9_000_000),
+    "distinct": (A.distinct(keys="k").sink("out"), None),
+    "distinct of a window": (A.distinct(keys="k", window=hop(8, 4)).sink("out"), 12_000_000),
+    "top adds nothing": (SHORT_ROWS.top(3, by="v").sink("out"), 2_000_000),
+    "union takes the longest way": (union(SHORT, A).sink("out"), 2_000_000),
+    "explode": (A.explode(x="array(k, v)").sink("out"), 0),
     "running": (A.running(keys="k", n="count(*)").sink("out"), None),
 }
 

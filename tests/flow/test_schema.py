@@ -1,10 +1,12 @@
 """Columns of every node, and what a flow is refused for."""
 
+from collections.abc import Callable
+
 import pytest
 
 from streamgauge.errors import ExpressionError, InputError
 from streamgauge.events import Schema
-from streamgauge.flow import schema
+from streamgauge.flow import schema, stream, tables
 from streamgauge.flow.nodes import (
     Flow,
     RunningAggregate,
@@ -168,3 +170,94 @@ def test_walk_gives_inputs_first_and_each_once() -> None:
 def test_seconds_are_exact(us: int, text: str) -> None:
     """Times in messages are exact to the microsecond."""
     assert schema.seconds(us) == text
+
+
+ROWS = stream.source("purchases", Schema.of(user_id="int", price="int", text="string", half="double"))
+SPENT = ROWS.window(stream.tumble(8), keys="user_id").aggregate(spent="sum(price)")
+NAMES = stream.table("names", {"user_id": [1, 2], "title": ["a", "b"]}, Schema.of(user_id="int", title="string"))
+
+
+def _names(**columns: list[object]) -> tables.Table:
+    return stream.table("names", columns)
+
+
+REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
+    "explode of no array": (lambda: ROWS.explode(word="text"), "must be an array, and is string"),
+    "explode of two": (lambda: ROWS.explode(a="array(1)", b="array(2)"), "exactly one array"),
+    "explode of none": (lambda: ROWS.explode(), "exactly one array"),
+    "explode under a name there is": (lambda: ROWS.explode(text="split(text, ' ')"), "two columns of one name"),
+    "explode under our name": (lambda: ROWS.explode(event_ordinal="array(1)"), "instrument's own columns"),
+    "explode of an aggregate": (lambda: ROWS.explode(x="array(max(price))"), "aggregates rows"),
+    "array at a sink": (lambda: ROWS.select(words="split(text, ' ')").sink("out"), "column words is an array"),
+    "array as a key": (
+        lambda: ROWS.select(words="split(text, ' ')").running(keys="words", n="count(*)"), "key 'words' is an array",
+    ),
+    "lookup without the key": (lambda: ROWS.lookup(NAMES, on="price"), "must be a column of table names"),
+    "lookup on what is not there": (lambda: ROWS.lookup(NAMES, on="title"), "must be a column of its input"),
+    "lookup of another type": (lambda: ROWS.lookup(_names(user_id=[1], x=[1]), on="user_id"), "one type on both sides"),
+    "lookup on a double": (lambda: ROWS.lookup(_names(half=[1.5]), on="half"), "not be a double"),
+    "lookup of a key twice": (lambda: ROWS.lookup(_names(text=["a", "a"]), on="text"), "must be unique"),
+    "lookup of a null key": (lambda: ROWS.lookup(_names(text=["a", None]), on="text"), "has a null key"),
+    "lookup of a column there is": (
+        lambda: ROWS.lookup(_names(text=["a"], price=[1]), on="text"), "two columns of one name",
+    ),
+    "union of one": (lambda: stream.union(ROWS), "at least two"),
+    "union of unlike": (lambda: ROWS.union(ROWS.select(user_id="user_id")), "same columns on all sides"),
+    "session without a gap": (lambda: stream.session(0), "at least 1 us"),
+    "distinct on what is not there": (lambda: ROWS.distinct(keys="x"), "must be a column of its input"),
+    "distinct of a wrong window": (
+        lambda: ROWS.distinct(keys="user_id", window=Window(1, 2)), "longer than its range",
+    ),
+    "interval turned round": (
+        lambda: ROWS.interval_join(ROWS.select(user_id="user_id"), on="user_id", earliest="1s", latest="-1s"),
+        "earliest time that is not after the latest",
+    ),
+    "interval of clashing columns": (lambda: ROWS.interval_join(ROWS, on="user_id"), "neither a key nor on one side"),
+    "top of no window": (lambda: ROWS.top(3, by="price"), "ranks the rows of a window"),
+    "top of none": (lambda: SPENT.top(0, by="spent"), "at least one row"),
+    "top by a string": (
+        lambda: SPENT.select(t="'x'", window_start="window_start", window_end="window_end").top(1, by="t"),
+        "rank by a number",
+    ),
+    "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "aggregates rows"),
+    "top with ties that are not there": (lambda: SPENT.top(1, by="spent", ties="x"), "must be a column of its input"),
+    "top under its own name": (
+        lambda: ROWS.window(stream.tumble(8), keys="user_id").aggregate(rank="max(price)").top(1, by="rank"),
+        "two columns of one name",
+    ),
+    "running after distinct": (
+        lambda: ROWS.distinct(keys="user_id").running(keys="user_id", n="count(*)"), "must read rows of a source",
+    ),
+    "explode after running": (
+        lambda: ROWS.running(keys="user_id", n="count(*)").explode(x="array(n)"), "cannot follow a running aggregate",
+    ),
+    "union after running": (
+        lambda: ROWS.running(keys="user_id", n="count(*)").union(ROWS), "cannot follow a running aggregate",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED_TOO)
+def test_what_the_other_nodes_are_refused_for(case: str) -> None:
+    """One problem when the flow is built, with the rule that it breaks."""
+    build, rule = REFUSED_TOO[case]
+    with pytest.raises(InputError, match=rule):
+        build()
+
+
+def test_columns_of_the_other_nodes() -> None:
+    """In order, with Spark's types."""
+    assert list(ROWS.explode(word="split(text, ' ')").columns.items())[-1] == ("word", "string")
+    assert ROWS.lookup(NAMES, on="user_id").columns["title"] == "string"
+    assert ROWS.union(ROWS).columns == ROWS.columns
+    assert list(ROWS.window(stream.session("5s"), keys="user_id").aggregate(n="count(*)").columns) == [
+        "user_id", "window_start", "window_end", "n",
+    ]  # fmt: skip
+    assert ROWS.distinct(keys="user_id").columns == ROWS.columns
+    assert list(ROWS.distinct(keys="user_id", window=tumble(1)).columns)[-2:] == ["window_start", "window_end"]
+    assert list(SPENT.top(3, by="spent").columns.items()) == [
+        ("window_start", "timestamp"), ("window_end", "timestamp"), ("rank", "int"), ("user_id", "int"),
+        ("spent", "bigint"),
+    ]  # fmt: skip
+    pairs = ROWS.interval_join(ROWS.select(user_id="user_id", other="price"), on="user_id", earliest="-1s")
+    assert list(pairs.columns) == ["user_id", "price", "text", "half", "other"]

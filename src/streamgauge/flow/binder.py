@@ -6,7 +6,7 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-DUCKDB_TYPES = {
+_PLAIN_TYPES = {
     "int": "INTEGER",
     "bigint": "BIGINT",
     "double": "DOUBLE",
@@ -15,7 +15,8 @@ DUCKDB_TYPES = {
     "binary": "BLOB",
     "timestamp": "TIMESTAMP",
 }
-"""Spark SQL type name to DuckDB type name; a timestamp is UTC on both."""
+DUCKDB_TYPES = _PLAIN_TYPES | {f"array<{spark}>": f"{duckdb}[]" for spark, duckdb in _PLAIN_TYPES.items()}
+"""Spark SQL type name to DuckDB type name; a timestamp is UTC on both. Arrays are of plain types, and no result's."""
 _SPARK_TYPES = {duckdb: spark for spark, duckdb in DUCKDB_TYPES.items()}
 
 Types = tuple[tuple[str, str], ...]
@@ -26,6 +27,11 @@ _local = threading.local()
 def quote(name: str) -> str:
     """A name as DuckDB reads it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def element_type(type_: str) -> str | None:
+    """`string` for `array<string>`; None for a type that is no array."""
+    return type_[len("array<") : -1] if type_.startswith("array<") else None
 
 
 def columns_there_are(types: Types) -> str:

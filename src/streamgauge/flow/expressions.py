@@ -244,6 +244,9 @@ def _children(node: exp.Expression) -> Iterator[exp.Expression]:
         return iter([node.this] if node.args.get("safe") else [])
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
         return iter([])
+    # A path of JSON and a unit of time are no expressions.
+    if isinstance(node, exp.JSONExtractScalar | exp.TimestampTrunc):
+        return iter([node.this])
     return iter(list(node.iter_expressions()))
 
 

@@ -8,47 +8,42 @@ Known limit: `upper` and `lower` agree on letters whose other case is one letter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import sqlglot
 from sqlglot import exp
 
-TypeOf = Callable[[exp.Expression], str]
-"""The Spark SQL type name of an expression that is on DuckDB already."""
-Rule = Callable[[exp.Expression, TypeOf], exp.Expression]
+from streamgauge.flow import arrays, patterns, times
+from streamgauge.flow.rules import (
+    INTEGERS,
+    NUMBERS,
+    STRING,
+    Refused,
+    Rule,
+    TypeOf,
+    as_literal,
+    duckdb,
+    need,
+    plain_text,
+)
 
-INTEGERS = frozenset({"int", "bigint"})
-NUMBERS = INTEGERS | {"double"}
+__all__ = ["FUNCTIONS", "RULES", "WORDS", "Refused"]
+
 BIGINT_MAX = 2**63 - 1
 
 # Names that may stand before a parenthesis: sqlglot knows other dialects' names too, so nodes alone are no check.
 FUNCTIONS = frozenset({
-    "abs", "avg", "cast", "ceil", "ceiling", "char_length", "coalesce", "concat", "contains", "count", "endswith",
-    "floor", "greatest", "if", "ifnull", "lcase", "least", "length", "lower", "ltrim", "max", "min", "mod", "nullif",
-    "nvl", "rtrim", "startswith", "substr", "substring", "sum", "trim", "try_cast", "try_divide", "ucase", "upper",
+    "abs", "array", "array_contains", "array_repeat", "avg", "cast", "ceil", "ceiling", "char_length", "coalesce",
+    "concat", "contains", "count", "date_trunc", "endswith", "floor", "get_json_object", "greatest", "if", "ifnull",
+    "lcase", "least", "length", "lower", "ltrim", "max", "min", "mod", "nullif", "nvl", "regexp_extract",
+    "regexp_extract_all", "regexp_like", "regexp_replace", "replace", "rtrim", "size", "split", "sqrt", "startswith",
+    "substr", "substring", "sum", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "trim", "try_cast",
+    "try_divide", "try_element_at", "try_to_timestamp", "ucase", "unix_micros", "unix_millis", "unix_seconds",
+    "upper",
 })  # fmt: skip
 
 # Words that may stand before a parenthesis without being functions.
-WORDS = frozenset({"and", "between", "case", "else", "in", "is", "like", "not", "or", "then", "when"})
-
-
-class Refused(Exception):
-    """An expression that may not be used: the rule it breaks, the way out, and where it stands (a node, if any)."""
-
-    def __init__(self, rule: str, way_out: str, node: exp.Expression | None = None) -> None:
-        super().__init__(rule)
-        self.rule, self.way_out, self.node = rule, way_out, node
-
-
-def duckdb(template: str, **parts: exp.Expression) -> exp.Expression:
-    """A DuckDB node from a template whose `{name}` are replaced by the parts' DuckDB text."""
-    return sqlglot.parse_one(template.format(**{k: v.sql("duckdb") for k, v in parts.items()}), dialect="duckdb")
-
-
-def _need(node: exp.Expression, type_of: TypeOf, types: frozenset[str], what: str, way_out: str) -> None:
-    got = type_of(node)
-    if got not in types:
-        raise Refused(f"{what} takes {' or '.join(sorted(types))}, not {got}", way_out, node)
+WORDS = frozenset({"and", "between", "case", "else", "in", "is", "like", "not", "or", "rlike", "then", "when"})
 
 
 def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
@@ -67,12 +62,12 @@ def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
 
 def total(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`sum`: of whole numbers a bigint as on Spark (DuckDB's own is wider), of doubles a double."""
-    _need(node.this, type_of, NUMBERS, "sum", "sum a number")
+    need(node.this, type_of, NUMBERS, "sum", "sum a number")
     return node if type_of(node.this) == "double" else exp.Cast(this=node, to=exp.DataType.build("BIGINT"))
 
 
 def mean(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    _need(node.this, type_of, NUMBERS, "avg", "take the average of a number")
+    need(node.this, type_of, NUMBERS, "avg", "take the average of a number")
     return node
 
 
@@ -85,6 +80,9 @@ def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
 def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, what: str) -> None:
     """Numbers with numbers, strings with strings: engines differ in what they cast unasked; NULL goes with all."""
     types = [type_of(node) for node in nodes if not isinstance(node, exp.Null)]
+    arrays_ = [type_ for type_ in types if type_.startswith("array<")]
+    if arrays_:
+        raise Refused(f"{what} of arrays differs between engines", "explode it, or take try_element_at(array, 1)")
     families = {"number" if type_ in NUMBERS else type_ for type_ in types}
     if len(families) > 1:
         raise Refused(f"{what} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type")
@@ -106,20 +104,20 @@ def choice(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 def arithmetic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     for side in node.iter_expressions():
-        _need(side, type_of, NUMBERS, type(node).__name__.lower(), "numbers on both sides")
+        need(side, type_of, NUMBERS, type(node).__name__.lower(), "numbers on both sides")
     return node
 
 
 def logic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     for side in node.iter_expressions():
-        _need(side, type_of, frozenset({"boolean"}), type(node).__name__.lower(), "a comparison, such as x > 0")
+        need(side, type_of, frozenset({"boolean"}), type(node).__name__.lower(), "a comparison, such as x > 0")
     return node
 
 
 def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Whole numbers only; by zero is an error on both; the smallest one modulo -1 is 0 on Spark, an error on DuckDB."""
     for side in (node.this, node.expression):
-        _need(side, type_of, INTEGERS, "%", "% of whole numbers")
+        need(side, type_of, INTEGERS, "%", "% of whole numbers")
     if isinstance(node.expression, exp.Literal):
         return node
     parts = {"a": node.this, "b": node.expression}
@@ -129,7 +127,7 @@ def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Always a double; null where the divisor is zero."""
     for side in (node.this, node.expression):
-        _need(side, type_of, NUMBERS, "try_divide", "try_divide of numbers")
+        need(side, type_of, NUMBERS, "try_divide", "try_divide of numbers")
     parts = {"a": node.this, "b": node.expression}
     return duckdb("(CAST({a} AS DOUBLE) / NULLIF(CAST({b} AS DOUBLE), CAST(0 AS DOUBLE)))", **parts)
 
@@ -138,7 +136,7 @@ def whole(function: str) -> Rule:
     """`ceil`, `floor`: a bigint; NaN is 0, as Spark has it, and what does not fit stops both."""
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-        _need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
+        need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
         if node.args.get("decimals") or node.args.get("to"):
             raise Refused(f"{function} takes one argument", f"{function}(x)", node)
         return duckdb(f"CASE WHEN isnan({{x}}) THEN 0 ELSE CAST({function}({{x}}) AS BIGINT) END", x=node.this)
@@ -146,14 +144,42 @@ def whole(function: str) -> Rule:
     return rule
 
 
-STRING = frozenset({"string"})
-
-
 def text(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Functions of text whose arguments must all be strings, and which mean the same on both."""
     for argument in node.iter_expressions():
-        _need(argument, type_of, STRING, type(node).__name__.lower(), "use it on strings, or try_cast(x as string)")
+        need(argument, type_of, STRING, type(node).__name__.lower(), "use it on strings, or try_cast(x as string)")
     return node
+
+
+def replaced(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`replace`: every occurrence of a string that is written out and not empty."""
+    text(node, type_of)
+    if not plain_text(node.expression) or node.args.get("replacement") is None:
+        raise Refused("replace takes a string that is written out, and another", "replace(x, 'a', 'b')", node)
+    return node
+
+
+def root(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`sqrt`: NaN of what is below zero."""
+    need(node.this, type_of, NUMBERS, "sqrt", "take the root of a number")
+    return duckdb("CASE WHEN ({x}) < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt(CAST({x} AS DOUBLE)) END", x=node.this)
+
+
+def called(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Functions that the parser knows by name only."""
+    rule = _BY_NAME.get(str(node.this).lower())
+    if rule is None:
+        raise Refused(f"function {node.this} is not allowed", f"one of {', '.join(sorted(FUNCTIONS))}", node)
+    return rule(node, type_of)
+
+
+_BY_NAME: dict[str, Rule] = {
+    "array_repeat": arrays.repeat,
+    "timestamp_micros": times.from_unix(1),
+    "timestamp_millis": times.from_unix(1_000),
+    "timestamp_seconds": times.from_unix(1_000_000),
+    "try_to_timestamp": times.parsed,
+}
 
 
 def length(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
@@ -171,13 +197,13 @@ def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     if node.args.get("expression") is not None:
         raise Refused("trim takes one argument", "trim(x)", node)
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-    _need(node.this, type_of, STRING, function, "trim a string")
+    need(node.this, type_of, STRING, function, "trim a string")
     return duckdb(f"{function}({{x}}, ' ')", x=node.this)
 
 
 def substring(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Start from 1 and length as plain numbers: other starts mean other things on each engine."""
-    _need(node.this, type_of, STRING, "substring", "take a substring of a string")
+    need(node.this, type_of, STRING, "substring", "take a substring of a string")
     start, size = node.args.get("start"), node.args.get("length")
     plain = all(part is None or (isinstance(part, exp.Literal) and not part.is_string) for part in (start, size))
     if start is None or not plain or int(start.this) < 1:
@@ -187,7 +213,7 @@ def substring(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 def like(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """A plain pattern; a backslash escapes on Spark and not on DuckDB."""
-    _need(node.this, type_of, STRING, "like", "use like on a string")
+    need(node.this, type_of, STRING, "like", "use like on a string")
     pattern = node.expression
     if not pattern.is_string or "\\" in str(pattern.this):
         raise Refused("like takes a plain pattern without backslash", "x like 'abc%', or contains(x, 'abc')", node)
@@ -262,7 +288,12 @@ RULES: dict[type[exp.Expression], Rule] = {
     **dict.fromkeys(_ALIKE, alike),
     **dict.fromkeys((exp.Abs, exp.Add, exp.Mul, exp.Neg, exp.Sub), arithmetic),
     **dict.fromkeys((exp.And, exp.Not, exp.Or), logic),
+    exp.Anonymous: called,
+    exp.Array: arrays.array,
+    exp.ArrayContains: arrays.contains,
+    exp.ArraySize: arrays.size,
     exp.Avg: mean,
+    exp.Bracket: arrays.element,
     exp.Case: choice,
     exp.Ceil: whole("ceil"),
     exp.Concat: joined,
@@ -275,18 +306,31 @@ RULES: dict[type[exp.Expression], Rule] = {
     exp.Floor: whole("floor"),
     exp.If: choice,
     exp.IntDiv: _DIVIDE,
+    exp.JSONExtractScalar: patterns.json_value,
     exp.Length: length,
     exp.Like: like,
     exp.Literal: literal,
     exp.Lower: text,
     exp.Mod: modulo,
+    exp.RawString: lambda node, _: as_literal(str(node.this)),
+    exp.RegexpExtract: patterns.extract,
+    exp.RegexpExtractAll: patterns.extract_all,
+    exp.RegexpLike: patterns.matches,
+    exp.RegexpReplace: patterns.replace,
+    exp.RegexpSplit: patterns.split,
+    exp.Replace: replaced,
     exp.SafeDivide: try_divide,
     exp.Star: refuse("* stands for no value", "the name of a column"),
+    exp.Sqrt: root,
     exp.StartsWith: text,
     exp.Substring: substring,
     exp.Sum: total,
+    exp.TimestampTrunc: times.truncated,
     exp.Trim: trim,
     exp.TryCast: try_cast,
+    exp.UnixMicros: times.to_unix(1),
+    exp.UnixMillis: times.to_unix(1_000),
+    exp.UnixSeconds: times.to_unix(1_000_000),
     exp.Upper: text,
 }
 """What may stand in an expression, and what it becomes on DuckDB."""

@@ -1,26 +1,44 @@
 """Lineage: the one flow-to-flow rewrite that carries event time, ingest time and event ids through every node.
 
 Rules [design 2]: row by row they are kept; a window or running aggregate takes the maximum of both times, and its keys
-and window identify a result; a join takes the greater of both times and keeps both ids. An id is carried only as far as
-it identifies something. Neither workloads nor engines know of any of this. `flow` itself is the flow without lineage.
+and window identify a result; a join takes the greater of both times and keeps both ids. Where one event becomes several
+rows, its id gets company: `event_ordinal`, the place in an exploded array, and `event_branch`, the way on which a row
+came to a union, where its id alone does not tell. An id is carried only as far as it identifies something. Neither
+workloads nor engines know of any of this. `flow` itself is the flow without lineage.
 
-Operators that the rewrite adds are named after the join they serve: `join.left`, `join.right`, `join.lineage`.
+Operators that the rewrite adds are named after the node they serve: `join.left`, `join.right`, `join.lineage`.
+At the end, columns that nothing reads are left out of selects and aggregates, so that sources need not give them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_START
+from streamgauge.events import (
+    EVENT_BRANCH,
+    EVENT_ID,
+    EVENT_ORDINAL,
+    EVENT_TIME,
+    INGEST_TIME,
+    LINEAGE,
+    WINDOW_START,
+)
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import (
     Columns,
+    Distinct,
+    Explode,
     Flow,
+    IntervalJoin,
+    Lookup,
     NativeJob,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
+    Union,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -44,7 +62,7 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
     `ingest_time=False` leaves that column out, for a reference that does not know when events were handed out.
     """
     times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
-    return Flow(replace(flow.sink, input=_rewritten(flow, times).node))
+    return Flow(replace(flow.sink, input=_pruned(_rewritten(flow, times).node)))
 
 
 def identity(flow: Flow) -> tuple[str, ...]:
@@ -67,7 +85,9 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     event_time is always among them where a window needs it, even in a flow without lineage.
     """
     used: dict[str, set[str]] = {}
-    _need(flow.sink.input, set(schema.columns(flow.sink.input)), used)
+    for node, wanted in _wanted(flow.sink.input).items():
+        if isinstance(node, Source):
+            used.setdefault(node.name, set()).update(wanted)
     by_name = {source.name: source for source in schema.sources(flow)}
     return {
         name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[name])
@@ -92,7 +112,7 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return replace(input_, node=replace(node, input=input_.node))
         case Select():
             return _carry_select(node, times, wanted)
-        case WindowAggregate():
+        case WindowAggregate() | SessionAggregate():
             input_ = _carry(node.input, times, wanted=False)
             kept = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
             return Carried(kept, (*node.keys, WINDOW_START), ())
@@ -100,11 +120,88 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             input_ = _carry(node.input, times, wanted=False)
             running = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
             return Carried(running, (*node.keys, EVENT_TIME), ())
-        case WindowJoin():
+        case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, wanted)
         case NativeJob():  # the function itself decides what it carries on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
             return Carried(replace(node, inputs=sources), (), ())
+        case Explode():
+            return _carry_explode(node, times, wanted)
+        case Lookup():
+            input_ = _carry(node.input, times, wanted)
+            return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
+        case Union():
+            return _carry_union(node, times, wanted)
+        case Distinct():
+            input_ = _carry(node.input, times, wanted=True)
+            first = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
+            windows = (WINDOW_START,) if node.window else ()
+            return Carried(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
+        case TopN():
+            input_ = _carry(node.input, times, wanted=False)
+            ranked = replace(node, input=input_.node, latest=times)
+            return Carried(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
+
+
+def _in_order(carried: Node, original: Node, times: Times, added: tuple[str, ...]) -> Select:
+    """The node's own columns first, then its lineage."""
+    own = tuple((name, _quoted(name)) for name in schema.columns(original))
+    lineage = tuple((name, _quoted(name)) for name in (*times, *added))
+    return Select(carried, own + lineage, f"{original.name}.lineage")
+
+
+def _carry_explode(node: Explode, times: Times, wanted: bool) -> Carried:
+    """The place in the array tells the rows of one event apart."""
+    input_ = _carry(node.input, times, wanted)
+    ordinal = _numbered(EVENT_ORDINAL, input_.added) if wanted else None
+    ordinals = (ordinal,) if ordinal else ()
+    exploded = replace(node, input=input_.node, ordinal=ordinal)
+    added = input_.added + ordinals
+    return Carried(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
+
+
+def _carry_union(node: Union, times: Times, wanted: bool) -> Carried:
+    """Every side gives the ids of all sides; those that it has not are null."""
+    sides = [_carry(input_, times, wanted) for input_ in node.inputs]
+    types = {name: schema.columns(side.node)[name] for side in reversed(sides) for name in side.added}
+    shared = tuple(dict.fromkeys(name for side in sides for name in side.added))
+    branch = _numbered(EVENT_BRANCH, shared) if wanted and _ids_may_meet(node, sides) else None
+    branches = (branch,) if branch else ()
+    rows = []
+    for number, (side, original) in enumerate(zip(sides, node.inputs, strict=True)):
+        own = tuple((name, _quoted(name)) for name in schema.columns(original))
+        lineage = tuple((time, time) for time in times)
+        ids = tuple((name, _quoted(name) if name in side.added else _NULLS[types[name]]) for name in shared)
+        columns = own + lineage + ids + tuple((name, f"{number}L") for name in branches)
+        rows.append(Select(side.node, columns, f"{node.name}.{number + 1}"))
+    ids_ = tuple(dict.fromkeys(id_ for side in sides for id_ in side.ids))
+    return Carried(replace(node, inputs=tuple(rows)), ids_ + branches, shared + branches)
+
+
+_NULLS = {
+    "bigint": "nullif(0L, 0L)",
+    "int": "nullif(0, 0)",
+    "double": "nullif(0e0, 0e0)",
+    "string": "nullif('', '')",
+    "boolean": "nullif(true, true)",
+    "timestamp": "timestamp_micros(nullif(0L, 0L))",
+}
+"""A null of each type that an id may have."""
+
+
+def _ids_may_meet(node: Union, sides: list[Carried]) -> bool:
+    """Whether two sides may give rows of equal ids: event ids differ only between streams."""
+    streams = [each.name for input_ in node.inputs for each in set(schema.walk(input_)) if isinstance(each, Source)]
+    return len(set(streams)) < len(streams) or any(EVENT_ID not in side.ids for side in sides)
+
+
+def _numbered(name: str, taken: tuple[str, ...]) -> str:
+    """`event_ordinal`, then `event_ordinal_2`."""
+    return (
+        name
+        if name not in taken
+        else next(f"{name}_{n}" for n in range(2, len(taken) + 3) if f"{name}_{n}" not in taken)
+    )
 
 
 def _maxima(times: Times) -> Columns:
@@ -129,7 +226,7 @@ def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
     return name
 
 
-def _carry_join(node: WindowJoin, times: Times, wanted: bool) -> Carried:
+def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> Carried:
     """Each side takes its lineage under names of its own; after the join they are made one."""
     left, right = _carry(node.left, times, wanted), _carry(node.right, times, wanted)
     own = tuple(schema.columns(node))
@@ -145,7 +242,8 @@ def _carry_join(node: WindowJoin, times: Times, wanted: bool) -> Carried:
     merged = tuple((time, f"greatest(left_{time}, right_{time})") for time in times)
     columns = tuple((name, _quoted(name)) for name in own) + merged + tuple((name, name) for name in added)
     ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
-    unique = tuple(dict.fromkeys([*ids, WINDOW_START])) if wanted else ()
+    windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
+    unique = tuple(dict.fromkeys([*ids, *windows])) if wanted else ()
     return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
@@ -170,23 +268,73 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() and name.islower() else "`" + name.replace("`", "``") + "`"
 
 
-def _need(node: Node, wanted: set[str], used: dict[str, set[str]]) -> None:
-    """Walks from the sink to the sources and notes what is read of each source."""
+def _wanted(end: Node) -> dict[Node, set[str]]:
+    """Of each node up to `end`, sinks first, the columns that something after it reads; all of the last one's."""
+    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(schema.walk(end)))}
+    wanted[end].update(schema.columns(end))
+    for node, columns in wanted.items():
+        for input_, read in zip(schema.inputs(node), _reads(node, columns), strict=True):
+            wanted[input_].update(read)
+    return wanted
+
+
+def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
+    """What a node reads of each of its inputs, where `wanted` of its own columns are."""
     match node:
         case Source():
-            used.setdefault(node.name, set()).update(wanted)
+            return ()
         case Where():
-            _need(node.input, wanted | expressions.columns_of(node.predicate), used)
+            return (wanted | expressions.columns_of(node.predicate),)
         case Select():
-            read = [expressions.columns_of(expression) for name, expression in node.columns if name in wanted]
-            _need(node.input, set().union(*read) | (wanted & {EVENT_TIME}), used)
-        case WindowAggregate() | RunningAggregate():
-            read = [expressions.columns_of(expression) for name, expression in node.aggregates if name in wanted]
-            time = {EVENT_TIME} if isinstance(node, WindowAggregate) else set()
-            _need(node.input, set().union(*read) | set(node.keys) | time, used)
+            return (_read_by(node.columns, wanted) | (wanted & {EVENT_TIME}),)
+        case WindowAggregate() | RunningAggregate() | SessionAggregate():
+            time = set() if isinstance(node, RunningAggregate) else {EVENT_TIME}
+            return (_read_by(node.aggregates, wanted) | set(node.keys) | time,)
+        case WindowJoin() | IntervalJoin():
+            sides = (node.left, node.right)
+            return tuple(((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME} for side in sides)
+        case Explode():
+            return ((wanted - {node.column, node.ordinal}) | expressions.columns_of(node.array),)
+        case Lookup():
+            return ((wanted & set(schema.columns(node.input))) | set(node.keys),)
+        case Union():
+            return (wanted,) * len(node.inputs)
+        case Distinct():
+            there = set(schema.columns(node.input))
+            return ((wanted & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+        case TopN():
+            return (set(schema.columns(node.input)),)
         case NativeJob():
-            for each in node.inputs:
-                _need(each, set(schema.columns(each)), used)
-        case WindowJoin():
-            for side in (node.left, node.right):
-                _need(side, ((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME}, used)
+            return tuple(set(schema.columns(each)) for each in node.inputs)
+
+
+def _read_by(columns: Columns, wanted: set[str]) -> set[str]:
+    return set().union(*(expressions.columns_of(expression) for _, expression in _kept(columns, wanted)))
+
+
+def _kept(columns: Columns, wanted: set[str]) -> Columns:
+    """Those that are wanted, or the first one: no operator is left without columns."""
+    return tuple(pair for pair in columns if pair[0] in wanted) or columns[:1]
+
+
+def _pruned(end: Node) -> Node:
+    """The flow up to `end` without columns of selects and aggregates that nothing reads; shared nodes stay shared.
+
+    A stream on several ways is one source: it gives on each the lineage that any of them carries.
+    """
+    wanted = _wanted(end)
+    given: dict[str, set[str]] = {}
+    for node in wanted:
+        if isinstance(node, Source):
+            given.setdefault(node.name, set()).update(node.lineage)
+    made: dict[Node, Node] = {}
+    for node in schema.walk(end):
+        new = schema.with_inputs(node, tuple(made[input_] for input_ in schema.inputs(node)))
+        if isinstance(new, Source):
+            new = replace(new, lineage=tuple(name for name in LINEAGE if name in given[new.name]))
+        elif isinstance(new, Select):
+            new = replace(new, columns=_kept(new.columns, wanted[node]))
+        elif isinstance(new, WindowAggregate | RunningAggregate | SessionAggregate):
+            new = replace(new, aggregates=_kept(new.aggregates, wanted[node]))
+        made[node] = new
+    return made[end]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.events import US, Schema
+from streamgauge.events import US, WINDOW_END, WINDOW_START, Schema
+from streamgauge.flow.tables import Table
 
 Columns = tuple[tuple[str, str], ...]
 """(output name, expression) pairs, in order."""
@@ -117,7 +118,121 @@ class NativeJob:
     reference: tuple[str, ...] | None = None
 
 
-Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | NativeJob
+@dataclass(frozen=True)
+class Explode:
+    """One row for each element of `array`, as `column` beside the input's columns; an empty or null array gives none.
+
+    After the lineage rewrite, `ordinal` names a column with the element's place in its array, from 0 (bigint).
+    """
+
+    input: Node
+    column: str
+    array: str
+    name: str = "explode"
+    ordinal: str | None = None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Row by row: the columns of the row of `table` with the same keys, of which there is at most one.
+
+    `inner` leaves out rows that find none; `left` keeps them, with nulls. A key that is null finds none.
+    """
+
+    input: Node
+    table: Table
+    keys: tuple[str, ...]
+    how: Literal["inner", "left"] = "inner"
+    name: str = "lookup"
+
+
+@dataclass(frozen=True)
+class Union:
+    """All rows of all inputs, which have the same columns (the order of the first's); none is left out."""
+
+    inputs: tuple[Node, ...]
+    name: str = "union"
+
+
+@dataclass(frozen=True)
+class Session:
+    """A window for each key that ends when the key has had no event for more than `gap_us` microseconds."""
+
+    gap_us: int
+
+
+@dataclass(frozen=True)
+class SessionAggregate:
+    """One row per (keys, session) when the session closes: keys, window_start, window_end, aggregates.
+
+    window_start is the time of the first event, window_end that of the last one and the gap.
+    """
+
+    input: Node
+    session: Session
+    keys: tuple[str, ...]
+    aggregates: Columns
+    name: str = "session"
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The earliest row of each key, of all events so far or of each `window`; then with window_start, window_end.
+
+    Of several at one event time it is the first by `ties`, which the lineage rewrite sets to the ids.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    window: Window | None = None
+    name: str = "distinct"
+    ties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class IntervalJoin:
+    """Pairs of rows of both inputs with equal keys whose times lie near each other.
+
+    `earliest_us <= right's time - left's time <= latest_us`, both ends included. Columns as of a window join, without
+    a window.
+    """
+
+    left: Node
+    right: Node
+    earliest_us: int
+    latest_us: int
+    keys: tuple[str, ...]
+    name: str = "interval_join"
+
+
+@dataclass(frozen=True)
+class TopN:
+    """The `n` rows of each window (and keys) with the greatest `by`, with their `rank` from 1.
+
+    Its input has window_start and window_end. Equal ones are ranked by `ties`, upwards, then by all other columns, so
+    that there is one right answer; rows whose `by` is null or not a number have no rank. Columns: keys, window_start,
+    window_end, rank, then the others. After the lineage rewrite, `latest` lists columns of which each row gets the
+    greatest of its window.
+    """
+
+    input: Node
+    n: int
+    by: str
+    ties: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    name: str = "top"
+    latest: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The columns by which rows are ranked together."""
+        return (*self.keys, WINDOW_START, WINDOW_END)
+
+
+Node = (
+    Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
+    | SessionAggregate | Distinct | IntervalJoin | TopN | NativeJob
+)  # fmt: skip
 Mode = Literal["append", "update"]
 
 

@@ -8,12 +8,19 @@ from typing import Any
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Columns,
+    Distinct,
+    Explode,
     Flow,
+    IntervalJoin,
+    Lookup,
     NativeJob,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
+    Union,
     Where,
     Window,
     WindowAggregate,
@@ -28,6 +35,13 @@ _KINDS: dict[type, str] = {
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
     NativeJob: "native_job",
+    Explode: "explode",
+    Lookup: "lookup",
+    Union: "union",
+    SessionAggregate: "session_aggregate",
+    Distinct: "distinct",
+    IntervalJoin: "interval_join",
+    TopN: "top_n",
 }
 
 
@@ -70,6 +84,24 @@ def _label(node: Node) -> str:
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
         case NativeJob():
             return f"{node.name} of {Path(node.path).name}"
+        case Explode():
+            return f"each of {node.array} as {node.column}"
+        case Lookup():
+            return f"{', '.join(node.keys)} in table {node.table.name}" + (" or null" if node.how == "left" else "")
+        case Union():
+            return f"all of {', '.join(input_.name for input_ in node.inputs)}"
+        case SessionAggregate():
+            pause = schema.seconds(node.session.gap_us)
+            return f"{_list(node.aggregates)} by {', '.join(node.keys)} until a pause of {pause}"
+        case Distinct():
+            over = f"over {_window(node.window)}" if node.window else "so far"
+            return f"first by {', '.join(node.keys)} {over}"
+        case IntervalJoin():
+            bounds = f"{schema.seconds(node.earliest_us)} to {schema.seconds(node.latest_us)} later"
+            return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)}, {bounds}"
+        case TopN():
+            among = f" of each {', '.join(node.keys)}" if node.keys else ""
+            return f"greatest {node.n} by {node.by}{among} in each window"
 
 
 def _list(columns: Columns) -> str:

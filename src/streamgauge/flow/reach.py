@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 from streamgauge.flow import schema
-from streamgauge.flow.nodes import Flow, NativeJob, Node, RunningAggregate, WindowAggregate, WindowJoin
+from streamgauge.flow.nodes import (
+    Distinct,
+    Flow,
+    IntervalJoin,
+    NativeJob,
+    Node,
+    RunningAggregate,
+    SessionAggregate,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
 
 
 def reach_us(flow: Flow) -> int | None:
-    """Microseconds of the longest stateful path: range + slide of each window on it, 0 row by row, None without end."""
+    """Microseconds of the longest stateful path, None without end.
+
+    On it, each window counts by its range and slide, a session by its gap (one that is not closed by then is of events
+    after the measured ones), an interval by its farther end, and row by row by nothing.
+    """
     return _reach(flow.sink.input)
 
 
 def _reach(node: Node) -> int | None:
-    if isinstance(node, RunningAggregate):
-        return None
-    if isinstance(node, NativeJob):
-        return node.reach_us
+    own = _own(node)
     before = [_reach(input_) for input_ in schema.inputs(node)]
-    if any(reach is None for reach in before):
+    if own is None or any(reach is None for reach in before):
         return None
-    own = node.window.range_us + node.window.slide_us if isinstance(node, WindowAggregate | WindowJoin) else 0
     return own + max((reach for reach in before if reach is not None), default=0)
+
+
+def _own(node: Node) -> int | None:
+    match node:
+        case RunningAggregate() | Distinct(window=None):
+            return None
+        case WindowAggregate(window=window) | WindowJoin(window=window) | Distinct(window=Window() as window):
+            return window.range_us + window.slide_us
+        case SessionAggregate():
+            return node.session.gap_us
+        case NativeJob():
+            return node.reach_us
+        case IntervalJoin():
+            return max(abs(node.earliest_us), abs(node.latest_us))
+        case _:
+            return 0

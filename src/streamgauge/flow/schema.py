@@ -7,27 +7,39 @@ Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache, singledispatch
 from typing import assert_never
 
 from streamgauge import events
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import expressions
+from streamgauge.flow.binder import element_type
 from streamgauge.flow.nodes import (
+    Distinct,
+    Explode,
     Flow,
+    IntervalJoin,
+    Lookup,
     NativeJob,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
+    Union,
     Where,
     Window,
     WindowAggregate,
     WindowJoin,
 )
 
-RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME})
+RESERVED = frozenset({*events.LINEAGE, events.EMISSION_TIME, events.EVENT_ORDINAL, events.EVENT_BRANCH})
 """Names that the instrument's own columns have; a leading underscore is for columns inside an engine."""
+
+STATEFUL = (RunningAggregate, WindowAggregate, WindowJoin, SessionAggregate, Distinct, IntervalJoin, TopN)
+"""The nodes that remember events."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -46,7 +58,7 @@ def _cached(node: Node) -> Pairs:
 
 def check(flow: Flow) -> None:
     """Raises InputError where the flow is wrong: any node, the names of its operators, the mode of its sink."""
-    columns(flow.sink.input)
+    _check_plain(flow)
     _check_names(flow)
     running = isinstance(flow.sink.input, RunningAggregate)
     if running != (flow.sink.mode == "update"):
@@ -60,14 +72,31 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Source():
             return ()
-        case WindowJoin():
+        case WindowJoin() | IntervalJoin():
             return (node.left, node.right)
-        case Select() | Where() | WindowAggregate() | RunningAggregate():
+        case Union():
+            return node.inputs
+        case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
+            return (node.input,)
+        case SessionAggregate() | Distinct() | TopN():
             return (node.input,)
         case NativeJob():
             return node.inputs
         case _:
             assert_never(node)
+
+
+def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
+    """The node reading others, in the order of `inputs`."""
+    match node:
+        case Source():
+            return node
+        case WindowJoin() | IntervalJoin():
+            return replace(node, left=inputs_[0], right=inputs_[1])
+        case Union():
+            return replace(node, inputs=inputs_)
+        case _:
+            return replace(node, input=inputs_[0])
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -119,6 +148,11 @@ def _setting(node: Node) -> str:
     return f"{type(node).__name__.lower()} {node.name!r}"
 
 
+_Keyed = (
+    WindowAggregate | RunningAggregate | WindowJoin | Lookup | SessionAggregate | Distinct | IntervalJoin
+)  # fmt: skip
+
+
 @singledispatch
 def _columns(node: Node) -> Pairs:
     raise TypeError(f"flow.schema knows no columns for a {type(node).__name__}")
@@ -166,7 +200,7 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [each for each in walk(node.input) if isinstance(each, RunningAggregate | WindowAggregate | WindowJoin)]
+    stateful = [each for each in walk(node.input) if isinstance(each, STATEFUL)]
     if stateful:
         rule = "must read rows of a source, not results of windows, joins or running aggregates"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
@@ -181,13 +215,117 @@ def _(node: NativeJob) -> Pairs:
 @_columns.register
 def _(node: WindowJoin) -> Pairs:
     check_window(node.window, _setting(node))
+    return _joined(node, (events.WINDOW_START, events.WINDOW_END)) + _WINDOW
+
+
+@_columns.register
+def _(node: IntervalJoin) -> Pairs:
+    if node.earliest_us > node.latest_us:
+        rule = "needs an earliest time that is not after the latest"
+        got = f"{seconds(node.earliest_us)} to {seconds(node.latest_us)}"
+        raise InputError(Problem(_setting(node), rule, got, "earliest='-5s', latest='5s'"))
+    return _joined(node, ())
+
+
+def _joined(node: WindowJoin | IntervalJoin, taken: tuple[str, ...]) -> Pairs:
+    """Keys, then the left's other columns, then the right's; `taken` are names that the join itself gives."""
     _check_rows_before(node)
     left, right = columns(node.left), columns(node.right)
     keys = _keys(node, node.left)
     _check_key_types(node, left, dict(_keys(node, node.right)))
     others = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
-    _check_join_names([name for name, _ in others], _setting(node))
-    return keys + tuple(others) + _WINDOW
+    _check_join_names([name for name, _ in others], taken, _setting(node))
+    return keys + tuple(others)
+
+
+@_columns.register
+def _(node: Explode) -> Pairs:
+    setting = _setting(node)
+    _check_rows_before(node)
+    if not carries_lineage(node.input):
+        _check_reserved([node.column], setting)
+    there = columns(node.input)
+    checked = expressions.checked(node.array, there, f"{setting}, column {node.column}")
+    if checked.aggregate:
+        _refuse_aggregate(setting, node.array)
+    element = element_type(checked.type)
+    if element is None:
+        raise InputError(Problem(setting, f"must be an array, and is {checked.type}", node.array, "split(text, ' ')"))
+    ordinal = ((node.ordinal, "bigint"),) if node.ordinal else ()
+    return (*there.items(), (node.column, element), *ordinal)
+
+
+@_columns.register
+def _(node: Lookup) -> Pairs:
+    setting = _setting(node)
+    _check_rows_before(node)
+    _check_lookup(node, setting)
+    there = columns(node.input)
+    found = tuple((name, type_) for name, type_ in node.table.schema.types().items() if name not in node.keys)
+    _check_reserved([name for name, _ in found], setting)
+    return (*there.items(), *found)
+
+
+@_columns.register
+def _(node: Union) -> Pairs:
+    setting = _setting(node)
+    _check_rows_before(node)
+    if len(node.inputs) < 2:
+        raise InputError(Problem(setting, "needs at least two streams", len(node.inputs), "a.union(b)"))
+    first, *others = (columns(input_) for input_ in node.inputs)
+    for other in others:
+        if other != first:
+            got = " and ".join(", ".join(f"{name} {type_}" for name, type_ in side.items()) for side in (first, other))
+            raise InputError(Problem(setting, "needs the same columns on all sides", got, "select(...) before it"))
+    return tuple(first.items())
+
+
+@_columns.register
+def _(node: SessionAggregate) -> Pairs:
+    _check_rows_before(node)
+    return _keys(node, node.input) + _WINDOW + _aggregates(node)
+
+
+@_columns.register
+def _(node: Distinct) -> Pairs:
+    _check_rows_before(node)
+    _keys(node, node.input)
+    there = tuple(columns(node.input).items())
+    if node.window is None:
+        return there
+    check_window(node.window, _setting(node))
+    return there + _WINDOW
+
+
+@_columns.register
+def _(node: TopN) -> Pairs:
+    setting, there = _setting(node), columns(node.input)
+    _check_rows_before(node)
+    if node.n < 1:
+        raise InputError(Problem(setting, "must keep at least one row", node.n, "top(10, by='count')"))
+    if missing := [name for name in (events.WINDOW_START, events.WINDOW_END) if name not in there]:
+        rule = f"ranks the rows of a window, and its input has no {missing[0]}"
+        raise InputError(Problem(setting, rule, ", ".join(there), "window(...).aggregate(...) before it"))
+    checked = expressions.checked(node.by, there, setting)
+    if checked.aggregate:
+        _refuse_aggregate(setting, node.by)
+    if checked.type not in ("int", "bigint", "double"):
+        raise InputError(Problem(setting, f"must rank by a number, and it is {checked.type}", node.by, "by='count'"))
+    for name in (*node.keys, *node.ties):
+        if name not in there:
+            raise InputError(Problem(setting, f"{name!r} must be a column of its input", name, ", ".join(there)))
+    groups = tuple((name, there[name]) for name in node.groups)
+    return (*groups, (RANK, "int"), *(pair for pair in there.items() if pair[0] not in node.groups))
+
+
+RANK = "rank"
+"""The column that a top-n adds."""
+
+
+def tie_order(node: TopN) -> tuple[str, ...]:
+    """The columns that rank equal rows: the stated ones, then all others, so that one order is right."""
+    named = (*node.groups, *node.ties, *node.latest)
+    return (*node.ties, *(name for name in columns(node.input) if name not in named))
 
 
 _WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "timestamp"))
@@ -213,7 +351,7 @@ def _refuse_aggregate(setting: str, expression: str) -> None:
     raise InputError(Problem(setting, rule, expression, "window(...).aggregate(...), or running(...)"))
 
 
-def _aggregates(node: WindowAggregate | RunningAggregate) -> Pairs:
+def _aggregates(node: WindowAggregate | RunningAggregate | SessionAggregate) -> Pairs:
     setting = _setting(node)
     if not node.aggregates:
         raise InputError(Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'"))
@@ -231,7 +369,7 @@ def _aggregates(node: WindowAggregate | RunningAggregate) -> Pairs:
     return tuple(found)
 
 
-def _keys(node: WindowAggregate | RunningAggregate | WindowJoin, input_: Node) -> Pairs:
+def _keys(node: _Keyed, input_: Node) -> Pairs:
     there = columns(input_)
     if not node.keys:
         raise InputError(Problem(_setting(node), "needs at least one key", "none", f"keys={next(iter(there))!r}"))
@@ -241,10 +379,31 @@ def _keys(node: WindowAggregate | RunningAggregate | WindowJoin, input_: Node) -
             raise InputError(
                 Problem(_setting(node), f"key {key!r} must be a column of its input", key, f"one of {known}")
             )
+        if element_type(there[key]) is not None:
+            raise InputError(Problem(_setting(node), f"key {key!r} is an array", there[key], "explode it before"))
     return tuple((key, there[key]) for key in node.keys)
 
 
-def _check_key_types(node: WindowJoin, left: dict[str, str], right: dict[str, str]) -> None:
+def _check_lookup(node: Lookup, setting: str) -> None:
+    """Keys on both sides, of one plain type, of which the table has each once and none null."""
+    types, theirs = dict(_keys(node, node.input)), node.table.schema.types()
+    for key in node.keys:
+        if key not in theirs:
+            known = f"one of {', '.join(theirs)}"
+            raise InputError(Problem(setting, f"key {key!r} must be a column of table {node.table.name}", key, known))
+        if types[key] == "double" or types[key] != theirs[key]:
+            rule = f"key {key!r} must have one type on both sides, and not be a double"
+            got = f"{types[key]} and {theirs[key]}"
+            raise InputError(Problem(setting, rule, got, f"table(..., schema=Schema.of({key}={types[key]!r}))"))
+    rows = node.table.to_arrow().select(list(node.keys))
+    if any(column.null_count for column in rows.columns):
+        raise InputError(Problem(setting, f"table {node.table.name} has a null key", "null", "leave that row out"))
+    if (unique := rows.group_by(list(node.keys)).aggregate([]).num_rows) < rows.num_rows:
+        rule = f"keys must be unique in table {node.table.name}"
+        raise InputError(Problem(setting, rule, f"{rows.num_rows} rows, {unique} keys", "one row for each key"))
+
+
+def _check_key_types(node: WindowJoin | IntervalJoin, left: dict[str, str], right: dict[str, str]) -> None:
     for key in node.keys:
         if left[key] != right[key]:
             rule = f"key {key!r} must have one type on both sides"
@@ -276,8 +435,8 @@ def _check_duplicates(names: list[str], setting: str) -> None:
         seen.add(name.lower())
 
 
-def _check_join_names(names: list[str], setting: str) -> None:
-    seen = {events.WINDOW_START, events.WINDOW_END}
+def _check_join_names(names: list[str], taken: tuple[str, ...], setting: str) -> None:
+    seen = set(taken)
     for name in names:
         if name.lower() in seen:
             rule = "column is neither a key nor on one side alone"
@@ -285,6 +444,14 @@ def _check_join_names(names: list[str], setting: str) -> None:
                 Problem(setting, rule, name, "select it under another name before the join, or add it to on")
             )
         seen.add(name.lower())
+
+
+def _check_plain(flow: Flow) -> None:
+    for name, type_ in columns(flow.sink.input).items():
+        if element_type(type_) is not None:
+            rule = f"column {name} is an array, which no result holds"
+            way_out = f"explode it, or select(...) without {name}"
+            raise InputError(Problem(f"sink {flow.sink.name!r}", rule, type_, way_out))
 
 
 def _check_names(flow: Flow) -> None:

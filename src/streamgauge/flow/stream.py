@@ -13,24 +13,36 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
+    Distinct,
+    Explode,
     Flow,
+    IntervalJoin,
+    Lookup,
     Mode,
     Node,
     RunningAggregate,
     Select,
+    Session,
+    SessionAggregate,
     Sink,
     Source,
+    TopN,
+    Union,
     Where,
     Window,
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.flow.tables import Table, table
+
+__all__ = ["Stream", "Windowed", "hop", "session", "source", "table", "tumble", "union"]
 
 Names = str | tuple[str, ...] | list[str]
 
@@ -50,9 +62,26 @@ def tumble(range: str | float) -> Window:
     return hop(range, range)
 
 
+def session(gap: str | float) -> Session:
+    """A window for each key that ends after a pause of more than `gap` (`"30s"`, or seconds)."""
+    found = Session(round(parse_duration(gap, "gap") * US))
+    if found.gap_us <= 0:
+        raise InputError(Problem("gap", "must be at least 1 us", gap, "session('30s')"))
+    return found
+
+
 def source(name: str, schema: Schema) -> Stream:
     """Reads the input stream `name`."""
     return _checked(Source(name, schema))
+
+
+def union(*streams: Stream, name: str | None = None) -> Stream:
+    """All rows of several streams of the same columns: of several sources, or of one source on several ways."""
+    apart: tuple[Node, ...] = ()
+    for stream in streams:
+        apart += (_apart(stream.node, tuple(each for node in apart for each in schemas.walk(node))),)
+    taken = {each.name for node in apart for each in schemas.walk(node)}
+    return _checked(Union(apart, name or _free("union", taken)))
 
 
 @dataclass(frozen=True)
@@ -76,7 +105,52 @@ class Stream:
         """Keeps the named expressions and nothing else."""
         return _checked(Select(self.node, _pairs(columns, expressions), self._name(name, "select")))
 
-    def window(self, window: Window, *, keys: Names) -> Windowed:
+    def explode(
+        self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
+    ) -> Stream:
+        """One row for each element of an array, `column="expression"`, beside the columns there are.
+
+        An array that is empty or null gives no row. Raises InputError where there is not exactly one.
+        """
+        pairs = _pairs(columns, expressions)
+        if len(pairs) != 1:
+            got = ", ".join(column for column, _ in pairs) or "none"
+            way_out = "word=\"split(text, ' ')\"; a second explode for a second array"
+            raise InputError(Problem("explode", "takes exactly one array", got, way_out))
+        ((column, array),) = pairs
+        return _checked(Explode(self.node, column, array, self._name(name, "explode")))
+
+    def lookup(
+        self, table: Table, *, on: Names, how: Literal["inner", "left"] = "inner", name: str | None = None
+    ) -> Stream:
+        """The columns of the row of a static table with equal `on`; `left` keeps rows that find none, with nulls."""
+        return _checked(Lookup(self.node, table, _names(on), how, self._name(name, "lookup")))
+
+    def union(self, *others: Stream, name: str | None = None) -> Stream:
+        """All rows of this stream and of others of the same columns."""
+        return union(self, *others, name=name)
+
+    def distinct(self, *, keys: Names, window: Window | None = None, name: str | None = None) -> Stream:
+        """The earliest row of each key, of all events so far or of each window."""
+        return _checked(Distinct(self.node, _names(keys), window, self._name(name, "distinct")))
+
+    def top(self, n: int, *, by: str, ties: Names = (), keys: Names = (), name: str | None = None) -> Stream:
+        """The `n` rows of each window (and keys) with the greatest `by`; equal ones by `ties`, upwards."""
+        return _checked(TopN(self.node, n, by, _names(ties), _names(keys), self._name(name, "top")))
+
+    def interval_join(
+        self, other: Stream, *, on: Names, earliest: str | float = 0, latest: str | float = 0, name: str | None = None
+    ) -> Stream:
+        """Pairs of rows with equal `on` where the other's time lies from `earliest` to `latest` after this one's.
+
+        Both ends are included; a time before is written with a minus: `earliest="-5s"`.
+        """
+        right = _apart(other.node, tuple(schemas.walk(self.node)))
+        named = name or _free("interval_join", self._taken() | Stream(right)._taken())
+        bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
+        return _checked(IntervalJoin(self.node, right, *bounds, _names(on), named))
+
+    def window(self, window: Window | Session, *, keys: Names) -> Windowed:
         """Groups by `keys` and window; say what to compute with `aggregate`."""
         return Windowed(self, window, _names(keys))
 
@@ -112,7 +186,7 @@ class Windowed:
     """A stream grouped by keys and window."""
 
     stream: Stream
-    over: Window
+    over: Window | Session
     keys: tuple[str, ...]
 
     def aggregate(
@@ -120,6 +194,9 @@ class Windowed:
     ) -> Stream:
         """One row per keys and window when the window closes: keys, window_start, window_end, the named aggregates."""
         pairs = _pairs(columns, expressions)
+        if isinstance(self.over, Session):
+            named = self.stream._name(name, "session")
+            return _checked(SessionAggregate(self.stream.node, self.over, self.keys, pairs, named))
         named = self.stream._name(name, "aggregate")
         return _checked(WindowAggregate(self.stream.node, self.over, self.keys, pairs, named))
 
@@ -136,22 +213,28 @@ def _free(kind: str, taken: set[str]) -> str:
     return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
 
 
-_GIVEN_BY_US = re.compile(r"(where|select|aggregate|running|join)(_[0-9]+)?")
+_GIVEN_BY_US = re.compile(
+    r"(where|select|explode|lookup|union|distinct|top|aggregate|session|running|join|interval_join)(_[0-9]+)?"
+)
 
 
 def _apart(node: Node, others: tuple[Node, ...]) -> Node:
     """The node with other numbers where a name that we gave clashes with one of `others` (equal nodes are shared)."""
     if isinstance(node, Source) or node in others:
         return node
-    if isinstance(node, WindowJoin):
-        node = replace(node, left=_apart(node.left, others), right=_apart(node.right, others))
-    else:
-        node = replace(node, input=_apart(node.input, others))
+    node = schemas.with_inputs(node, tuple(_apart(input_, others) for input_ in schemas.inputs(node)))
     taken = {other.name for other in others}
+    taken |= {each.name for input_ in schemas.inputs(node) for each in schemas.walk(input_)}
     kind = _GIVEN_BY_US.fullmatch(node.name)
     if node.name not in taken or kind is None:
         return node
-    return replace(node, name=_free(kind.group(1), taken | {each.name for each in schemas.walk(node)}))
+    return replace(node, name=_free(kind.group(1), taken | {node.name}))
+
+
+def _signed_us(given: str | float, setting: str) -> int:
+    text = str(given).strip()
+    sign = -1 if text.startswith("-") else 1
+    return sign * round(parse_duration(text.removeprefix("-"), setting) * US)
 
 
 def _names(given: Names) -> tuple[str, ...]:

@@ -10,18 +10,27 @@ two underscores, so the hidden ones clash with none.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from functools import singledispatch
 
+from streamgauge.engines.oracle.static import relation_of
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
 from streamgauge.flow.nodes import (
+    Distinct,
+    Explode,
     Flow,
+    IntervalJoin,
+    Lookup,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
+    Union,
     Where,
     Window,
     WindowAggregate,
@@ -44,9 +53,26 @@ def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     """
     last = flow.sink.input
     names = ", ".join(quote(name) for name in schema.columns(last))
+    relations, once = _read_once(last, relations)
     if points is not None and isinstance(last, RunningAggregate) and _divisible(last) is not None:
-        return f"SELECT {names} FROM ({_running_at(last, relations, points)})"
-    return f"SELECT {names} FROM ({lower(last, relations)})"
+        return f"{once}SELECT {names} FROM ({_running_at(last, relations, points)})"
+    return f"{once}SELECT {names} FROM ({lower(last, relations)})"
+
+
+def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
+    """A stream that is read on several ways is kept for all of them: its relation may be a reader, which gives rows
+    only once."""
+    reads: Counter[str] = Counter()
+
+    def count(node: Node) -> None:
+        reads.update([node.name] if isinstance(node, Source) else [])
+        for input_ in schema.inputs(node):
+            count(input_)
+
+    count(last)
+    often = {name: quote(f"__stream_{name}") for name, times in reads.items() if times > 1}
+    kept = ", ".join(f"{kept} AS MATERIALIZED (SELECT * FROM {relations[name]})" for name, kept in often.items())
+    return {**relations, **often}, f"WITH {kept} " if kept else ""
 
 
 def kinds() -> tuple[type, ...]:
@@ -111,6 +137,88 @@ def _(node: WindowJoin, relations: Relations) -> str:
     return f"SELECT {_names((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
 
 
+@lower.register
+def _(node: Explode, relations: Relations) -> str:
+    array = expressions.to_duckdb(node.array, schema.columns(node.input))
+    ordinal = f", unnest(range(len(__array))) AS {quote(node.ordinal)}" if node.ordinal else ""
+    return (
+        f"SELECT * EXCLUDE (__array), unnest(__array) AS {quote(node.column)}{ordinal}"
+        f" FROM (SELECT *, {array} AS __array FROM ({lower(node.input, relations)}))"
+    )
+
+
+@lower.register
+def _(node: Lookup, relations: Relations) -> str:
+    on = " AND ".join(f"__rows.{quote(key)} = __table.{quote(key)}" for key in node.keys)
+    found = "".join(f", __table.{quote(name)}" for name in node.table.schema.names if name not in node.keys)
+    return (
+        f"SELECT __rows.*{found} FROM ({lower(node.input, relations)}) AS __rows"
+        f" {node.how.upper()} JOIN {relation_of(node.table)} AS __table ON {on}"
+    )
+
+
+@lower.register
+def _(node: Union, relations: Relations) -> str:
+    return " UNION ALL BY NAME ".join(f"SELECT * FROM ({lower(input_, relations)})" for input_ in node.inputs)
+
+
+@lower.register
+def _(node: SessionAggregate, relations: Relations) -> str:
+    keys, gap = _names(node.keys), node.session.gap_us
+    by_time = f"(PARTITION BY {keys} ORDER BY {TIME}"
+    begins = f"CASE WHEN {TIME} - lag({TIME}) OVER {by_time}) <= {gap} THEN 0 ELSE 1 END"
+    marked = f"SELECT *, {begins} AS __begins FROM ({lower(node.input, relations)})"
+    numbered = f"SELECT *, sum(__begins) OVER {by_time} RANGE UNBOUNDED PRECEDING) AS __session FROM ({marked})"
+    aggregates = ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
+    grouped = (
+        f"SELECT {keys}, {aggregates}, min({TIME}) AS __first, max({TIME}) + {gap} AS __end"
+        f" FROM ({numbered}) GROUP BY {keys}, __session"
+    )
+    borders = f"make_timestamp(__first) AS {quote(WINDOW_START)}, make_timestamp(__end) AS {quote(WINDOW_END)}"
+    names = _names(tuple(name for name, _ in node.aggregates))
+    return f"SELECT {keys}, {borders}, {names}, __end - 1 AS {TIME} FROM ({grouped})"
+
+
+@lower.register
+def _(node: Distinct, relations: Relations) -> str:
+    rows = lower(node.input, relations)
+    order = ", ".join([TIME, *(f"{quote(tie)} NULLS FIRST" for tie in node.ties)])
+    if node.window is None:
+        first = f"row_number() OVER (PARTITION BY {_names(node.keys)} ORDER BY {order}) = 1"
+        return f"SELECT * FROM ({rows}) QUALIFY {first}"
+    hidden = "__w, __k" if node.window.panes > 1 else "__w"
+    first = f"row_number() OVER (PARTITION BY {_names(node.keys)}, __w ORDER BY {order}) = 1"
+    return (
+        f"SELECT * EXCLUDE ({hidden}, {TIME}), {_window_columns(node.window)}"
+        f" FROM (SELECT * FROM ({_windows_of(node.window, TIME, rows)}) QUALIFY {first})"
+    )
+
+
+@lower.register
+def _(node: IntervalJoin, relations: Relations) -> str:
+    left, right = _sides(lower(node.left, relations), lower(node.right, relations))
+    return (
+        f"SELECT {_names(tuple(schema.columns(node)))}, greatest(__left, __right) AS {TIME}"
+        f" FROM ({left}) JOIN ({right}) USING ({_names(node.keys)})"
+        f" WHERE __right - __left BETWEEN {node.earliest_us} AND {node.latest_us}"
+    )
+
+
+@lower.register
+def _(node: TopN, relations: Relations) -> str:
+    there = schema.columns(node.input)
+    by = expressions.to_duckdb(node.by, there)
+    ties = ", ".join(f"{quote(name)} NULLS FIRST" for name in schema.tie_order(node))
+    groups = f"PARTITION BY {_names(node.groups)}"
+    latest = ", ".join(f"max({quote(name)}) OVER ({groups}) AS {quote(name)}" for name in node.latest)
+    columns = f"* REPLACE ({latest})" if latest else "*"
+    place = f"row_number() OVER ({groups} ORDER BY ({by}) DESC{', ' if ties else ''}{ties})"
+    return (
+        f"SELECT {columns}, CAST({place} AS INTEGER) AS {quote(schema.RANK)} FROM ({lower(node.input, relations)})"
+        f" WHERE ({by}) IS NOT NULL AND NOT isnan(CAST({by} AS DOUBLE)) QUALIFY {quote(schema.RANK)} <= {node.n}"
+    )
+
+
 def _names(names: tuple[str, ...]) -> str:
     return ", ".join(quote(name) for name in names)
 
@@ -127,7 +235,7 @@ def _window_columns(window: Window) -> str:
     )
 
 
-def _aggregate_checks(node: WindowAggregate | RunningAggregate) -> list[tuple[str, Checked]]:
+def _aggregate_checks(node: WindowAggregate | RunningAggregate | SessionAggregate) -> list[tuple[str, Checked]]:
     there = schema.columns(node.input)
     return [(name, expressions.checked(text, there, node.name)) for name, text in node.aggregates]
 
@@ -167,7 +275,7 @@ def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]
     return f"SELECT {keys}, __w, {combined} FROM ({_windows_of(node.window, '__pane', panes)}) GROUP BY {keys}, __w"
 
 
-def _sides(node: WindowJoin, left: str, right: str) -> tuple[str, str]:
+def _sides(left: str, right: str) -> tuple[str, str]:
     """Both sides with their times under names of their own."""
     return (
         f"SELECT * EXCLUDE ({TIME}), {TIME} AS __left FROM ({left})",
@@ -176,7 +284,7 @@ def _sides(node: WindowJoin, left: str, right: str) -> tuple[str, str]:
 
 
 def _pairs_tumbling(node: WindowJoin, left: str, right: str) -> str:
-    a, b = _sides(node, left, right)
+    a, b = _sides(left, right)
     step = node.window.slide_us
     return (
         f"SELECT * FROM (SELECT *, {_floor('__left', step)} AS __w FROM ({a}))"
@@ -189,7 +297,7 @@ def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
 
     Candidates meet in buckets of time; the right side's rows are repeated into the one or two buckets they can meet in.
     """
-    a, b = _sides(node, left, right)
+    a, b = _sides(left, right)
     reach, bucket = node.window.range_us, _BUCKET_RANGES * node.window.range_us
     first, last = _floor(f"(__right - {reach})", bucket), _floor(f"(__right + {reach})", bucket)
     repeated = (

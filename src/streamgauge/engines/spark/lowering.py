@@ -6,22 +6,32 @@ Every relation carries one engine time column, `_time`, beside the BIGINT lineag
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatchmethod
+from functools import reduce, singledispatchmethod
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.engines.spark.blocks import Packing
+from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
+from streamgauge.engines.spark.interval_join import interval_join
 from streamgauge.engines.spark.panes import by_panes, can_be_joined
+from streamgauge.engines.spark.top_n import top_n
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import (
+    Distinct,
+    Explode,
     Flow,
+    IntervalJoin,
+    Lookup,
     Node,
     RunningAggregate,
     Select,
+    SessionAggregate,
     Source,
+    TopN,
+    Union,
     Where,
     Window,
     WindowAggregate,
@@ -99,11 +109,53 @@ class Lowering:
             return packed_join(node, self.lower, self._read_packed, self._buckets)
         return self._stream_stream_join(node)
 
+    @lower.register
+    def _(self, node: Explode) -> DataFrame:
+        frame, array = self.lower(node.input), F.expr(node.array)
+        if node.ordinal is None:
+            return frame.select("*", F.explode(array).alias(node.column))
+        rows = frame.select("*", F.posexplode(array).alias(node.ordinal, node.column))
+        return rows.withColumn(node.ordinal, F.col(node.ordinal).cast("bigint"))
+
+    @lower.register
+    def _(self, node: Lookup) -> DataFrame:
+        frame = self.lower(node.input)
+        table = frame.sparkSession.createDataFrame(node.table.to_arrow())
+        joined = frame.join(F.broadcast(table), list(node.keys), node.how)
+        return joined.select(*frame.columns, *[name for name in table.columns if name not in node.keys])
+
+    @lower.register
+    def _(self, node: Union) -> DataFrame:
+        return reduce(DataFrame.unionByName, [self.lower(input_) for input_ in node.inputs])
+
+    @lower.register
+    def _(self, node: SessionAggregate) -> DataFrame:
+        session = F.session_window(TIME, f"{node.session.gap_us} microseconds").alias(WINDOW)
+        keys = [F.col(key) for key in node.keys]
+        rows = self._marked(node.input).groupBy(session, *keys)
+        found = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return found.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
+
+    @lower.register
+    def _(self, node: Distinct) -> DataFrame:
+        if node.window is None:
+            return first_of_all(self.lower(node.input), node, TIME)
+        first = first_of_each_window(self._marked(node.input), node, TIME, _window(node.window).alias(WINDOW))
+        return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
+
+    @lower.register
+    def _(self, node: IntervalJoin) -> DataFrame:
+        return interval_join(self._marked(node.left), self._marked(node.right), node, TIME)
+
+    @lower.register
+    def _(self, node: TopN) -> DataFrame:
+        return top_n(self._marked(node.input), node, TIME)
+
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
         joined = left.join(right, [WINDOW, *node.keys], "inner")
         columns = [F.col(name) for name in joined.columns if name not in (WINDOW, TIME)]
-        return joined.select(*columns, *_borders())
+        return joined.select(*columns, *_borders(), *_window_time())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         return self._marked(node).withColumn(WINDOW, _window(window)).drop(TIME)

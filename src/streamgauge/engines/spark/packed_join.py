@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
+from streamgauge.engines.spark.panes import MARK
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import Node, Select, Source, WindowJoin
@@ -51,7 +52,9 @@ def packed_join(
     ]
     gathered = held.select(*borders, BUCKET, SIDE, BLOCK).repartition(WINDOW_START, BUCKET)
     opened = gathered.mapInArrow(_opener(node), _ddl(node))
-    return opened.withColumns({name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)})
+    inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
+    borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}
+    return opened.withColumn(TIME, inside).withColumns(borders_)
 
 
 def _sides(

@@ -1,0 +1,30 @@
+"""The interval join on Spark: its own stream-stream join, with a watermark on each side and a bound between them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.engines.spark.panes import MARK
+from streamgauge.events import US
+from streamgauge.flow import schema
+from streamgauge.flow.nodes import IntervalJoin
+
+LEFT, RIGHT = "_left_time", "_right_time"
+
+
+def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: str) -> DataFrame:
+    """Pairs of two marked frames; `time` becomes the greater of both, marked."""
+    ours = left.withColumnRenamed(time, LEFT)
+    theirs = right.withColumnsRenamed({time: RIGHT} | {key: f"_right_{key}" for key in node.keys})
+    bounds = f"{RIGHT} >= {LEFT} + {_interval(node.earliest_us)} AND {RIGHT} <= {LEFT} + {_interval(node.latest_us)}"
+    same = F.expr(bounds)
+    for key in node.keys:
+        same = (F.col(key) == F.col(f"_right_{key}")) & same
+    joined = ours.join(theirs, same, "inner")
+    return joined.select(*schema.columns(node), F.greatest(LEFT, RIGHT).alias(time, metadata=MARK))
+
+
+def _interval(us: int) -> str:
+    whole, part = divmod(abs(us), US)
+    return f"INTERVAL '{'-' if us < 0 else ''}{whole}.{part:06d}' SECOND"

@@ -1,0 +1,266 @@
+"""Every node's lowering on Spark against the oracle, in one session: over the whole input in batch, and as a stream.
+
+The stream is cut into batches between distinct event times, as the common frontier cuts it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.engines.oracle import lower
+from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.events import US, Schema, arrow_type, event_id_base
+from streamgauge.flow import schema
+from streamgauge.flow.lineage import needed_columns, with_lineage
+from streamgauge.flow.nodes import Flow, RunningAggregate, Source
+from streamgauge.flow.stream import hop, session, source, table, tumble, union
+
+pytestmark = pytest.mark.spark
+
+A_FIELDS = Schema.of(k="int", v="int", text="string")
+B_FIELDS = Schema.of(k="int", w="int")
+A, B = source("a", A_FIELDS), source("b", B_FIELDS)
+KINDS = table("kinds", {"k": [1, 2, 3, 9], "kind": ["odd", "even", None, "odd"]}, Schema.of(k="int", kind="string"))
+WORDS = A.explode(word="regexp_extract_all(lower(text), '[a-z]+', 0)")
+
+FLOWS: dict[str, Flow] = {
+    "select and where": A.where("v > 1").select(twice="v * 2", k="k").sink("out"),
+    "explode": WORDS.sink("out"),
+    "explode twice": A.explode(word="split(text, ' ')").explode(n="array(v, k)").sink("out"),
+    "lookup, inner": A.lookup(KINDS, on="k").sink("out"),
+    "lookup, left": A.lookup(KINDS, on="k", how="left").select(kind="kind", v="v").sink("out"),
+    "union of two streams": union(A.select(k="k", n="v"), B.select(n="w", k="k").select(k="k", n="n")).sink("out"),
+    "union of one stream": union(A.where("v > 1"), A.where("v < 3")).sink("out"),
+    "union of unlike ids": union(WORDS.select(k="k", x="word"), A.select(k="k", x="text")).sink("out"),
+    "union of windows and rows": union(
+        A.window(tumble("2s"), keys="k").aggregate(n="count(*)").select(x="n"), A.select(x="try_cast(v as bigint)")
+    ).sink("out"),
+    "running": A.running(keys="k", n="count(*)", total="sum(v)", mean="avg(v)").sink("out"),
+    "running of words": WORDS.running(keys="word", count="count(*)").sink("out"),
+    "running after all": union(WORDS.select(k="k", w="word"), A.select(k="k", w="text"))
+    .lookup(KINDS, on="k", how="left")
+    .where("w is not null")
+    .select(kind="kind", long="length(w)", unread="w")
+    .running(keys="kind", n="count(*)", most="max(long)")
+    .sink("out"),
+    "window after explode": WORDS.window(tumble("2s"), keys="word").aggregate(n="count(*)").sink("out"),
+    "window of a union": union(A.select(k="k", n="v"), B.select(k="k", n="w"))
+    .window(hop("4s", "2s"), keys="k")
+    .aggregate(n="sum(n)")
+    .sink("out"),
+    "session": A.window(session("1s"), keys="k").aggregate(n="count(*)", most="max(v)").sink("out"),
+    "distinct": A.distinct(keys=("k", "v")).sink("out"),
+    "distinct of words": WORDS.distinct(keys="word").select(k="k", word="word").sink("out"),
+    "distinct, tumbling": A.distinct(keys="k", window=tumble("4s")).sink("out"),
+    "distinct, hopping": WORDS.distinct(keys=("k", "word"), window=hop("4s", "2s")).sink("out"),
+    "interval join": A.interval_join(B, on="k", earliest="-1s", latest="0.5s").sink("out"),
+    "interval join of exploded, after": WORDS.interval_join(B, on="k", earliest="0.1s", latest="1s").sink("out"),
+    "top": WORDS.window(tumble("4s"), keys="word").aggregate(n="count(*)").top(2, by="n", ties="word").sink("out"),
+    "top of each key": WORDS.window(hop("4s", "2s"), keys=("k", "word")).aggregate(n="avg(v)")
+    .top(2, by="n", keys="k").sink("out"),
+    "aggregate of aggregate": A.window(tumble("1s"), keys=("k", "v")).aggregate(n="count(*)")
+    .window(tumble("4s"), keys="k").aggregate(most="max(n)", mean="avg(n)").sink("out"),
+    "window after session": A.window(session("1s"), keys="k").aggregate(n="count(*)")
+    .window(tumble("8s"), keys="k").aggregate(n="max(n)").sink("out"),
+    "window after join": A.join(B, window=tumble("2s"), on="k").window(tumble("4s"), keys="k").aggregate(n="count(*)")
+    .sink("out"),
+    "window after interval join": A.interval_join(B, on="k", latest="1s").window(tumble("4s"), keys="k")
+    .aggregate(n="count(*)", most="max(w)").sink("out"),
+    "window after distinct": A.distinct(keys="k", window=tumble("2s")).window(tumble("4s"), keys="k")
+    .aggregate(n="count(*)").sink("out"),
+    "join of exploded": WORDS.select(k="k", word="word").join(B, window=tumble("2s"), on="k").sink("out"),
+}  # fmt: skip
+
+CUTS_S = (4, 8, 9, 14, 20, 40)
+"""Event times at which the stream is cut into batches; events of the last seconds only close what is open."""
+JUDGED_S = 20
+
+
+def events(fields: Schema, stream: int, rows: list[tuple[Any, ...]]) -> pa.Table:
+    """Rows of (fields..., event_time) with lineage: ingest_time is event_time + 7."""
+    times = [row[-1] for row in rows]
+    columns = {f.name: pa.array([row[i] for row in rows], arrow_type(f.type)) for i, f in enumerate(fields.fields)}
+    ids = [event_id_base(stream, 0) + n for n in range(len(rows))]
+    lineage = {"event_time": times, "ingest_time": [time + 7 for time in times], "event_id": ids}
+    return pa.table(columns | {name: pa.array(values, pa.int64()) for name, values in lineage.items()})
+
+
+def some_events() -> dict[str, pa.Table]:
+    """Both streams: keys that are null, texts that are empty, several events of one key at one time, then a tail."""
+    made = random.Random(7)
+    texts = ["the cow jumped", "the the cow", "", None, "over. the moon", "  "]
+    times = sorted(made.randrange(0, JUDGED_S * 20) * US // 20 for _ in range(120))
+    a = [(made.choice([1, 2, 3, 4, None]), made.choice([0, 1, 2, 3, None]), made.choice(texts), t) for t in times]
+    b = [(made.choice([1, 2, 3, 4, None]), made.randrange(4), made.choice(times)) for _ in range(60)]
+    tail = [(JUDGED_S + n) * US for n in (4, 9, 15, 19)]
+    a += [(5, 0, "tail", time) for time in tail]
+    b = sorted(b, key=lambda row: row[-1]) + [(5, 0, time) for time in tail]
+    return {"a": events(A_FIELDS, 0, a), "b": events(B_FIELDS, 1, b)}
+
+
+EVENTS = some_events()
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        yield from _session(SparkSession)
+
+
+def _session(spark: Any) -> Iterator[Any]:
+    session = (
+        spark.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.adaptive.enabled", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def needed(flow: Flow) -> dict[str, pa.Table]:
+    """What the transport would give: only the columns that the flow reads."""
+    columns = needed_columns(flow)
+    return {name: EVENTS[name].select(list(columns[name])) for name in columns}
+
+
+def expected(flow: Flow) -> list[tuple[Any, ...]]:
+    inputs = needed(flow)
+    with duckdb.connect(config={"threads": 1}) as con:
+        con.execute("SET TimeZone = 'UTC'")
+        for name in inputs:
+            con.register(f"rows_{name}", EVENTS[name])
+        text = lower.sql(flow, {name: f"rows_{name}" for name in inputs})
+        return in_order(con.execute(text).fetchall(), tuple(schema.columns(flow.sink.input)))
+
+
+def in_order(rows: list[Any], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Judged rows only, sorted, times as microseconds."""
+    place = names.index("event_time")
+    plain = [tuple(_us(value) for value in row) for row in rows]
+    judged = [row for row in plain if row[place] < JUDGED_S * US]
+    return sorted(judged, key=lambda row: tuple((value is None, value) for value in row))
+
+
+def _us(value: Any) -> Any:
+    if not isinstance(value, datetime):
+        return value
+    since = value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * US + since.microseconds
+
+
+def lowered(flow: Flow, read: Any, choices: Mapping[str, str] | None = None) -> Any:
+    names = list(schema.columns(flow.sink.input))
+    return Lowering(read, read, dict(choices or {}), 2).sink(flow).select(names)
+
+
+def in_batch(spark: Any, flow: Flow) -> list[tuple[Any, ...]]:
+    inputs = needed(flow)
+    frame = lowered(flow, lambda node: spark.createDataFrame(inputs[node.name]))
+    return in_order([tuple(row) for row in frame.collect()], tuple(frame.columns))
+
+
+def streamed(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] | None = None) -> list[list[Any]]:
+    """The rows of each batch, as they leave the query."""
+    for name, rows in needed_with_time(flow).items():
+        _cut(rows, folder / name)
+    batches: list[list[Any]] = []
+    frame = lowered(flow, partial(_stream, spark, folder, flow), choices)
+    writer = frame.writeStream.outputMode(flow.sink.mode).trigger(availableNow=True)
+    query = writer.foreachBatch(lambda rows, _: batches.append(rows.collect()))
+    running = query.option("checkpointLocation", str(folder / "checkpoint")).start()
+    try:
+        assert running.awaitTermination(240)
+        assert running.exception() is None
+    finally:
+        running.stop()
+    return [in_order([tuple(row) for row in batch], tuple(frame.columns)) for batch in batches]
+
+
+def needed_with_time(flow: Flow) -> dict[str, pa.Table]:
+    return {name: rows.append_column("_cut", EVENTS[name]["event_time"]) for name, rows in needed(flow).items()}
+
+
+def _cut(rows: pa.Table, folder: Path) -> None:
+    """One file for each batch, the older the earlier; a file without rows where nothing happened."""
+    import pyarrow.compute as pc
+
+    folder.mkdir(parents=True)
+    for number, (low, high) in enumerate(zip((0, *CUTS_S[:-1]), CUTS_S, strict=True)):
+        inside = pc.and_(pc.greater_equal(rows["_cut"], low * US), pc.less(rows["_cut"], high * US))
+        path = folder / f"{number}.parquet"
+        pq.write_table(rows.filter(inside).drop_columns(["_cut"]), path)
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))
+
+
+def _stream(spark: Any, folder: Path, flow: Flow, node: Source) -> Any:
+    rows = spark.createDataFrame(needed(flow)[node.name])
+    return spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(str(folder / node.name))
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_in_batch_it_is_the_oracles_answer(spark: Any, name: str) -> None:
+    """The whole input at once: the rows that DuckDB computes, lineage included."""
+    flow = with_lineage(FLOWS[name])
+    wanted = expected(flow)
+    if isinstance(flow.sink.input, RunningAggregate):
+        last = {row[0]: row for row in sorted(expected_in_all(flow), key=lambda row: row[-2])}
+        wanted = in_order(list(last.values()), tuple(schema.columns(flow.sink.input)))
+    assert len(wanted) > 1
+    assert in_batch(spark, flow) == wanted
+
+
+def expected_in_all(flow: Flow) -> list[tuple[Any, ...]]:
+    """With the tail's rows."""
+    inputs = needed(flow)
+    with duckdb.connect(config={"threads": 1}) as con:
+        for name in inputs:
+            con.register(f"rows_{name}", EVENTS[name])
+        return con.execute(lower.sql(flow, {name: f"rows_{name}" for name in inputs})).fetchall()
+
+
+@pytest.mark.parametrize("name", [name for name, flow in FLOWS.items() if flow.sink.mode == "append"])
+def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: str) -> None:
+    """In batches: every row once, whichever batch it came in."""
+    flow = with_lineage(FLOWS[name])
+    batches = streamed(spark, flow, tmp_path)
+    assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
+    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+
+
+def test_a_window_follows_a_packed_join(spark: Any, tmp_path: Path) -> None:
+    """The packed lowering of a join gives the time that a window after it needs."""
+    flow = with_lineage(FLOWS["window after join"])
+    batches = streamed(spark, flow, tmp_path, {"join": "packed"})
+    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+
+
+@pytest.mark.parametrize("name", [name for name, flow in FLOWS.items() if flow.sink.mode == "update"])
+def test_as_a_stream_every_update_is_a_value_of_the_oracle(spark: Any, tmp_path: Path, name: str) -> None:
+    """Every update is the key's value at its event time, and the last of each key the last one."""
+    flow = with_lineage(FLOWS[name])
+    batches = streamed(spark, flow, tmp_path)
+    values = expected(flow)
+    assert len([batch for batch in batches if batch]) > 1
+    assert all(row in values for batch in batches for row in batch)
+    last = {row[0]: row for row in sorted(values, key=lambda row: row[-2])}
+    came = {row[0]: row for batch in batches for row in batch}
+    assert came == last
