@@ -1,8 +1,8 @@
 """Lineage: the one flow-to-flow rewrite that carries event time, ingest time and event ids through every node.
 
 Rules [design 2]: row by row they are kept; a window or running aggregate takes the maximum of both times, and its keys
-and window identify a result; a join takes the greater of both times and keeps both ids. An id is carried only as far as
-it identifies something. Neither workloads nor engines know of any of this. `flow` itself is the flow without lineage.
+and window identify a result; a join takes the greater of both times and keeps both ids; a process names the row that a
+result came from, or states times itself. An id is carried only as far as it identifies something. Neither workloads nor engines know of any of this. `flow` itself is the flow without lineage.
 
 Operators that the rewrite adds are named after the join they serve: `join.left`, `join.right`, `join.lineage`.
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from streamgauge.errors import InputError, Problem
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_START
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import (
     Columns,
     Flow,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Source,
@@ -24,6 +26,7 @@ from streamgauge.flow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.flow.process import ORDINAL
 
 Times = tuple[str, ...]
 
@@ -74,6 +77,11 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     }
 
 
+def check_inputs(node: Process) -> None:
+    """Raises InputError where the rows of a process's inputs are not identified in one way."""
+    _carry(node, (EVENT_TIME, INGEST_TIME), wanted=True)
+
+
 def _rewritten(flow: Flow, times: Times) -> Carried:
     if schema.carries_lineage(flow.sink.input):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
@@ -101,6 +109,8 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return Carried(running, (*node.keys, EVENT_TIME), ())
         case WindowJoin():
             return _carry_join(node, times, wanted)
+        case Process():
+            return _carry_process(node, times, wanted)
 
 
 def _maxima(times: Times) -> Columns:
@@ -145,6 +155,29 @@ def _carry_join(node: WindowJoin, times: Times, wanted: bool) -> Carried:
     return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
+def _carry_process(node: Process, times: Times, wanted: bool) -> Carried:
+    """Ids come as far as here in any case: they order rows of one time."""
+    inputs = tuple(_carry(input_, times, wanted=True) for input_ in node.inputs)
+    order = _alike(node, [input_.ids for input_ in inputs])
+    kept: dict[str, str] = {}
+    if wanted and not node.identity:
+        own = {name for name, _ in node.gives}
+        ordinal = (ORDINAL,) if node.several else ()
+        kept = {id_: _free(id_.lstrip("_"), own) for id_ in (*order, *ordinal)}
+    lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in kept.items())
+    process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
+    ids = tuple(kept.values())
+    return Carried(process, node.identity if wanted and node.identity else ids, ids)
+
+
+def _alike(node: Process, ids: list[tuple[str, ...]]) -> tuple[str, ...]:
+    if any(other != ids[0] for other in ids):
+        rule = "must have inputs whose rows are identified in one way"
+        got = " and ".join(", ".join(each) for each in ids)
+        raise InputError(Problem(f"process {node.name!r}", rule, got, "windows on all of them, or on none"))
+    return ids[0]
+
+
 def _side_names(side: Carried, original: Node, prefix: str, taken: set[str]) -> dict[str, str]:
     """Added id to its name after the join: `purchases_event_id`; names that clash get the side before them."""
     names = {}
@@ -183,3 +216,7 @@ def _need(node: Node, wanted: set[str], used: dict[str, set[str]]) -> None:
         case WindowJoin():
             for side in (node.left, node.right):
                 _need(side, ((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME}, used)
+        case Process():
+            read = {*node.reads, *node.order, *(column for _, column in node.lineage), EVENT_TIME}
+            for input_ in node.inputs:
+                _need(input_, read & {*schema.columns(input_), EVENT_TIME}, used)

@@ -7,9 +7,10 @@ Each node's columns are computed in `flow.schema`; each engine lowers each node 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from streamgauge.events import US, Schema
+from streamgauge.flow.process import Processor
 
 Columns = tuple[tuple[str, str], ...]
 """(output name, expression) pairs, in order."""
@@ -99,7 +100,36 @@ class WindowJoin:
     name: str = "join"
 
 
-Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin
+@dataclass(frozen=True)
+class Process:
+    """What a class makes of rows (`flow.process`): keyed, or stateless where there are no `keys`.
+
+    Several inputs are a tagged union. The class is made with `parameters` and reads the columns `reads` (keys first);
+    `gives` are its results' columns. `several`: a row may give several results. `identity`: the output columns that
+    tell one result from another, where the class states times itself; else each result comes from a row.
+    `reach_us`: how far in event time a row can influence results; None without end. `truth`: the same semantics as
+    DuckDB SQL (`flow.truth`); without it the reference runs the class itself, and verification is not independent.
+
+    After the lineage rewrite, `lineage` are (output name, input column) pairs that results take from their row, and
+    `order` the input columns that order rows of one time.
+    """
+
+    inputs: tuple[Node, ...]
+    operator: type[Processor]
+    reads: tuple[str, ...]
+    gives: Columns
+    keys: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, Any], ...] = ()
+    several: bool = False
+    identity: tuple[str, ...] = ()
+    reach_us: int | None = None
+    truth: str | None = None
+    lineage: Columns = ()
+    order: tuple[str, ...] = ()
+    name: str = "process"
+
+
+Node = Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Process
 Mode = Literal["append", "update"]
 
 

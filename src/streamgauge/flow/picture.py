@@ -9,6 +9,7 @@ from streamgauge.flow.nodes import (
     Columns,
     Flow,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Source,
@@ -25,6 +26,7 @@ _KINDS: dict[type, str] = {
     WindowAggregate: "window_aggregate",
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
+    Process: "process",
 }
 
 
@@ -65,6 +67,10 @@ def _label(node: Node) -> str:
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} so far"
         case WindowJoin():
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
+        case Process():
+            given = [f"{name}={value!r}" for name, value in node.parameters]
+            made = f"{node.operator.__name__}({', '.join(given)})"
+            return f"{made} by {', '.join(node.keys)}" if node.keys else made
 
 
 def _list(columns: Columns) -> str:

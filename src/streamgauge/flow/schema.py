@@ -12,10 +12,11 @@ from typing import assert_never
 
 from streamgauge import events
 from streamgauge.errors import InputError, Problem
-from streamgauge.flow import expressions
+from streamgauge.flow import expressions, process_rules
 from streamgauge.flow.nodes import (
     Flow,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Source,
@@ -61,6 +62,8 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return ()
         case WindowJoin():
             return (node.left, node.right)
+        case Process():
+            return node.inputs
         case Select() | Where() | WindowAggregate() | RunningAggregate():
             return (node.input,)
         case _:
@@ -163,9 +166,13 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [each for each in walk(node.input) if isinstance(each, RunningAggregate | WindowAggregate | WindowJoin)]
+    stateful = [
+        each
+        for each in walk(node.input)
+        if isinstance(each, RunningAggregate | WindowAggregate | WindowJoin) or (isinstance(each, Process) and each.keys)
+    ]
     if stateful:
-        rule = "must read rows of a source, not results of windows, joins or running aggregates"
+        rule = "must read rows of a source, not results of windows, joins, running aggregates or keyed processes"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
     return _keys(node, node.input) + _aggregates(node)
 
@@ -180,6 +187,15 @@ def _(node: WindowJoin) -> Pairs:
     others = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
     _check_join_names([name for name, _ in others], _setting(node))
     return keys + tuple(others) + _WINDOW
+
+
+@_columns.register
+def _(node: Process) -> Pairs:
+    _check_rows_before(node)
+    process_rules.check(node, [columns(input_) for input_ in node.inputs], _setting(node))
+    if not carries_lineage(node):
+        _check_reserved([name for name, _ in node.gives], _setting(node))
+    return node.gives + process_rules.lineage_types(node, columns(node.inputs[0]))
 
 
 _WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "timestamp"))

@@ -13,15 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
+from streamgauge.flow import lineage
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
     Flow,
     Mode,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Sink,
@@ -31,6 +34,7 @@ from streamgauge.flow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.flow.process import Processor
 
 Names = str | tuple[str, ...] | list[str]
 
@@ -93,6 +97,42 @@ class Stream:
         named = name or _free("join", self._taken() | Stream(right)._taken())
         return _checked(WindowJoin(self.node, right, window, _names(on), named))
 
+    def process(
+        self,
+        operator: type[Processor],
+        *others: Stream,
+        gives: Schema,
+        keys: Names = (),
+        reads: Names | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        several: bool = False,
+        identity: Names = (),
+        reach: str | float | None = None,
+        truth: str | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """What a class makes of the rows of this stream, and of `others` (`flow.process` says what it is given).
+
+        `keys`: all rows of a key meet one instance, in event-time order; without keys it keeps no state. `reads`: the
+        columns it needs (default: all). `reach`: how long a row can influence results (`"10s"`; None: without end; a
+        stateless class has none). `truth`: its semantics as DuckDB SQL (`flow.truth`).
+        """
+        nodes = [self.node]
+        for other in others:
+            nodes.append(_apart(other.node, tuple(each for node in nodes for each in schemas.walk(node))))
+        there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
+        wanted = (*_names(keys), *(there if reads is None else _names(reads)))
+        reach_us = None if reach is None else round(parse_duration(reach, "reach") * US)
+        node = Process(
+            inputs=tuple(nodes), operator=operator, reads=tuple(dict.fromkeys(wanted)),
+            gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
+            several=several, identity=_names(identity), reach_us=reach_us if _names(keys) else 0, truth=truth,
+            name=name or _free("process", {name for node in nodes for name in Stream(node)._taken()}),
+        )  # fmt: skip
+        made = _checked(node)
+        lineage.check_inputs(node)
+        return made
+
     def sink(self, name: str, mode: Mode | None = None) -> Flow:
         """Where results leave; `mode` is `update` after a running aggregate and `append` otherwise."""
         natural: Mode = "update" if isinstance(self.node, RunningAggregate) else "append"
@@ -136,7 +176,7 @@ def _free(kind: str, taken: set[str]) -> str:
     return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
 
 
-_GIVEN_BY_US = re.compile(r"(where|select|aggregate|running|join)(_[0-9]+)?")
+_GIVEN_BY_US = re.compile(r"(where|select|aggregate|running|join|process)(_[0-9]+)?")
 
 
 def _apart(node: Node, others: tuple[Node, ...]) -> Node:
@@ -145,6 +185,8 @@ def _apart(node: Node, others: tuple[Node, ...]) -> Node:
         return node
     if isinstance(node, WindowJoin):
         node = replace(node, left=_apart(node.left, others), right=_apart(node.right, others))
+    elif isinstance(node, Process):
+        node = replace(node, inputs=tuple(_apart(input_, others) for input_ in node.inputs))
     else:
         node = replace(node, input=_apart(node.input, others))
     taken = {other.name for other in others}
