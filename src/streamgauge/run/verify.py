@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.engines.oracle.lower import sql as oracle_sql
+from streamgauge.engines.oracle.process import computed, is_independent
 from streamgauge.events import (
     EMISSION_TIME,
     EVENT_TIME,
@@ -47,6 +48,7 @@ from streamgauge.run.journal import IngestTimes, Ints
 SLICE_US = 5 * US
 ROWS_MAX = 262_144
 REFERENCE = "DuckDB, by SQL made from the flow"
+REFERENCE_WITH_CLASSES = "DuckDB, by SQL made from the flow, and the flow's own classes over the whole input in order"
 
 
 @dataclass(frozen=True)
@@ -158,8 +160,10 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
     rows = sum(commit.rows for commit in done.journal.commits)
     if keep_in is not None and not received.empty:
         _keep(received, keep_in.path / "results.parquet")
+    independent = is_independent(ready.flow)
     verification = Verification(
-        judged=True, independent=True, reference=REFERENCE, uncommitted=done.journal.rows_ignored,
+        judged=True, independent=independent, reference=REFERENCE if independent else REFERENCE_WITH_CLASSES,
+        uncommitted=done.journal.rows_ignored,
         seconds=seconds, sentence=_sentence(ready, counts), **counts.as_dict(),
     )  # fmt: skip
     windowed = WINDOW_END in schema.columns(ready.flow.sink.input)
@@ -233,6 +237,7 @@ def _compare_whole(
         connection.register(f"input_{name}", reader)
     connection.register("received", _or_empty(received, received.table if not received.empty else None, ready))
     relations = {stream.name: f"input_{stream.name}" for stream in done.journal.plan.streams}
+    relations = computed(connection, ready.lineage_flow, relations)
     points = "received" if asked.update else None
     connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations, points)}")
     counts = answers.compare(
@@ -254,6 +259,7 @@ def _compare_slices(
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
         relations = {stream.name: f"input_{stream.name}" for stream in done.journal.plan.streams}
+        relations = computed(connection, ready.lineage_flow, relations)
         expected = f"({oracle_sql(ready.lineage_flow, relations)})"
         rows = (lambda a, b: lambda: received.table(a, b))(low, high) if not received.empty else None
         connection.register("received", _or_empty(received, rows, ready))

@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from functools import singledispatch
 
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.flow import expressions, schema
+from streamgauge.flow import expressions, schema, truth
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
 from streamgauge.flow.nodes import (
     Flow,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Source,
@@ -38,7 +39,8 @@ _BUCKET_RANGES = 4
 def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     """DuckDB SQL that computes the flow's results; `relations` maps each stream to a relation (or a bracketed query).
 
-    Relations have the fields that the flow needs and `event_time`, BIGINT microseconds. A running aggregate gives its
+    Relations have the fields that the flow needs and `event_time`, BIGINT microseconds; those of processes without a
+    truth are made by `oracle.process.computed`. A running aggregate gives its
     value at every event time; `points`, a relation with its keys and `event_time`, asks for the values at those event
     times only, and the last one of each key: ten times faster, where its aggregates are sums, counts, minima, maxima.
     """
@@ -109,6 +111,15 @@ def _(node: WindowJoin, relations: Relations) -> str:
     pairs = _pairs_tumbling(node, left, right) if node.window.panes == 1 else _pairs_hopping(node, left, right)
     others = [name for side in (node.left, node.right) for name in schema.columns(side) if name not in node.keys]
     return f"SELECT {_names((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
+
+
+@lower.register
+def _(node: Process, relations: Relations) -> str:
+    """By its truth; without one, by what its class gave (`oracle.process`), which is then among the relations."""
+    if node.truth is None:
+        return f"SELECT * FROM {relations[node.name]}"
+    inputs = [lower(input_, relations) for input_ in node.inputs]
+    return truth.statement(node, inputs, [schema.columns(input_) for input_ in node.inputs], TIME)
 
 
 def _names(names: tuple[str, ...]) -> str:

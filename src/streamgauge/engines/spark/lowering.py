@@ -19,6 +19,7 @@ from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import (
     Flow,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Source,
@@ -98,6 +99,12 @@ class Lowering:
 
             return packed_join(node, self.lower, self._read_packed, self._buckets)
         return self._stream_stream_join(node)
+
+    @lower.register
+    def _(self, node: Process) -> DataFrame:
+        from streamgauge.engines.spark.process import process
+
+        return process(node, self.lower, self._read_packed, self._buckets)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))

@@ -26,7 +26,7 @@ SETTINGS = (
         "how events enter: bundles: some thousand as a row of arrays, unpacked by a native expression; rows: one by one",
         ("bundles", "rows"),
     ),
-    Setting("buckets", "8", "how many parts a packed lowering cuts its keys into"),
+    Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),
     Setting(
         "lowering.aggregate",
         "auto",
@@ -41,7 +41,7 @@ SETTINGS = (
 CAPABILITIES = Capabilities(
     name="spark",
     summary="Spark Structured Streaming, micro-batch",
-    nodes=("Source", "Select", "Where", "WindowAggregate", "RunningAggregate", "WindowJoin"),
+    nodes=("Source", "Select", "Where", "WindowAggregate", "RunningAggregate", "WindowJoin", "Process"),
     sink_modes=("append", "update"),
     transports=("flight",),
     runs_streams=True,
