@@ -1,4 +1,4 @@
-"""Usual patterns of keyed processes, on whole batches: keys as small numbers, the last values of each key, state as bytes.
+"""Usual patterns of keyed processes, on whole batches: keys as numbers, the last values of each key, state as bytes.
 
 They work on NumPy arrays over all keys of an instance; nothing loops over rows, and only `Codes` over distinct keys.
 """

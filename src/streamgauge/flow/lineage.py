@@ -2,7 +2,8 @@
 
 Rules [design 2]: row by row they are kept; a window or running aggregate takes the maximum of both times, and its keys
 and window identify a result; a join takes the greater of both times and keeps both ids; a process names the row that a
-result came from, or states times itself. An id is carried only as far as it identifies something. Neither workloads nor engines know of any of this. `flow` itself is the flow without lineage.
+result came from, or states times itself. An id is carried only as far as it identifies something. Neither workloads
+nor engines know of any of this. `flow` itself is the flow without lineage.
 
 Operators that the rewrite adds are named after the join they serve: `join.left`, `join.right`, `join.lineage`.
 """

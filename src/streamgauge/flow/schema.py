@@ -166,11 +166,7 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [
-        each
-        for each in walk(node.input)
-        if isinstance(each, RunningAggregate | WindowAggregate | WindowJoin) or (isinstance(each, Process) and each.keys)
-    ]
+    stateful = [each for each in walk(node.input) if _keeps_state(each)]
     if stateful:
         rule = "must read rows of a source, not results of windows, joins, running aggregates or keyed processes"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
@@ -258,6 +254,12 @@ def _check_key_types(node: WindowJoin, left: dict[str, str], right: dict[str, st
             rule = f"key {key!r} must have one type on both sides"
             way_out = f"select a try_cast({key} as {left[key]}) before the join"
             raise InputError(Problem(_setting(node), rule, f"{left[key]} and {right[key]}", way_out))
+
+
+def _keeps_state(node: Node) -> bool:
+    return isinstance(node, RunningAggregate | WindowAggregate | WindowJoin) or (
+        isinstance(node, Process) and bool(node.keys)
+    )
 
 
 def _check_rows_before(node: Node) -> None:

@@ -33,7 +33,7 @@ class SpikeDetection(Parameters):
         "temp", description="which quantity of a reading is looked at: temp, humid, light, volt"
     )
     moving_average_window: int = Field(
-        1000, ge=1, le=100_000, description="how many of a device's last readings are averaged, the current one included"
+        1000, ge=1, le=100_000, description="how many of a device's last readings are averaged, with the current one"
     )
     spike_detector_threshold: float = Field(
         0.03, ge=0, description="how far from the average a spike lies at least, as a share of the average"

@@ -48,9 +48,7 @@ def computed(
 
 def _run(con: duckdb.DuckDBPyConnection, node: Process, relations: Mapping[str, str]) -> pa.Table:
     wanted = shapes(node)
-    sides = [
-        _read(con, lower(input_, relations), side) for input_, side in zip(node.inputs, wanted.sides, strict=True)
-    ]
+    sides = [_read(con, lower(input_, relations), side) for input_, side in zip(node.inputs, wanted.sides, strict=True)]
     results = pa.concat_tables(list(Instance(node).advance(sides, AFTER_ALL)))
     names = [HIDDEN if name == TIME else name for name in results.column_names]
     kinds = [_without_zone(type_) for type_ in wanted.results.types]
