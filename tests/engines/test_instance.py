@@ -94,7 +94,7 @@ def test_several_results_of_a_row_are_numbered() -> None:
     """The ordinal tells them apart."""
     node = node_of(lambda batch: rows(value=[1, 2, 3], _row=[1, 0, 1]), several=True)
     found = pa.concat_tables(list(Instance(node).advance([side(node, event_id=[4, 5], **{TIME: [1, 2]})], 2)))
-    pairs = zip(found.column("event_id").to_pylist(), found.column("ordinal").to_pylist(), strict=True)
+    pairs = zip(found.column("event_id").to_pylist(), found.column("event_ordinal").to_pylist(), strict=True)
     assert list(pairs) == [(5, 0), (4, 0), (5, 1)]
 
 

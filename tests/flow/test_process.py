@@ -57,8 +57,8 @@ def test_columns_lineage_and_identity_come_from_the_row() -> None:
         "key", "value", "event_time", "ingest_time", "event_id",
     ]  # fmt: skip
     assert identity(flow) == ("event_id",)
-    assert identity(keyed(several=True).sink("out")) == ("event_id", "ordinal")
-    assert added_columns(keyed(several=True).sink("out"))[2:] == ("event_id", "ordinal")
+    assert identity(keyed(several=True).sink("out")) == ("event_id", "event_ordinal")
+    assert added_columns(keyed(several=True).sink("out"))[2:] == ("event_id", "event_ordinal")
 
 
 def test_only_what_it_reads_is_needed() -> None:

@@ -162,9 +162,10 @@ def _carry_process(node: Process, times: Times, wanted: bool) -> Carried:
     order = _alike(node, [input_.ids for input_ in inputs])
     kept: dict[str, str] = {}
     if wanted and not node.identity:
-        own = {name for name, _ in node.gives}
-        ordinal = (ORDINAL,) if node.several else ()
-        kept = {id_: _free(id_.lstrip("_"), own) for id_ in (*order, *ordinal)}
+        taken = {name for name, _ in node.gives}
+        for id_ in (*order, *((ORDINAL,) if node.several else ())):
+            kept[id_] = _free(id_ if id_ != ORDINAL else "event_ordinal", taken)
+            taken.add(kept[id_])
     lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in kept.items())
     process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
     ids = tuple(kept.values())

@@ -37,7 +37,7 @@ PackedSource = tuple[Source, Packing]
 
 ONE_PANE_US = 2**62
 """Blocks are cut by bucket alone."""
-RESULTS = f"{TIME} bigint, {BLOCK} binary"
+RESULTS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 IDS_TRIED = 16
 """Numbers looked at, for each bucket, to find one that Spark sends where it should go."""
@@ -67,11 +67,9 @@ def process(
         return _stateless(node, lower(node.inputs[0]))
     packed = _packed_inputs(node, lower, read_packed, buckets)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
-    results = (
-        packed.withColumn(BUCKET, spread)
-        .groupBy(BUCKET)
-        .transformWithStateInPandas(Bucket(node), RESULTS, "append", "eventTime")
-    )
+    # Names without an underscore at their front: pandas loses those on the way to the class.
+    gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
+    results = gathered.groupBy("bucket").transformWithStateInPandas(Bucket(node), RESULTS, "append", "eventTime")
     return _timed(results.mapInArrow(_unpack, _ddl(shapes(node).results, node)), marked=True)
 
 
@@ -189,7 +187,7 @@ class Bucket(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         sides: list[list[bytes]] = [[] for _ in self._node.inputs]
         for part in rows:
-            for side, block in zip(part[SIDE], part[BLOCK], strict=True):
+            for side, block in zip(part["side"], part["block"], strict=True):
                 sides[side].append(block)
         tables = [_opened(found, wanted) for found, wanted in zip(sides, self._shapes.sides, strict=True)]
         yield from self._advance(tables, timerValues)
@@ -212,7 +210,7 @@ class Bucket(StatefulProcessor):
             instance.restore(bytes(saved[0]))
         for results in instance.advance(sides, timer_values.getCurrentWatermarkInMs() * 1000):
             if len(results):
-                yield pd.DataFrame({TIME: [0], BLOCK: [blocks.block(results)]})
+                yield pd.DataFrame({BLOCK: [blocks.block(results)]})
         self._state.update((instance.snapshot(),))
 
     def _wake_later(self, timer_values: Any) -> None:
