@@ -100,7 +100,7 @@ class Recent:
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        ends = np.append(starts[1:], len(codes))
+        ends = np.append(starts, len(codes))[1:]
         start_of = np.repeat(starts, ends - starts)
         at = place[old:]
         first = np.maximum(start_of[at], at - self._size + 1)

@@ -35,7 +35,8 @@ from streamgauge.events import (
 )
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import identity
-from streamgauge.flow.nodes import Flow, RunningAggregate, WindowJoin
+from streamgauge.flow.nodes import Flow, Process, RunningAggregate, WindowJoin
+from streamgauge.flow.reach import reach_us
 from streamgauge.load.plan import Plan
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies
@@ -208,16 +209,26 @@ def _asked(ready: Ready, done: Conducted) -> _Asked:
     if update:
         judged = "true" if complete else f"event_time < {done.journal.committed_until()}"
     elif not complete:
-        judged = _judged_early(done, WINDOW_END in whole)
+        judged = _judged_early(done, WINDOW_END in whole, _held_us(flow))
     return _Asked(identity(flow), tuple(whole), judged, due, update, complete)
 
 
-def _judged_early(done: Conducted, windowed: bool) -> str:
+def _held_us(flow: Flow) -> int | None:
+    """How long a process holds results back until the watermark lets them out; None where nobody knows."""
+    stated = any(isinstance(node, Process) and node.identity for node in schema.walk(flow.sink.input))
+    return reach_us(flow) if stated else 0
+
+
+def _judged_early(done: Conducted, windowed: bool, held_us: int | None) -> str:
     """A trial that ended early owes what its committed batches must have given: windows close one batch late."""
+    if held_us is None:
+        return "false"
     ends = done.journal.batch_ends()
     reached = sorted({ends[commit.batch] for commit in done.journal.commits if commit.batch in ends})
     if windowed:
         return f"window_end <= {reached[-2] if len(reached) > 1 else 0}"
+    if held_us:
+        return f"event_time < {reached[-2] - held_us if len(reached) > 1 else 0}"
     return f"event_time < {reached[-1] if reached else 0}"
 
 

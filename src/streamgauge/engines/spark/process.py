@@ -167,7 +167,7 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
     tried = buckets * partitions * IDS_TRIED
     query = f"SELECT transform(sequence(0, {tried}), x -> pmod(hash(x), {partitions}))"
     free: list[list[int]] = [[] for _ in range(partitions)]
-    for number, partition in enumerate(session.sql(query).first()[0]):  # type: ignore[index]
+    for number, partition in enumerate(session.sql(query).first()[0]):
         free[partition].append(number)
     return [free[bucket % partitions][bucket // partitions] for bucket in range(buckets)]
 
