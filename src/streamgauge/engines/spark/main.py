@@ -19,8 +19,8 @@ from streamgauge.engines.seam import Edges
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.lowering import Lowering
-from streamgauge.engines.spark.process import STATE_SETTINGS, needs_state
-from streamgauge.engines.spark.settings import defaults, split, trigger
+from streamgauge.engines.spark.process import needs_state
+from streamgauge.engines.spark.settings import defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError
 from streamgauge.flow import schema
@@ -82,9 +82,9 @@ class Sut:
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
         conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local)
-        conf["spark.driver.memory"] = self._ours["driver_memory"]
         if needs_state(self._job.flow.sink.input):
-            conf |= STATE_SETTINGS
+            conf = with_python_state(conf)
+        conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}
 
     def _open(self, conf: dict[str, str]) -> Any:

@@ -41,14 +41,6 @@ RESULTS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 IDS_TRIED = 16
 """Numbers looked at, for each bucket, to find one that Spark sends where it should go."""
-STATE_SETTINGS = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-}
-"""`transformWithState` takes RocksDB alone; the rest makes its commits short."""
 
 
 def needs_state(node: Node) -> bool:

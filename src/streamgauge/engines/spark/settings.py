@@ -77,6 +77,18 @@ def defaults(partitions: int, local_checkpoint: bool) -> dict[str, str]:
     return conf
 
 
+def with_python_state(conf: dict[str, str]) -> dict[str, str]:
+    """Configuration for a keyed process: its state needs RocksDB, and RocksDB Hadoop's own local files."""
+    kept = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
+    store = "spark.sql.streaming.stateStore."
+    return kept | {
+        f"{store}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        # Each batch writes what changed, not the whole store; and nobody asks for the number of keys.
+        f"{store}rocksdb.changelogCheckpointing.enabled": "true",
+        f"{store}rocksdb.trackTotalNumberOfRows": "false",
+    }
+
+
 def check(options: dict[str, str]) -> None:
     """Refuse values that Spark would choke on only after its start; InputError with every problem."""
     problems = [problem for name, rule in _RULES.items() if name in options and (problem := rule(options[name]))]
