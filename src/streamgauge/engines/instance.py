@@ -56,13 +56,13 @@ def _arrow(types: dict[str, str]) -> pa.Schema:
 
 
 class Instance:
-    """A process's class, made and opened.
+    """A process's class, made and opened; `known` are the node's shapes, where they were computed before.
 
     Raises ValueError where the class gives something else than its node says; what the class itself raises goes on.
     """
 
-    def __init__(self, node: Process) -> None:
-        self._node, self._shapes = node, shapes(node)
+    def __init__(self, node: Process, known: Shapes | None = None) -> None:
+        self._node, self._shapes = node, known or shapes(node)
         self._class = node.operator(**dict(node.parameters))
         self._class.open(self._shapes.batch)
 

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from streamgauge.engines.instance import Instance, Shapes, shapes
+from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SIDE, TIME, Packing
 from streamgauge.engines.spark.packed_join import plain_columns
@@ -70,7 +70,7 @@ def _stateless(node: Process, frame: DataFrame) -> DataFrame:
     wanted = shapes(node)
 
     def each(batches: Iterable[pa.RecordBatch]) -> Batches:
-        instance = Instance(node)
+        instance = Instance(node, wanted)
         for batch in batches:
             rows = pa.Table.from_batches([batch]).cast(wanted.sides[0])
             yield from instance.each(rows).combine_chunks().to_batches()
@@ -156,7 +156,7 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
     """A number for each bucket, such that buckets go to shuffle partitions in turn; small numbers hash unevenly."""
     session = frame.sparkSession
     partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
-    tried = buckets * partitions * IDS_TRIED
+    tried = max(buckets, partitions) * IDS_TRIED
     query = f"SELECT transform(sequence(0, {tried}), x -> pmod(hash(x), {partitions}))"
     free: list[list[int]] = [[] for _ in range(partitions)]
     for number, partition in enumerate(session.sql(query).first()[0]):
@@ -168,13 +168,13 @@ class Bucket(StatefulProcessor):
     """One bucket of a process's keys: its blocks in, its results' blocks out, its snapshot as Spark's state."""
 
     def __init__(self, node: Process) -> None:
-        self._node = node
+        # Computed here: workers then need neither the binder nor the parser of expressions.
+        self._node, self._shapes = node, shapes(node)
         self._ticks = bool(node.identity)
 
     def init(self, handle: Any) -> None:
         self._handle = handle
         self._state = handle.getValueState("snapshot", STATE)
-        self._shapes: Shapes = shapes(self._node)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         sides: list[list[bytes]] = [[] for _ in self._node.inputs]
@@ -196,7 +196,7 @@ class Bucket(StatefulProcessor):
         """Nothing is held."""
 
     def _advance(self, sides: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
-        instance = Instance(self._node)
+        instance = Instance(self._node, self._shapes)
         saved = self._state.get()
         if saved is not None:
             instance.restore(bytes(saved[0]))
