@@ -79,10 +79,19 @@ class Instance:
         """
         rows = in_order(_union(sides), self._node.order)
         times = rows.column(TIME).to_numpy()
-        last = max(watermark_us, int(times[-1])) if len(times) else watermark_us
         for start, end in pieces(times, PIECE_ROWS):
-            reached = last if end == len(times) else int(times[end - 1])
-            yield self._called(rows.slice(start, end - start), reached)
+            yield self._called(rows.slice(start, end - start), self._reached(times[:end], len(times), watermark_us))
+
+    def _reached(self, given: Ints, rows: int, watermark_us: int) -> int:
+        """The watermark to tell after `given`, the first of `rows` times.
+
+        Rows themselves show how far time has come. But results of the watermark must come in one order from all
+        instances, so those that give them are told the engine's own, and never more.
+        """
+        so_far = int(given[-1]) if len(given) else watermark_us
+        if self._node.identity:
+            return watermark_us if len(given) == rows else min(so_far, watermark_us)
+        return max(so_far, watermark_us) if len(given) == rows else so_far
 
     def each(self, rows: pa.Table) -> pa.Table:
         """Results of a stateless process, for rows as they come."""

@@ -3,9 +3,9 @@
 What it is given. `process(batch, watermark_us)` gets rows in event-time order (ties by event id), all rows of a key in
 the same instance, one instance for many keys. A batch has the columns that the node reads, then `_time` (int64, us:
 the row's event time; of a window's result its last microsecond), and with several inputs `_input` (int8: 0 is the
-first; columns that an input does not have are null). Every row at or before `watermark_us` has been given by then. A
-batch may be empty: only the watermark moved. Borders of batches fall between different times, anywhere: the answer
-must not depend on where.
+first; columns that an input does not have are null). Every row at or before `watermark_us` has been given by then, and
+perhaps some after it. A batch may be empty: only the watermark moved. Borders of batches fall between different times,
+anywhere: the answer must not depend on where.
 
 What it gives. The node's output columns, and where each row comes from:
 
