@@ -8,8 +8,8 @@
 4. unpack: blocks become rows again
 
 Batches are cut at one event time for all sources (the common frontier), so after a batch's rows of a bucket everything
-up to the latest of them has been given, and sorting within the batch is enough. A class that states times itself goes by
-Spark's watermark, which lags one batch, as windows do: so its results come in order of time from all buckets. A
+up to the latest of them has been given, and sorting within the batch is enough. A class that states times itself goes
+by Spark's watermark, which lags one batch, as windows do: so its results come in order of time from all buckets. A
 timer of each bucket wakes it whenever that watermark has moved.
 """
 
