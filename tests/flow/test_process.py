@@ -112,6 +112,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: EVENTS.process(Abstract, gives=GIVES), r"needs a class that has process\(\)"),
     (lambda: EVENTS.process(Stateless, keys="key", gives=GIVES), "its class cannot save it"),
     (lambda: keyed(parameters={"sise": 2}), "cannot make Keyed .*unexpected keyword argument 'sise'"),
+    (lambda: keyed(parameters={"size": [1]}), "parameter size must be a value that never changes"),
     (lambda: keyed(keys="kei"), "column 'kei' must be one of its input"),
     (lambda: keyed(reads="valu"), "column 'valu' must be one of its input"),
     (lambda: keyed(EVENTS, OTHERS, keys="value"), "key 'value' must be in every input"),

@@ -129,6 +129,7 @@ class Stream:
             several=several, identity=_names(identity), reach_us=reach_us if _names(keys) else 0, truth=truth,
             name=name or _free("process", {name for node in nodes for name in Stream(node)._taken()}),
         )  # fmt: skip
+        _check_plain(node)
         made = _checked(node)
         lineage.check_inputs(node)
         return made
@@ -167,6 +168,16 @@ class Windowed:
 def _checked(node: Node) -> Stream:
     schemas.columns(node)
     return Stream(node)
+
+
+def _check_plain(node: Process) -> None:
+    """A flow is a value that can be compared and kept, so its parameters must be as well."""
+    for name, value in node.parameters:
+        try:
+            hash(value)
+        except TypeError:
+            rule = f"parameter {name} must be a value that never changes"
+            raise InputError(Problem(f"process {node.name!r}", rule, value, "a tuple, a number or a text")) from None
 
 
 def _free(kind: str, taken: set[str]) -> str:
