@@ -219,6 +219,6 @@ def _need(node: Node, wanted: set[str], used: dict[str, set[str]]) -> None:
             for side in (node.left, node.right):
                 _need(side, ((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME}, used)
         case Process():
-            read = {*node.reads, *node.order, *(column for _, column in node.lineage), EVENT_TIME}
+            taken = {*node.reads, *node.order, *(column for _, column in node.lineage)}
             for input_ in node.inputs:
-                _need(input_, read & {*schema.columns(input_), EVENT_TIME}, used)
+                _need(input_, (taken & set(schema.columns(input_))) | {EVENT_TIME}, used)

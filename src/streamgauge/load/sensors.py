@@ -102,4 +102,4 @@ def _random_levels(bits: Bits, cell: int, devices: int) -> Floats:
 
 def _signed(lanes: npt.NDArray[np.uint32]) -> Floats:
     """Lanes as numbers in [-1, 1)."""
-    return lanes * 2.0**-31 - 1.0
+    return lanes.astype(np.float64) * 2.0**-31 - 1.0
