@@ -104,6 +104,7 @@ CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
     ("count", "count", "20k", {"packs": "100"}, {}, 100),
     ("windowed_join, stream_stream", "windowed_join", "5k", WINDOW, {"lowering.join": "stream_stream"}, 1000),
     ("windowed_join, packed", "windowed_join", "5k", WINDOW, {"lowering.join": "packed"}, 1000),
+    ("spike_detection", "spike_detection", "20k", {"sd.moving_average.window": "100"}, {}, 50),
 ]
 
 

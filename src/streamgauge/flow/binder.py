@@ -57,6 +57,17 @@ def bound_type(sql: str, types: Types) -> str:
     return _SPARK_TYPES[found]
 
 
+def refusal(query: str) -> str:
+    """Why DuckDB's binder refuses a query, in one line; empty where it does not."""
+    import duckdb
+
+    try:
+        _connection().execute(f"DESCRIBE {query}")
+    except duckdb.Error as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
 def _connection() -> Any:
     """A connection of this thread alone: DuckDB connections are not for sharing."""
     import duckdb

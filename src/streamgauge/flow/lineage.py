@@ -1,7 +1,8 @@
 """Lineage: the one flow-to-flow rewrite that carries event time, ingest time and event ids through every node.
 
 Rules [design 2]: row by row they are kept; a window or running aggregate takes the maximum of both times, and its keys
-and window identify a result; a join takes the greater of both times and keeps both ids. Where one event becomes several
+and window identify a result; a join takes the greater of both times and keeps both ids; a process names the row that a
+result came from, or states times itself. Where one event becomes several
 rows, its id gets company: `event_ordinal`, the place in an exploded array, and `event_branch`, the way on which a row
 came to a union, where its id alone does not tell. An id is carried only as far as it identifies something. Neither
 workloads nor engines know of any of this. `flow` itself is the flow without lineage.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from streamgauge.errors import InputError, Problem
 from streamgauge.events import (
     EVENT_BRANCH,
     EVENT_ID,
@@ -33,6 +35,7 @@ from streamgauge.flow.nodes import (
     Lookup,
     NativeJob,
     Node,
+    Process,
     RunningAggregate,
     Select,
     SessionAggregate,
@@ -43,6 +46,7 @@ from streamgauge.flow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.flow.process import ORDINAL
 
 Times = tuple[str, ...]
 
@@ -95,6 +99,11 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     }
 
 
+def check_inputs(node: Process) -> None:
+    """Raises InputError where the rows of a process's inputs are not identified in one way."""
+    _carry(node, (EVENT_TIME, INGEST_TIME), wanted=True)
+
+
 def _rewritten(flow: Flow, times: Times) -> Carried:
     if schema.carries_lineage(flow.sink.input):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
@@ -125,6 +134,8 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
         case NativeJob():  # the function itself decides what it carries on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
             return Carried(replace(node, inputs=sources), (), ())
+        case Process():
+            return _carry_process(node, times, wanted)
         case Explode():
             return _carry_explode(node, times, wanted)
         case Lookup():
@@ -247,6 +258,30 @@ def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> 
     return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
+def _carry_process(node: Process, times: Times, wanted: bool) -> Carried:
+    """Ids come as far as here in any case: they order rows of one time."""
+    inputs = tuple(_carry(input_, times, wanted=True) for input_ in node.inputs)
+    order = _alike(node, [input_.ids for input_ in inputs])
+    kept: dict[str, str] = {}
+    if wanted and not node.identity:
+        taken = {name for name, _ in node.gives}
+        for id_ in (*order, *((ORDINAL,) if node.several else ())):
+            kept[id_] = _free(id_ if id_ != ORDINAL else "event_ordinal", taken)
+            taken.add(kept[id_])
+    lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in kept.items())
+    process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
+    ids = tuple(kept.values())
+    return Carried(process, node.identity if wanted and node.identity else ids, ids)
+
+
+def _alike(node: Process, ids: list[tuple[str, ...]]) -> tuple[str, ...]:
+    if any(other != ids[0] for other in ids):
+        rule = "must have inputs whose rows are identified in one way"
+        got = " and ".join(", ".join(each) for each in ids)
+        raise InputError(Problem(f"process {node.name!r}", rule, got, "windows on all of them, or on none"))
+    return ids[0]
+
+
 def _side_names(side: Carried, original: Node, prefix: str, taken: set[str]) -> dict[str, str]:
     """Added id to its name after the join: `purchases_event_id`; names that clash get the side before them."""
     names = {}
@@ -304,6 +339,9 @@ def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
             return ((wanted & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
         case TopN():
             return (set(schema.columns(node.input)),)
+        case Process():
+            taken = {*node.reads, *node.order, *(column for _, column in node.lineage)}
+            return tuple((taken & set(schema.columns(input_))) | {EVENT_TIME} for input_ in node.inputs)
         case NativeJob():
             return tuple(set(schema.columns(each)) for each in node.inputs)
 

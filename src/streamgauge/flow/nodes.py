@@ -7,9 +7,10 @@ Each node's columns are computed in `flow.schema`; each engine lowers each node 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from streamgauge.events import US, WINDOW_END, WINDOW_START, Schema
+from streamgauge.flow.process import Processor
 from streamgauge.flow.tables import Table
 
 Columns = tuple[tuple[str, str], ...]
@@ -98,6 +99,35 @@ class WindowJoin:
     window: Window
     keys: tuple[str, ...]
     name: str = "join"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a class makes of rows (`flow.process`): keyed, or stateless where there are no `keys`.
+
+    Several inputs are a tagged union. The class is made with `parameters` and reads the columns `reads` (keys first);
+    `gives` are its results' columns. `several`: a row may give several results. `identity`: the output columns that
+    tell one result from another, where the class states times itself; else each result comes from a row.
+    `reach_us`: how far in event time a row can influence results; None without end. `truth`: the same semantics as
+    DuckDB SQL (`flow.truth`); without it the reference runs the class itself, and verification is not independent.
+
+    After the lineage rewrite, `lineage` are (output name, input column) pairs that results take from their row, and
+    `order` the input columns that order rows of one time.
+    """
+
+    inputs: tuple[Node, ...]
+    operator: type[Processor]
+    reads: tuple[str, ...]
+    gives: Columns
+    keys: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, Any], ...] = ()
+    several: bool = False
+    identity: tuple[str, ...] = ()
+    reach_us: int | None = None
+    truth: str | None = None
+    lineage: Columns = ()
+    order: tuple[str, ...] = ()
+    name: str = "process"
 
 
 @dataclass(frozen=True)
@@ -231,7 +261,7 @@ class TopN:
 
 Node = (
     Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
-    | SessionAggregate | Distinct | IntervalJoin | TopN | NativeJob
+    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | NativeJob
 )  # fmt: skip
 Mode = Literal["append", "update"]
 

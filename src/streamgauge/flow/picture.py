@@ -15,6 +15,7 @@ from streamgauge.flow.nodes import (
     Lookup,
     NativeJob,
     Node,
+    Process,
     RunningAggregate,
     Select,
     SessionAggregate,
@@ -42,6 +43,7 @@ _KINDS: dict[type, str] = {
     Distinct: "distinct",
     IntervalJoin: "interval_join",
     TopN: "top_n",
+    Process: "process",
 }
 
 
@@ -102,6 +104,10 @@ def _label(node: Node) -> str:
         case TopN():
             among = f" of each {', '.join(node.keys)}" if node.keys else ""
             return f"greatest {node.n} by {node.by}{among} in each window"
+        case Process():
+            given = [f"{name}={value!r}" for name, value in node.parameters]
+            made = f"{node.operator.__name__}({', '.join(given)})"
+            return f"{made} by {', '.join(node.keys)}" if node.keys else made
 
 
 def _list(columns: Columns) -> str:

@@ -9,6 +9,7 @@ from streamgauge.flow.nodes import (
     IntervalJoin,
     NativeJob,
     Node,
+    Process,
     RunningAggregate,
     SessionAggregate,
     Window,
@@ -21,7 +22,8 @@ def reach_us(flow: Flow) -> int | None:
     """Microseconds of the longest stateful path, None without end.
 
     On it, each window counts by its range and slide, a session by its gap (one that is not closed by then is of events
-    after the measured ones), an interval by its farther end, and row by row by nothing.
+    after the measured ones), an interval by its farther end, row by row by nothing, and a process
+    says its own.
     """
     return _reach(flow.sink.input)
 
@@ -42,7 +44,7 @@ def _own(node: Node) -> int | None:
             return window.range_us + window.slide_us
         case SessionAggregate():
             return node.session.gap_us
-        case NativeJob():
+        case NativeJob() | Process():
             return node.reach_us
         case IntervalJoin():
             return max(abs(node.earliest_us), abs(node.latest_us))

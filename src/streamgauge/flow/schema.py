@@ -13,7 +13,7 @@ from typing import assert_never
 
 from streamgauge import events
 from streamgauge.errors import InputError, Problem
-from streamgauge.flow import expressions
+from streamgauge.flow import expressions, process_rules
 from streamgauge.flow.binder import element_type
 from streamgauge.flow.nodes import (
     Distinct,
@@ -23,6 +23,7 @@ from streamgauge.flow.nodes import (
     Lookup,
     NativeJob,
     Node,
+    Process,
     RunningAggregate,
     Select,
     SessionAggregate,
@@ -74,7 +75,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return ()
         case WindowJoin() | IntervalJoin():
             return (node.left, node.right)
-        case Union():
+        case Union() | Process():
             return node.inputs
         case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
             return (node.input,)
@@ -93,8 +94,10 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
             return node
         case WindowJoin() | IntervalJoin():
             return replace(node, left=inputs_[0], right=inputs_[1])
-        case Union():
+        case Union() | Process():
             return replace(node, inputs=inputs_)
+        case NativeJob():
+            return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
         case _:
             return replace(node, input=inputs_[0])
 
@@ -200,9 +203,9 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [each for each in walk(node.input) if isinstance(each, STATEFUL)]
+    stateful = [each for each in walk(node.input) if _keeps_state(each)]
     if stateful:
-        rule = "must read rows of a source, not results of windows, joins or running aggregates"
+        rule = "must read rows of a source, not results of windows, joins, running aggregates or keyed processes"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
     return _keys(node, node.input) + _aggregates(node)
 
@@ -328,6 +331,15 @@ def tie_order(node: TopN) -> tuple[str, ...]:
     return (*node.ties, *(name for name in columns(node.input) if name not in named))
 
 
+@_columns.register
+def _(node: Process) -> Pairs:
+    _check_rows_before(node)
+    process_rules.check(node, [columns(input_) for input_ in node.inputs], _setting(node))
+    if not carries_lineage(node):
+        _check_reserved([name for name, _ in node.gives], _setting(node))
+    return node.gives + process_rules.lineage_types(node, columns(node.inputs[0]))
+
+
 _WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "timestamp"))
 
 
@@ -409,6 +421,10 @@ def _check_key_types(node: WindowJoin | IntervalJoin, left: dict[str, str], righ
             rule = f"key {key!r} must have one type on both sides"
             way_out = f"select a try_cast({key} as {left[key]}) before the join"
             raise InputError(Problem(_setting(node), rule, f"{left[key]} and {right[key]}", way_out))
+
+
+def _keeps_state(node: Node) -> bool:
+    return isinstance(node, STATEFUL) or (isinstance(node, Process) and bool(node.keys))
 
 
 def _check_rows_before(node: Node) -> None:

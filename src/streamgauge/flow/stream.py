@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
+from streamgauge.flow import lineage
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
@@ -27,6 +28,7 @@ from streamgauge.flow.nodes import (
     Lookup,
     Mode,
     Node,
+    Process,
     RunningAggregate,
     Select,
     Session,
@@ -40,6 +42,7 @@ from streamgauge.flow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.flow.process import Processor
 from streamgauge.flow.tables import Table, table
 
 __all__ = ["Stream", "Windowed", "hop", "session", "source", "table", "tumble", "union"]
@@ -167,6 +170,43 @@ class Stream:
         named = name or _free("join", self._taken() | Stream(right)._taken())
         return _checked(WindowJoin(self.node, right, window, _names(on), named))
 
+    def process(
+        self,
+        operator: type[Processor],
+        *others: Stream,
+        gives: Schema,
+        keys: Names = (),
+        reads: Names | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        several: bool = False,
+        identity: Names = (),
+        reach: str | float | None = None,
+        truth: str | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """What a class makes of the rows of this stream, and of `others` (`flow.process` says what it is given).
+
+        `keys`: all rows of a key meet one instance, in event-time order; without keys it keeps no state. `reads`: the
+        columns it needs (default: all). `reach`: how long a row can influence results (`"10s"`; None: without end; a
+        stateless class has none). `truth`: its semantics as DuckDB SQL (`flow.truth`).
+        """
+        nodes = [self.node]
+        for other in others:
+            nodes.append(_apart(other.node, tuple(each for node in nodes for each in schemas.walk(node))))
+        there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
+        wanted = (*_names(keys), *(there if reads is None else _names(reads)))
+        reach_us = None if reach is None else round(parse_duration(reach, "reach") * US)
+        node = Process(
+            inputs=tuple(nodes), operator=operator, reads=tuple(dict.fromkeys(wanted)),
+            gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
+            several=several, identity=_names(identity), reach_us=reach_us if _names(keys) else 0, truth=truth,
+            name=name or _free("process", {name for node in nodes for name in Stream(node)._taken()}),
+        )  # fmt: skip
+        _check_plain(node)
+        made = _checked(node)
+        lineage.check_inputs(node)
+        return made
+
     def sink(self, name: str, mode: Mode | None = None) -> Flow:
         """Where results leave; `mode` is `update` after a running aggregate and `append` otherwise."""
         natural: Mode = "update" if isinstance(self.node, RunningAggregate) else "append"
@@ -206,6 +246,16 @@ def _checked(node: Node) -> Stream:
     return Stream(node)
 
 
+def _check_plain(node: Process) -> None:
+    """A flow is a value that can be compared and kept, so its parameters must be as well."""
+    for name, value in node.parameters:
+        try:
+            hash(value)
+        except TypeError:
+            rule = f"parameter {name} must be a value that never changes"
+            raise InputError(Problem(f"process {node.name!r}", rule, value, "a tuple, a number or a text")) from None
+
+
 def _free(kind: str, taken: set[str]) -> str:
     """`where`, then `where_2`, `where_3`: operators have names of their own in results."""
     if kind not in taken:
@@ -214,7 +264,7 @@ def _free(kind: str, taken: set[str]) -> str:
 
 
 _GIVEN_BY_US = re.compile(
-    r"(where|select|explode|lookup|union|distinct|top|aggregate|session|running|join|interval_join)(_[0-9]+)?"
+    r"(where|select|explode|lookup|union|distinct|top|aggregate|session|running|join|interval_join|process)(_[0-9]+)?"
 )
 
 

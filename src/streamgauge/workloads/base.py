@@ -38,7 +38,11 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload; `build` takes its parameters and the rate of all streams together (events per second)."""
+    """A workload; `build` takes its parameters and the rate of all streams together (events per second).
+
+    `prefix` is the thesis's short name of an application: its parameters may be given in the thesis's own words,
+    `sd.moving_average.window` for `moving_average_window`.
+    """
 
     name: str
     title: str
@@ -46,13 +50,17 @@ class Workload:
     source: str
     parameters: type[Parameters]
     build: Callable[[Any, float], Job]
+    prefix: str = ""
 
     def read(self, values: Mapping[str, Any]) -> Parameters:
         """Parameters from plain values; one InputError with every problem."""
         try:
-            return self.parameters.model_validate(dict(values))
+            return self.parameters.model_validate({self._plain(name): value for name, value in values.items()})
         except ValidationError as error:
             raise InputError([self._problem(item) for item in error.errors()]) from None
+
+    def _plain(self, name: str) -> str:
+        return name.removeprefix(f"{self.prefix}.").replace(".", "_") if self.prefix else name
 
     def _problem(self, item: Any) -> Problem:
         name = ".".join(str(part) for part in item["loc"])

@@ -35,3 +35,12 @@ def test_a_users_options_stand_over_ours() -> None:
     """Ours by name, Spark's by prefix."""
     ours, users = settings.split({"buckets": "4", "spark.x": "1"})
     assert (ours["buckets"], ours["driver_memory"], users) == ("4", "4g", {"spark.x": "1"})
+
+
+def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:
+    """RocksDB copies its files with a class that the faster local files are not; all else stays as it was."""
+    plain = settings.defaults(2, local_checkpoint=True)
+    kept = settings.with_python_state(plain)
+    assert kept["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
+    assert plain.keys() - kept.keys() == {"spark.hadoop.fs.file.impl"}
+    assert {name: kept[name] for name in plain if name in kept} == {name: plain[name] for name in plain if name in kept}

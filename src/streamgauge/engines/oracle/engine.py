@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.oracle.capabilities import CAPABILITIES
+from streamgauge.engines.oracle.process import computed
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import Flow
@@ -36,7 +37,7 @@ class Oracle:
         `points`: see `lower.sql`. Take the result with `.create(name)`, `.to_arrow_table()` or as a reader.
         """
         relations = {source.name: _relation(source.name, inputs, con) for source in schema.sources(flow)}
-        return con.sql(lower.sql(flow, relations, points))
+        return con.sql(lower.sql(flow, computed(con, flow, relations), points))
 
 
 def _relation(

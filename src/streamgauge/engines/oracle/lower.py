@@ -16,7 +16,7 @@ from functools import singledispatch
 
 from streamgauge.engines.oracle.static import relation_of
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.flow import expressions, schema
+from streamgauge.flow import expressions, schema, truth
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
 from streamgauge.flow.nodes import (
     Distinct,
@@ -25,6 +25,7 @@ from streamgauge.flow.nodes import (
     IntervalJoin,
     Lookup,
     Node,
+    Process,
     RunningAggregate,
     Select,
     SessionAggregate,
@@ -47,7 +48,8 @@ _BUCKET_RANGES = 4
 def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     """DuckDB SQL that computes the flow's results; `relations` maps each stream to a relation (or a bracketed query).
 
-    Relations have the fields that the flow needs and `event_time`, BIGINT microseconds. A running aggregate gives its
+    Relations have the fields that the flow needs and `event_time`, BIGINT microseconds; those of processes without a
+    truth are made by `oracle.process.computed`. A running aggregate gives its
     value at every event time; `points`, a relation with its keys and `event_time`, asks for the values at those event
     times only, and the last one of each key: ten times faster, where its aggregates are sums, counts, minima, maxima.
     """
@@ -217,6 +219,15 @@ def _(node: TopN, relations: Relations) -> str:
         f"SELECT {columns}, CAST({place} AS INTEGER) AS {quote(schema.RANK)} FROM ({lower(node.input, relations)})"
         f" WHERE ({by}) IS NOT NULL AND NOT isnan(CAST({by} AS DOUBLE)) QUALIFY {quote(schema.RANK)} <= {node.n}"
     )
+
+
+@lower.register
+def _(node: Process, relations: Relations) -> str:
+    """By its truth; without one, by what its class gave (`oracle.process`), which is then among the relations."""
+    if node.truth is None:
+        return f"SELECT * FROM {relations[node.name]}"
+    inputs = [lower(input_, relations) for input_ in node.inputs]
+    return truth.statement(node, inputs, [schema.columns(input_) for input_ in node.inputs], TIME)
 
 
 def _names(names: tuple[str, ...]) -> str:

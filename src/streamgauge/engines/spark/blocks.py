@@ -1,6 +1,6 @@
 """Packed blocks: rows of one (pane, bucket) as one Arrow IPC message, so that blocks move through shuffle and state.
 
-Pure Arrow and NumPy, for both ends of the packed join; used inside Spark's Python workers.
+Pure Arrow and NumPy, for both ends of the packed join and of a keyed process; used inside Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def cut(rows: pa.Table, times_us: Ints, bucket: Ints, buckets: int, pane_us: int
     sorted_times = times_us[order]
     for code, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         if start < end:
-            yield code % buckets, int(sorted_times[start:end].max()), _block(sorted_rows.slice(start, end - start))
+            yield code % buckets, int(sorted_times[start:end].max()), block(sorted_rows.slice(start, end - start))
 
 
 def packed_rows(side: int, parts: Sequence[Part], serial: int) -> pa.RecordBatch:
@@ -107,7 +107,8 @@ def first_serial(task_attempt: int) -> int:
     return task_attempt << 20
 
 
-def _block(rows: pa.Table) -> bytes:
+def block(rows: pa.Table) -> bytes:
+    """Rows as one Arrow IPC stream."""
     batch = rows.combine_chunks().to_batches()[0]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:

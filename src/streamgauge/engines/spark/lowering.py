@@ -26,6 +26,7 @@ from streamgauge.flow.nodes import (
     IntervalJoin,
     Lookup,
     Node,
+    Process,
     RunningAggregate,
     Select,
     SessionAggregate,
@@ -150,6 +151,12 @@ class Lowering:
     @lower.register
     def _(self, node: TopN) -> DataFrame:
         return top_n(self._marked(node.input), node, TIME)
+
+    @lower.register
+    def _(self, node: Process) -> DataFrame:
+        from streamgauge.engines.spark.process import process
+
+        return process(node, self.lower, self._read_packed, self._buckets)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))

@@ -18,8 +18,9 @@ from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.native import Native, load
+from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.session import open_session
-from streamgauge.engines.spark.settings import defaults, split, trigger
+from streamgauge.engines.spark.settings import defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import schema
@@ -85,6 +86,8 @@ class Sut:
         local = self._job.master.startswith("local")
         raw_files = not isinstance(self._asked, NativeJob)
         conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local, raw_files=raw_files)
+        if needs_state(self._asked):
+            conf = with_python_state(conf)
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}
 

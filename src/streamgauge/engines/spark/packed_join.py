@@ -73,7 +73,7 @@ def _sides(
 
 def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
     """How the reader itself can pack a side; None where it computes something or its keys are no whole numbers."""
-    found = _plain_columns(side)
+    found = plain_columns(side)
     kinds = schema.columns(side)
     if found is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
         return None
@@ -83,11 +83,11 @@ def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[S
     return source, Packing(number, columns, keys, EVENT_TIME, buckets, gcd(node.window.range_us, node.window.slide_us))
 
 
-def _plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
+def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
     """(source, (name, source's column) pairs) where a node only picks and renames columns of a source."""
     if isinstance(node, Source):
         return node, tuple((name, name) for name in schema.columns(node))
-    if not isinstance(node, Select) or (below := _plain_columns(node.input)) is None:
+    if not isinstance(node, Select) or (below := plain_columns(node.input)) is None:
         return None
     source, columns = below
     there = dict(columns)

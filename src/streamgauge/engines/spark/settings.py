@@ -26,7 +26,7 @@ SETTINGS = (
         "how events enter; bundles: some thousand as a row of arrays, unpacked by a native expression; rows: singly",
         ("bundles", "rows"),
     ),
-    Setting("buckets", "8", "how many parts a packed lowering cuts its keys into"),
+    Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),
     Setting(
         "lowering.aggregate",
         "auto",
@@ -51,6 +51,7 @@ CAPABILITIES = Capabilities(
         "Explode",
         "Lookup",
         "Union",
+        "Process",
         "NativeJob",
     ),
     sink_modes=("append", "update"),
@@ -90,6 +91,18 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) ->
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         }
     return conf
+
+
+def with_python_state(conf: dict[str, str]) -> dict[str, str]:
+    """Configuration for a keyed process: its state needs RocksDB, and RocksDB Hadoop's own local files."""
+    kept = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
+    store = "spark.sql.streaming.stateStore."
+    return kept | {
+        f"{store}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        # Each batch writes what changed, not the whole store; and nobody asks for the number of keys.
+        f"{store}rocksdb.changelogCheckpointing.enabled": "true",
+        f"{store}rocksdb.trackTotalNumberOfRows": "false",
+    }
 
 
 def check(options: dict[str, str]) -> None:

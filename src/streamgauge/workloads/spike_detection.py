@@ -1,0 +1,115 @@
+"""Spike Detection (SD) [thesis §3.3.10]: readings of sensors that lie far from the device's moving average.
+
+The average is over the last `window` readings of the device, the current one included; a reading is a spike where it
+lies further from it than `threshold` times the average. The average's absolute value is taken, or every reading of a
+device below zero would be a spike. A window by count has no SQL window function on streams, so it is a process.
+Readings that are null or no finite number are malformed: they give no result and enter no average.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from streamgauge.events import Schema
+from streamgauge.flow.keyed import Codes, Recent, load, save
+from streamgauge.flow.process import ROW, Processor
+from streamgauge.flow.stream import source
+from streamgauge.load.fields import Key, StreamSpec
+from streamgauge.load.sensors import Reading
+from streamgauge.workloads.base import Job, Parameters, Workload
+
+MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
+"""What a sensor of the Intel Berkeley lab shows on an ordinary day: degrees Celsius, percent, lux, volts."""
+
+
+class SpikeDetection(Parameters):
+    """The thesis's parameters, and the sensors."""
+
+    parser_value_field: Literal["temp", "humid", "light", "volt"] = Field(
+        "temp", description="which quantity of a reading is looked at: temp, humid, light, volt"
+    )
+    moving_average_window: int = Field(
+        1000, ge=1, le=100_000, description="how many of a device's last readings are averaged, with the current one"
+    )
+    spike_detector_threshold: float = Field(
+        0.03, ge=0, description="how far from the average a spike lies at least, as a share of the average"
+    )
+    devices: int = Field(54, ge=1, le=100_000, description="how many sensors there are")
+    spikes: float = Field(0.001, ge=0, le=1, description="share of the readings that are planted spikes")
+
+
+class MovingAverage(Processor):
+    """The average of the last `window` readings of each device, at every reading."""
+
+    def __init__(self, window: int) -> None:
+        self._recent = Recent(window)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._devices = Codes(schema.field("device").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        values = batch.column("value").to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(np.isfinite(values))
+        devices = batch.column("device").take(pa.array(rows))
+        windows = self._recent.add(self._devices.of(devices), values[rows])
+        columns = [devices, pa.array(windows.sums / windows.counts), pa.array(values[rows]), pa.array(rows)]
+        return pa.RecordBatch.from_arrays(columns, names=["device", "avg", "value", ROW])
+
+    def snapshot(self) -> bytes:
+        return save(devices=self._devices.keys, **self._recent.state)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._devices.restore(saved.pop("devices"))
+        self._recent.restore(**saved)
+
+
+def truth(window: int) -> str:
+    """The moving average as DuckDB SQL."""
+    return (
+        "SELECT device, value, _row, avg(value) OVER (PARTITION BY device ORDER BY _row"
+        f" ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW) AS avg FROM input WHERE isfinite(value)"
+    )
+
+
+def _double(number: float) -> str:
+    """A number as a double of an expression: 0.03 alone would be a decimal."""
+    text = repr(number)
+    return text if "e" in text else f"{text}e0"
+
+
+def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
+    device = Key("device", parameters.devices)
+    readings = (Reading(name, device, 0, mean, parameters.spikes) for name, mean in MEANS.items())
+    sensors = StreamSpec("sensors", (device, *readings))
+    averaged = (
+        source("sensors", sensors.schema)
+        .select(device="device", value=parameters.parser_value_field)
+        .process(
+            MovingAverage,
+            keys="device",
+            gives=Schema.of(device="int", avg="double", value="double"),
+            parameters={"window": parameters.moving_average_window},
+            truth=truth(parameters.moving_average_window),
+            name="moving_average",
+        )
+    )
+    far = f"abs(value - avg) > {_double(parameters.spike_detector_threshold)} * abs(avg)"
+    spikes = averaged.where(far, name="spike_detector")
+    result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
+    return Job(result.sink("spikes"), (sensors,))
+
+
+WORKLOAD = Workload(
+    name="spike_detection",
+    title="spike detection",
+    summary="readings of sensors that lie far from the moving average of their device's last 1000",
+    source="thesis §3.3.10",
+    parameters=SpikeDetection,
+    build=build,
+    prefix="sd",
+)

@@ -1,0 +1,69 @@
+"""Patterns of keyed processes: windows by count against plain Python, codes, and state that comes back whole."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.flow.keyed import Codes, Recent, by_key, load, save
+
+READINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(-100, 100)), max_size=60)
+
+
+@given(READINGS, st.integers(1, 7), st.lists(st.integers(0, 60), max_size=4))
+def test_recent_is_the_last_values_of_each_key(readings: list[tuple[int, int]], size: int, cuts: list[int]) -> None:
+    """Wherever the batches end, every window is the list's own tail; so are its sum and count."""
+    recent = Recent(size)
+    found: list[list[float]] = []
+    borders = sorted({0, len(readings), *(min(cut, len(readings)) for cut in cuts)})
+    for low, high in pairwise(borders):
+        codes, values = (np.array([one[place] for one in readings[low:high]]) for place in (0, 1))
+        windows = recent.add(codes.astype(np.int64), values.astype(np.float64))
+        spans = zip(windows.first, windows.end, strict=True)
+        new = [windows.values[first:end].tolist() for first, end in spans]
+        assert windows.sums.tolist() == [sum(window) for window in new]
+        assert windows.counts.tolist() == [len(window) for window in new]
+        found += new
+    seen: dict[int, list[float]] = {}
+    for (key, value), window in zip(readings, found, strict=True):
+        seen.setdefault(key, []).append(float(value))
+        assert window == seen[key][-size:]
+
+
+def test_recent_goes_on_from_its_state() -> None:
+    """A restored one gives the same windows; more than the last `size` values of a key are never kept."""
+    codes, values = np.array([0, 1, 0, 0, 0]), np.array([1.0, 9.0, 2.0, 3.0, 4.0])
+    whole, begun, resumed = Recent(3), Recent(3), Recent(3)
+    begun.add(codes, values)
+    whole.add(codes, values)
+    assert len(begun.state["values"]) == 4
+    resumed.restore(**load(save(**begun.state)))
+    assert resumed.add(np.array([0]), np.array([5.0])).sums.tolist() == [12.0]
+    assert whole.add(np.array([0]), np.array([5.0])).sums.tolist() == [12.0]
+
+
+def test_codes_are_given_in_the_order_of_meeting() -> None:
+    """Strings and null are keys; a restored book goes on where it ended."""
+    book = Codes(pa.string())
+    assert book.of(pa.array(["b", "a", None, "b"])).tolist() == [0, 1, 2, 0]
+    again = Codes(pa.string())
+    again.restore(load(save(keys=book.keys))["keys"])
+    assert again.of(pa.array(["c", None, "a"])).tolist() == [3, 2, 1]
+    assert len(again) == 4
+
+
+def test_state_keeps_types_and_lengths() -> None:
+    """Arrays of different lengths and types, empty ones too."""
+    saved = load(save(a=np.arange(3), b=pa.array(["x", None]), c=np.empty(0)))
+    assert [array.to_pylist() for array in saved.values()] == [[0, 1, 2], ["x", None], []]
+    assert saved["c"].type == pa.float64()
+
+
+def test_by_key_keeps_the_order_within_a_key() -> None:
+    """For small codes and for large ones, which are sorted in another way."""
+    for codes in ([2, 0, 2, 0, 1], [70_000, 0, 70_000, 0, 1]):
+        assert by_key(np.array(codes)).tolist() == [1, 3, 4, 0, 2]

@@ -1,0 +1,186 @@
+"""Spike Detection: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.engines.instance import Instance
+from streamgauge.engines.oracle import Oracle
+from streamgauge.engines.oracle.process import is_independent
+from streamgauge.errors import InputError
+from streamgauge.flow import schema
+from streamgauge.flow.lineage import identity, with_lineage
+from streamgauge.flow.nodes import Flow, Node, Process, Source
+from streamgauge.flow.process import TIME
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.workloads import base
+
+WORKLOAD = base.get("spike_detection")
+Reading = tuple[int, float | None]
+"""(device, value); the n-th has event time and event id n."""
+
+
+def flow_of(**parameters: Any) -> Flow:
+    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+
+
+def without_truth(flow: Flow) -> Flow:
+    def stripped(node: Node) -> Node:
+        if isinstance(node, Process):
+            return replace(node, truth=None)
+        return node if isinstance(node, Source) else replace(node, input=stripped(node.input))  # type: ignore[union-attr]
+
+    return Flow(replace(flow.sink, input=stripped(flow.sink.input)))
+
+
+def answer(flow: Flow, readings: list[Reading]) -> list[dict[str, Any]]:
+    """The flow's results with their event ids, by event id."""
+    numbers = pa.array(range(len(readings)), pa.int64())
+    events = pa.table({
+        "device": pa.array([device for device, _ in readings], pa.int32()),
+        "temp": pa.array([value for _, value in readings], pa.float64()),
+        "event_time": numbers, "event_id": numbers,
+    })  # fmt: skip
+    lineage = with_lineage(flow, ingest_time=False)
+    found = Oracle().answer(lineage, {"sensors": events}, duckdb.connect()).to_arrow_table()
+    return found.sort_by([("event_id", "ascending")]).to_pylist()
+
+
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+@BOTH
+def test_worked_by_hand(way: Any) -> None:
+    """Window 3, threshold 10 %: the current reading is in its average; below zero the average's size counts."""
+    flow = way(flow_of(moving_average_window=3, spike_detector_threshold=0.1))
+    readings: list[Reading] = [
+        (1, 10.0),  # 0: average 10, no spike
+        (1, 10.0),  # 1: average 10
+        (2, -10.0),  # 2: average -10: the first reading of a device is its own average
+        (1, 16.0),  # 3: (10 + 10 + 16) / 3 = 12; |16 - 12| = 4 > 1.2: spike
+        (1, 10.0),  # 4: (10 + 16 + 10) / 3 = 12; 2 > 1.2: spike, though the reading itself is ordinary
+        (1, None),  # 5: malformed
+        (1, math.nan),  # 6: malformed
+        (1, 10.0),  # 7: (16 + 10 + 10) / 3 = 12: spike
+        (1, 10.0),  # 8: (10 + 10 + 10) / 3: 16 has left the window
+        (2, -10.0),  # 9: average -10
+        (2, -16.0),  # 10: average -12; 4 > 1.2: spike
+        (1, math.inf),  # 11: malformed
+        (2, -12.0),  # 12: (-10 - 16 - 12) / 3 = -12.67; 0.67 < 1.27
+    ]
+    found = answer(flow, readings)
+    assert [(row["event_id"], row["device"], row["avg"], row["value"]) for row in found] == [
+        (3, 1, 12.0, 16.0), (4, 1, 12.0, 10.0), (7, 1, 12.0, 10.0), (10, 2, -12.0, -16.0),
+    ]  # fmt: skip
+    assert {row["message"] for row in found} == {"spike detected"}
+    assert [row["event_time"] for row in found] == [3, 4, 7, 10]
+
+
+@BOTH
+def test_a_deviation_of_just_the_threshold_is_no_spike(way: Any) -> None:
+    """The average of 6 and 10 is 8, both lie 2 from it, and 25 % of 8 is 2; an average of 0 has no threshold."""
+    flow = way(flow_of(moving_average_window=2, spike_detector_threshold=0.25))
+    assert answer(flow, [(1, 6.0), (1, 10.0)]) == []
+    assert [row["event_id"] for row in answer(flow, [(1, -4.0), (1, 4.0)])] == [1]
+
+
+def spikes_in_python(readings: list[Reading], window: int, threshold: float) -> list[int]:
+    """The definition, one reading after the other."""
+    seen: dict[int, list[float]] = {}
+    found = []
+    for number, (device, value) in enumerate(readings):
+        if value is None or not math.isfinite(value):
+            continue
+        last = seen.setdefault(device, [])
+        last.append(value)
+        average = sum(last[-window:]) / len(last[-window:])
+        if abs(value - average) > threshold * abs(average):
+            found.append(number)
+    return found
+
+
+VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda n: n / 4))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(st.integers(1, 3), VALUES), max_size=40), st.integers(1, 6))
+def test_against_plain_python(readings: list[Reading], window: int) -> None:
+    """Truth and class both say what the definition says."""
+    flow = flow_of(moving_average_window=window, spike_detector_threshold=0.5)
+    expected = spikes_in_python(readings, window, 0.5)
+    for each in (flow, without_truth(flow)):
+        assert [row["event_id"] for row in answer(each, readings)] == expected
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), VALUES, st.integers(0, 3)), min_size=1, max_size=40),
+    st.lists(st.integers(0, 130), max_size=5),
+)
+def test_the_answer_does_not_depend_on_where_batches_end(
+    readings: list[tuple[int, float | None, int]], cuts: list[int]
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    lineage = with_lineage(flow_of(moving_average_window=4))
+    node = next(each for each in schema.walk(lineage.sink.input) if isinstance(each, Process))
+    times = list(map(int, itertools.accumulate(step for *_, step in readings)))
+    numbers = pa.array(range(len(readings)), pa.int64())
+    rows = pa.table({
+        "device": pa.array([device for device, *_ in readings], pa.int32()),
+        "value": pa.array([value for _, value, _ in readings], pa.float64()),
+        "event_time": pa.array(times, pa.int64()), "ingest_time": numbers, "event_id": numbers,
+        TIME: pa.array(times, pa.int64()),
+    })  # fmt: skip
+    whole = pa.concat_tables(list(Instance(node).advance([rows], 1000)))
+    parts, state, low = [], None, -1
+    for cut in sorted({*cuts, 1000}):
+        mask = [low < time <= cut for time in times]
+        instance = Instance(node)
+        if state is not None:
+            instance.restore(state)
+        parts += list(instance.advance([rows.filter(mask)], cut))
+        state, low = instance.snapshot(), cut
+    assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
+
+
+def test_what_outsiders_see() -> None:
+    """Columns, operators' names, identity; verification shares nothing with the class."""
+    flow = flow_of()
+    assert schema.columns(flow.sink.input) == {"device": "int", "avg": "double", "value": "double", "message": "string"}
+    names = [node.name for node in schema.walk(flow.sink.input)]
+    assert names == ["sensors", "select", "moving_average", "spike_detector", "message"]
+    assert identity(flow) == ("event_id",)
+    assert is_independent(flow)
+    assert not is_independent(without_truth(flow))
+
+
+def test_parameters_have_the_thesiss_names() -> None:
+    """With its prefix and dots, or as they are shown; what is wrong is told with the shown name."""
+    asked = WORKLOAD.read(
+        {"sd.moving_average.window": 5, "spike_detector.threshold": "0.5", "parser_value_field": "volt"}
+    )
+    assert asked.model_dump(exclude={"devices", "spikes"}) == {
+        "moving_average_window": 5, "spike_detector_threshold": 0.5, "parser_value_field": "volt",
+    }  # fmt: skip
+    with pytest.raises(InputError, match="set moving_average_window: must be greater than or equal to 1; got 0"):
+        WORKLOAD.read({"sd.moving_average.window": 0})
+
+
+def test_planted_spikes_are_found_and_little_else() -> None:
+    """Of the default sensors: about as many spikes as were planted, and every one of those far off."""
+    flow, streams = WORKLOAD.build(WORKLOAD.read({"spikes": 0.01}), 20_000.0)
+    plan = Plan(streams, parse_profile("constant", 20_000.0, 5.0), 0, 5.0, 2, 1)
+    rows = pa.Table.from_batches(list(plan.batches(0, 5_000_000, 0, ["device", "temp", "event_time", "event_id"])))
+    lineage = with_lineage(flow, ingest_time=False)
+    found = Oracle().answer(lineage, {"sensors": rows}, duckdb.connect()).to_arrow_table()
+    assert 850 <= found.num_rows <= 1150
