@@ -33,7 +33,7 @@ def workload_list() -> str:
 
     rows = [
         (f"[{code(row['name'])}](#{row['name']})", row["summary"], ", ".join(code(s["name"]) for s in row["streams"]),
-         f"{code(row['sink']['name'])}, {row['sink']['mode']}", row["source"])
+         ", ".join(f"{code(s['name'])} ({s['mode']})" for s in row["sinks"]), row["source"])
         for row in catalogue()
     ]  # fmt: skip
     return table(("workload", "what it does", "streams", "results", "source"), rows)

@@ -43,21 +43,21 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
     `ingest_time=False` leaves that column out, for a reference that does not know when events were handed out.
     """
     times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
-    return Flow(replace(flow.sink, input=_rewritten(flow, times).node))
+    return Flow(tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks))
 
 
 def identity(flow: Flow) -> tuple[str, ...]:
-    """The columns of `with_lineage(flow)` that identify one result [method 9]. Takes the flow without lineage.
+    """The columns of `with_lineage(flow)` that identify one result [method 9]. Takes a flow of one sink, without lineage.
 
     Row by row: event_id. Window aggregates: keys and window_start. Joins: both event ids and window_start.
     Updates: keys and event_time.
     """
-    return _rewritten(flow, (EVENT_TIME, INGEST_TIME)).ids
+    return _rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).ids
 
 
 def added_columns(flow: Flow) -> tuple[str, ...]:
-    """The columns that `with_lineage(flow)` adds to the flow's own, in order."""
-    return (EVENT_TIME, INGEST_TIME, *_rewritten(flow, (EVENT_TIME, INGEST_TIME)).added)
+    """The columns that `with_lineage(flow)` adds to the flow's own, in order; for a flow of one sink."""
+    return (EVENT_TIME, INGEST_TIME, *_rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).added)
 
 
 def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
@@ -66,7 +66,8 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     event_time is always among them where a window needs it, even in a flow without lineage.
     """
     used: dict[str, set[str]] = {}
-    _need(flow.sink.input, set(schema.columns(flow.sink.input)), used)
+    for sink in flow.sinks:
+        _need(sink.input, set(schema.columns(sink.input)), used)
     by_name = {source.name: source for source in schema.sources(flow)}
     return {
         name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[name])
@@ -74,10 +75,10 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _rewritten(flow: Flow, times: Times) -> Carried:
-    if schema.carries_lineage(flow.sink.input):
+def _rewritten(last: Node, times: Times) -> Carried:
+    if schema.carries_lineage(last):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
-    return _carry(flow.sink.input, times, wanted=True)
+    return _carry(last, times, wanted=True)
 
 
 def _carry(node: Node, times: Times, wanted: bool) -> Carried:

@@ -8,7 +8,13 @@ from streamgauge.flow.nodes import Flow, Node, RunningAggregate, WindowAggregate
 
 def reach_us(flow: Flow) -> int | None:
     """Microseconds of the longest stateful path: range + slide of each window on it, 0 row by row, None without end."""
-    return _reach(flow.sink.input)
+    reaches = [_reach(sink.input) for sink in flow.sinks]
+    return None if None in reaches else tail_us(flow)
+
+
+def tail_us(flow: Flow) -> int:
+    """The longest of those reaches that end: so long after an event all of its results that close have closed."""
+    return max((reach for sink in flow.sinks if (reach := _reach(sink.input)) is not None), default=0)
 
 
 def _reach(node: Node) -> int | None:

@@ -22,7 +22,7 @@ from streamgauge.experiment import Experiment
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
-from streamgauge.flow.schema import walk
+from streamgauge.flow.schema import operators
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
@@ -210,12 +210,13 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
-    for node in walk(flow.sink.input):
+    for node in operators(flow):
         kind = type(node).__name__
         if kind not in engine.nodes:
             yield Problem("engine", f"has no lowering for {kind}", engine.name, "streamgauge engines shows who has one")
-    if flow.sink.mode not in engine.sink_modes:
-        yield Problem("engine", f"cannot write {flow.sink.mode} results", engine.name, "another engine")
+    for mode in dict.fromkeys(sink.mode for sink in flow.sinks):
+        if mode not in engine.sink_modes:
+            yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
 def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[Problem]:
