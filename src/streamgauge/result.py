@@ -85,14 +85,6 @@ class Latencies(Answer):
     notes: tuple[str, ...] = ()
 
 
-class SinkResult(Answer):
-    """What arrived at one sink."""
-
-    name: str
-    rows: int
-    latency: Latencies
-
-
 class Rates(Answer):
     """Events per second over the measured span, all streams together; `shares` gives each stream's part."""
 
@@ -122,11 +114,16 @@ class Slip(Answer):
 
 
 class DriverResult(Answer):
+    """What the driver did. Handed out counts each event once; `events_reread` were asked for again by the same reader,
+    `events_shared` were read by another query, or at another place of one: work that the SUT does twice.
+    """
+
     slip_us: Slip
     events_planned: int
     events_offered: int
     events_handed_out: int
     events_reread: int
+    events_shared: int = 0
     events_committed: int
     cpu_percent: float | None = None
     memory_bytes_max: int | None = None
@@ -154,6 +151,16 @@ class Verification(Answer):
     def right(self) -> bool:
         """Everything judged, and nothing missing, extra, duplicate, wrong or wrongly late."""
         return self.judged and not (self.missing or self.extra or self.duplicate or self.wrong or self.late)
+
+
+class SinkResult(Answer):
+    """What arrived at one sink: how much, how late, and whether it was right; `query` is the engine's that served it."""
+
+    name: str
+    rows: int
+    latency: Latencies
+    query: str = ""
+    verification: Verification | None = None
 
 
 class ProcessUse(Answer):

@@ -74,9 +74,9 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
 def test_ticks_add_up(make: Any) -> None:
     """Peaks stay, an overflow is not forgotten, ignored rows are the recorder's own running sum."""
     journal = Journal(make.plan(partitions=1))
-    for peak, overflowed, ignored in ((5, False, 1), (9, True, 4), (7, False, 4)):
+    for peak, overflowed, ignored in ((5, False, {"": 1}), (9, True, {"": 4}), (7, False, {"": 4})):
         journal.add(make.tick([[]], [[]], [], bytes_peak=peak, overflowed=overflowed, rows_ignored=ignored))
-    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, 4)
+    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, {"": 4})
 
 
 def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:

@@ -41,8 +41,8 @@ def evidence(**changes: Any) -> Evidence:
         slip_us_p99=60_000,
         core_wait_us=200.0,
         sut_alive=True,
-        backlog=ramp(0.0),
-        output_lag=lag(0.0),
+        backlog=(ramp(0.0),),
+        output_lag=(lag(0.0),),
         backlog_max_s=2.4,
         bound_s=30.0,
         verification=RIGHT,
@@ -50,7 +50,8 @@ def evidence(**changes: Any) -> Evidence:
         latencies=Latencies(event_time_us=LATENCY),
         windows_closed=14,
     )
-    return dataclasses.replace(good, **changes)
+    each = {name: (value,) if isinstance(value, Samples) else value for name, value in changes.items()}
+    return dataclasses.replace(good, **each)
 
 
 def check_of(verdict: Verdict, name: str) -> Check:

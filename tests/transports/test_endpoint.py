@@ -116,7 +116,17 @@ def test_an_empty_range_has_a_schema(served: Served) -> None:
     offer(served.queue, range(1))
     reader = flight.FlightClient(served.location).do_get(
         flight.Ticket(
-            json.dumps({"stream": "ads", "from_us": 0, "to_us": 0, "columns": list(COLUMNS), "batch": 0}).encode()
+            json.dumps(
+                {
+                    "stream": "ads",
+                    "from_us": 0,
+                    "to_us": 0,
+                    "columns": list(COLUMNS),
+                    "batch": 0,
+                    "query": "",
+                    "reader": 0,
+                }
+            ).encode()  # fmt: skip
         ),
         call_options(TOKEN),
     )

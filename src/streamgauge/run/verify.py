@@ -39,7 +39,7 @@ from streamgauge.load.plan import Plan
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Verification
+from streamgauge.result import Latency, SinkResult, Verification
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, Ints
@@ -50,13 +50,51 @@ REFERENCE = "DuckDB, by SQL made from the flow"
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What the answers were, and how late."""
+class SinkVerified:
+    """What the answers of one sink were, and how late."""
 
+    name: str
+    query: str
     verification: Verification
     latencies: SinkLatencies
     rows: int
     windows_closed: int | None
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the answers were, and how late: of every sink, and of all together."""
+
+    verification: Verification
+    sinks: tuple[SinkVerified, ...]
+
+    @property
+    def slowest(self) -> SinkVerified:
+        """The sink whose results come latest, by the mean of their event-time latency: a figure that all of them have."""
+        return max(self.sinks, key=lambda sink: _mean(sink.latencies.latencies.event_time_us))
+
+    @property
+    def negatives(self) -> int:
+        return sum(sink.latencies.negatives for sink in self.sinks)
+
+    @property
+    def windows_closed(self) -> int | None:
+        """Of the windowed sink that closed fewest; None where nothing is windowed."""
+        return min((sink.windows_closed for sink in self.sinks if sink.windows_closed is not None), default=None)
+
+    @property
+    def results(self) -> tuple[SinkResult, ...]:
+        return tuple(
+            SinkResult(
+                name=sink.name, rows=sink.rows, latency=sink.latencies.latencies, query=sink.query,
+                verification=sink.verification,
+            )
+            for sink in self.sinks
+        )  # fmt: skip
+
+
+def _mean(latency: Latency | None) -> float:
+    return latency.mean if latency is not None and latency.mean is not None else -1.0
 
 
 class Received:
@@ -119,6 +157,8 @@ class Input:
         """Stream name to a reader of its events in [from_us, to_us)."""
         readers = {}
         for index, stream in enumerate(self._plan.streams):
+            if stream.name not in self._columns:
+                continue
             empty = self._with_ingest(index, 0, self._make(index, 0, 0, 0))
             readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
         return readers
@@ -147,7 +187,37 @@ class Input:
 
 
 def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> Verified:
-    """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given."""
+    """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given.
+
+    Each sink is verified alone, as if the flow had no other.
+    """
+    several = len(ready.flow.sinks) > 1
+    sinks = []
+    for one in ready.of_each_sink():
+        name = one.flow.sink.name
+        kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
+        sinks.append(_verify_sink(one, replace(done, journal=done.journal.of_sink(name)), kept))
+    verification = _of_all(sinks, done) if several else sinks[0].verification
+    return Verified(verification, tuple(sinks))
+
+
+def _of_all(sinks: list[SinkVerified], done: Conducted) -> Verification:
+    """The sums over all sinks; examples and the sentence name the sink."""
+    each = [(sink.name, sink.verification) for sink in sinks]
+    names = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "seconds")
+    return Verification(
+        judged=all(one.judged for _, one in each),
+        independent=all(one.independent for _, one in each),
+        reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
+        uncommitted=sum(done.journal.rows_ignored.values()),
+        sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
+        examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
+        **{name: sum(getattr(one, name) for _, one in each) for name in names},
+    )
+
+
+def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVerified:
+    """The answers of a flow's one sink; `done` has that sink's commits alone."""
     started = time.monotonic()
     received = Received(done)
     counts, missing = _compare(ready, done, received)
@@ -156,14 +226,16 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
     missing = replace(missing, deadline_us=done.deadline_us) if missing is not None else None
     latencies = sink_latencies(received.batches(), _rule(ready, done), span, missing)
     rows = sum(commit.rows for commit in done.journal.commits)
-    if keep_in is not None and not received.empty:
-        _keep(received, keep_in.path / "results.parquet")
+    if keep_at is not None and not received.empty:
+        _keep(received, keep_at)
     verification = Verification(
-        judged=True, independent=True, reference=REFERENCE, uncommitted=done.journal.rows_ignored,
+        judged=True, independent=True, reference=REFERENCE, uncommitted=sum(done.journal.rows_ignored.values()),
         seconds=seconds, sentence=_sentence(ready, counts), **counts.as_dict(),
     )  # fmt: skip
     windowed = WINDOW_END in schema.columns(ready.flow.sink.input)
-    return Verified(verification, latencies, rows, latencies.effective_count if windowed else None)
+    closed = latencies.effective_count if windowed else None
+    query = next((commit.query for commit in done.journal.commits), "")
+    return SinkVerified(ready.flow.sink.name, query, verification, latencies, rows, closed)
 
 
 @contextmanager
@@ -210,8 +282,7 @@ def _asked(ready: Ready, done: Conducted) -> _Asked:
 
 def _judged_early(done: Conducted, windowed: bool) -> str:
     """A trial that ended early owes what its committed batches must have given: windows close one batch late."""
-    ends = done.journal.batch_ends()
-    reached = sorted({ends[commit.batch] for commit in done.journal.commits if commit.batch in ends})
+    (reached,) = done.journal.committed_ends().values()
     if windowed:
         return f"window_end <= {reached[-2] if len(reached) > 1 else 0}"
     return f"event_time < {reached[-1] if reached else 0}"
@@ -232,7 +303,7 @@ def _compare_whole(
     for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
         connection.register(f"input_{name}", reader)
     connection.register("received", _or_empty(received, received.table if not received.empty else None, ready))
-    relations = {stream.name: f"input_{stream.name}" for stream in done.journal.plan.streams}
+    relations = {name: f"input_{name}" for name in ready.columns}
     points = "received" if asked.update else None
     connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations, points)}")
     counts = answers.compare(
@@ -253,7 +324,7 @@ def _compare_slices(
     for low, high in pairwise(borders):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
-        relations = {stream.name: f"input_{stream.name}" for stream in done.journal.plan.streams}
+        relations = {name: f"input_{name}" for name in ready.columns}
         expected = f"({oracle_sql(ready.lineage_flow, relations)})"
         rows = (lambda a, b: lambda: received.table(a, b))(low, high) if not received.empty else None
         connection.register("received", _or_empty(received, rows, ready))
@@ -302,7 +373,7 @@ def _join_times(ready: Ready, done: Conducted, missing: Missing | None) -> Missi
     """A join's missing outputs count from the time that the driver computes, like those that came."""
     if missing is None or missing.window_end_us is None or not _joins(ready.flow):
         return missing
-    last = _LastInWindow(done)
+    last = _LastInWindow(ready, done)
     ends = missing.window_end_us
     return Missing(0, last.event_time(ends), last.ingest_time(ends), ends)
 
@@ -312,7 +383,7 @@ def _rule(ready: Ready, done: Conducted) -> LatencyRule:
     handed_over = _handed_over(done)
     flow = ready.flow
     if _joins(flow):
-        last_of = _LastInWindow(done)
+        last_of = _LastInWindow(ready, done)
         return LatencyRule("join", last_of.event_time, last_of.ingest_time, handed_over)
     if isinstance(flow.sink.input, RunningAggregate):
         return LatencyRule("update", handed_over=handed_over)
@@ -342,8 +413,9 @@ class _LastInWindow:
     Every tuple of a window first takes the maximum of its stream's window, and an output the maximum over its two.
     """
 
-    def __init__(self, done: Conducted) -> None:
+    def __init__(self, ready: Ready, done: Conducted) -> None:
         self._plan, self._ingest = done.journal.plan, IngestTimes(done.journal)
+        self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in ready.columns]
 
     def event_time(self, window_end_us: Ints) -> Ints:
         return self._by_window(window_end_us, lambda end: max(time for time, _ in self._last(end)))
@@ -356,7 +428,8 @@ class _LastInWindow:
         return np.array([of(int(end)) for end in unique], np.int64)[index]
 
     def _last(self, end_us: int) -> Iterator[tuple[int, int]]:
-        for number, stream in enumerate(self._plan.streams):
+        for number in self._numbers:
+            stream = self._plan.streams[number]
             for partition in range(self._plan.partitions):
                 count = self._plan.count_before(number, partition, end_us)
                 if count:

@@ -1,4 +1,4 @@
-"""The SUT: a plain Python process with a Spark session and one streaming query, on a lifeline to the runner."""
+"""The SUT: a plain Python process with a Spark session and its streaming queries, on a lifeline to the runner."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,13 @@ import cloudpickle
 from streamgauge.engines.seam import Edges
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.settings import defaults, split
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import Flow, Source
 from streamgauge.system.children import serve
-
-QUERY = "q"
 
 
 @dataclass(frozen=True)
@@ -43,35 +44,42 @@ class SparkJob:
 
 
 class Sut:
-    """One session, one query."""
+    """One session; one query for all sinks that can share one."""
 
     def __init__(self, job: SparkJob) -> None:
         self._job = job
         self._ours, self._users = split(job.options)
         self._session: Any = None
-        self._query: Any = None
+        self._queries: dict[Query, Any] = {}
 
     def start(self) -> dict[str, str]:
-        """Start session and query; returns the settings in force that are not Spark's defaults."""
+        """Start session and queries; returns the settings in force that are not Spark's defaults."""
         conf = self._configuration()
         try:
             self._session = self._open(conf)
-            self._query = self._run(self._session)
+            for query in queries(self._job.flow):
+                self._queries[query] = self._run(self._session, query)
         except Exception as error:
             raise EngineError(own_reason(str(error))) from None
         return {**self._ours, **conf}
 
     def status(self) -> dict[str, Any]:
-        error = self._query.exception()
-        reason = own_reason(str(error)) if error is not None else ""
-        return {"alive": bool(self._query.isActive) and error is None, "reason": reason}
+        """Alive where every query is; else the reason of the first that is not, with its sinks where that tells more."""
+        for query, running in self._queries.items():
+            error = running.exception()
+            if error is not None or not running.isActive:
+                reason = own_reason(str(error)) if error is not None else ""
+                sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
+                return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
+        return {"alive": True, "reason": ""}
 
     def evidence(self) -> list[dict[str, Any]]:
-        return [json.loads(progress.json) for progress in self._query.recentProgress]
+        return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
 
     def stop(self) -> None:
-        with contextlib.suppress(Exception):
-            self._query.stop()
+        for running in self._queries.values():
+            with contextlib.suppress(Exception):
+                running.stop()
         with contextlib.suppress(Exception):
             self._session.stop()
 
@@ -94,44 +102,59 @@ class Sut:
         session.dataSource.register(StreamgaugeSource)
         return session
 
-    def _run(self, session: Any) -> Any:
-        sink = self._job.flow.sink
+    def _run(self, session: Any, query: Query) -> Any:
         choices = {
             name[len("lowering.") :]: value for name, value in self._ours.items() if name.startswith("lowering.")
         }
+        read = self._reading(session, query)
         if self._job.native is not None:
-            frame = self._job.native({s.name: self._read(session, s) for s in schema.sources(self._job.flow)})
+            frame = self._job.native({s.name: read(s) for s in schema.sources(self._job.flow)})
         else:
-            read = partial(self._read, session)
-            frame = Lowering(read, read, choices, int(self._ours["buckets"])).sink(self._job.flow)
-        writer = frame.writeStream.queryName(QUERY).option("checkpointLocation", self._job.checkpoint)
+            frame = Lowering(read, read, choices, int(self._ours["buckets"])).output(query)
+        writer = frame.writeStream.queryName(query.name)
+        writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
         if self._ours["trigger"] != "0 seconds":
             writer = writer.trigger(processingTime=self._ours["trigger"])
-        if sink.mode == "update":
-            return writer.outputMode("update").foreachBatch(self._write_batch).start()
-        return writer.outputMode("append").format(FORMAT).options(**self._output()).start()
+        if query.mode == "update":
+            return writer.outputMode("update").foreachBatch(partial(self._write_batch, query)).start()
+        return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
-    def _read(self, session: Any, source: Source, packing: Packing | None = None) -> Any:
-        """A source's streaming frame: its columns, or packed blocks of them."""
+    def _reading(self, session: Any, query: Query) -> Callable[..., Any]:
+        """What reads a source for a query; each call is a reader of its own, numbered stream by stream."""
+        numbers: dict[str, count[int]] = defaultdict(count)
+        given = query.columns(self._job.flow, self._job.edges.columns)
+
+        def read(source: Source, packing: Packing | None = None) -> Any:
+            who = {"query": query.name, "reader": str(next(numbers[source.name]))}
+            return self._read(session, source, given[source.name], who, packing)
+
+        return read
+
+    def _read(
+        self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
+    ) -> Any:
+        """A source's streaming frame: the given columns, or packed blocks of them."""
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
-        columns = ", ".join(f"`{name}` {types[name]}" for name in edges.columns[source.name])
+        columns = ", ".join(f"`{name}` {types[name]}" for name in given)
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
             "token": edges.inputs[0].token,
             "frontier": edges.frontier,
-            "columns": json.dumps(edges.columns[source.name]),
+            "columns": json.dumps(given),
+            **who,
         }
         if packing is not None:
             columns, options["packing"] = PACKED, json.dumps(asdict(packing))
         return session.readStream.format(FORMAT).schema(columns).options(**options).load()
 
-    def _output(self) -> dict[str, str]:
-        return {"location": self._job.edges.output.location, "token": self._job.edges.output.token, "query": QUERY}
+    def _output(self, query: Query) -> dict[str, str]:
+        edge, sinks = self._job.edges.output, json.dumps([sink.name for sink in query.sinks])
+        return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
 
-    def _write_batch(self, frame: Any, batch: int) -> None:
-        options = {**self._output(), "batch": str(batch)}
+    def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
+        options = {**self._output(query), "batch": str(batch)}
         frame.write.format(FORMAT).options(**options).mode("append").save()
 
 
