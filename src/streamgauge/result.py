@@ -154,7 +154,7 @@ class Verification(Answer):
 
 
 class SinkResult(Answer):
-    """What arrived at one sink: how much, how late, and whether it was right; `query` is the engine's that served it."""
+    """What arrived at one sink: how much, how late, whether it was right; `query` is the engine's that served it."""
 
     name: str
     rows: int
@@ -224,7 +224,7 @@ class Phase(Answer):
 
 
 class Result(Answer):
-    """All that one run folder answers."""
+    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -248,6 +248,12 @@ class Result(Answer):
     phases: tuple[Phase, ...] = ()
     warnings: tuple[str, ...] = ()
     folder: str = ""
+
+    @property
+    def slowest_sink(self) -> str:
+        """The sink that `latency` is that of, where there are several; else the empty text."""
+        found = [sink.name for sink in self.sinks if sink.latency == self.latency]
+        return found[0] if len(self.sinks) > 1 and found else ""
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)

@@ -32,8 +32,8 @@ def plan_of(rate: float = 1000.0, seconds: float = 60.0, partitions: int = 2, st
 
 
 def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 0, **more: Any) -> Commit:
-    values = {"emitted_us": committed_us - 1, "latency_us_p99": None, "paths": [], **more}
-    return Commit("", batch, "", committed_us, rows=rows, frontier_us=frontier_us, **values)
+    values = {"query": "", "sink": "", "emitted_us": committed_us - 1, "latency_us_p99": None, "paths": [], **more}
+    return Commit(batch=batch, committed_us=committed_us, rows=rows, frontier_us=frontier_us, **values)
 
 
 @dataclass

@@ -236,3 +236,76 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
     for event, stamp in zip(events, found.tolist(), strict=True):
         holders = [one.ingest_us for one in log if one.from_us <= START + event < one.to_us]
         assert stamp == (holders[0] if holders else 0)
+
+
+# --- several sinks, several queries ---
+
+
+def of(query: str, batch: int, low: float, high: float, events: int, when: float, **more: Any) -> HandOut:
+    times = {"from_us": START + round(low * US), "to_us": START + round(high * US), "read_us": START + round(when * US)}
+    stamp = START + round(more.pop("stamp", when) * US)
+    return HandOut("purchases", events=events, ingest_us=stamp, batch=batch, query=query, again=False, **times, **more)
+
+
+def two_queries(make: Any) -> Journal:
+    """q0 serves `dear` and `even` and keeps up; q1 serves `counts`, reads the same a second later, has one batch less."""
+    reads = [
+        of("q0", 0, 0, 1, 500, 1.1),
+        of("q0", 1, 1, 2, 500, 2.1),
+        of("q1", 0, 0, 1, 500, 2.0, stamp=1.1, shared=True),
+        of("q1", 1, 1, 2, 500, 3.0, stamp=2.1, shared=True),
+    ]
+    times = {("q0", 0): 1.5, ("q0", 1): 2.5, ("q1", 0): 2.9}
+    sinks = {"q0": ("dear", "even"), "q1": ("counts",)}
+    commits = [
+        make.commit(batch, START + round(when * US), query=query, sink=sink)
+        for (query, batch), when in times.items()
+        for sink in sinks[query]
+    ]
+    journal = Journal(make.plan(partitions=1), ("dear", "even", "counts"))
+    journal.add(make.tick([[]], [reads], commits, rows_ignored={"even": 3}))
+    return journal
+
+
+def test_several_queries_count_every_event_once(make: Any) -> None:
+    """Ingested at the first hand-out; read by all, and committed, when the slowest has come so far."""
+    journal = two_queries(make)
+    assert (journal.handed_out_events(), journal.shared_events(), journal.reread_events()) == (1000, 1000, 0)
+    assert (journal.taken_events(), journal.taken_events(START + 2 * US + US // 2)) == (1000, 500)
+    assert journal.committed_events() == 500
+    assert journal.ingested_between(START, START + 2 * US) == 500
+
+
+def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
+    """Committed, drained and forgotten by the sink that is furthest behind; none before its first commit."""
+    journal = two_queries(make)
+    assert journal.committed_until() == START + US
+    assert journal.forgettable_until() == 0
+    assert journal.of_sink("dear").committed_until() == START + 2 * US
+    assert journal.of_sink("dear").forgettable_until() == START + US
+    silent = Journal(journal.plan, (*journal.sinks, "odd"))
+    silent.add(make.tick([[]], journal.hand_outs, journal.commits))
+    assert silent.committed_until() == 0
+
+
+def test_parts_of_a_journal(make: Any) -> None:
+    """A query's part has what it read and committed; a sink's has its commits and all that was read."""
+    journal = two_queries(make)
+    assert journal.queries() == ("q0", "q1")
+    slow = journal.of_query("q1")
+    assert (slow.sinks, len(slow.all_hand_outs()), len(slow.commits)) == (("counts",), 2, 1)
+    even = journal.of_sink("even")
+    assert (even.sinks, len(even.all_hand_outs()), len(even.commits), even.rows_ignored) == (
+        ("even",), 4, 2, {"even": 3},
+    )  # fmt: skip
+
+
+def test_backlog_and_lag_of_each_query_by_its_own_reads(make: Any) -> None:
+    """The slow query's samples lie where it read, not where the first one did."""
+    journal = two_queries(make)
+    times, events = journal.of_query("q1").backlog_peaks()
+    assert (times - START).tolist() == [2 * US, 3 * US]
+    assert events.tolist() == [2000, 2000]
+    when, lags = journal.of_query("q1").output_lags()
+    assert ((when - START).tolist(), lags.tolist()) == ([2_900_000], [1.9])
+    assert len(journal.of_query("q0").output_lags()[1]) == 2

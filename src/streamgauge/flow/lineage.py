@@ -47,7 +47,7 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
 
 
 def identity(flow: Flow) -> tuple[str, ...]:
-    """The columns of `with_lineage(flow)` that identify one result [method 9]. Takes a flow of one sink, without lineage.
+    """The columns of `with_lineage(flow)` that identify one result [method 9], for a flow of one sink, without lineage.
 
     Row by row: event_id. Window aggregates: keys and window_start. Joins: both event ids and window_start.
     Updates: keys and event_time.

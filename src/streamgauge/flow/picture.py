@@ -30,7 +30,7 @@ _KINDS: dict[type, str] = {
 
 
 def describe(flow: Flow) -> list[dict[str, Any]]:
-    """One dict a node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name to type)."""
+    """One dict a node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
     return [*map(_row, schema.operators(flow)), *map(_sink_row, flow.sinks)]
 
 

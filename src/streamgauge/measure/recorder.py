@@ -86,7 +86,7 @@ class Ledger:
             self._staged[key] = staged
 
     def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
-        """Accept the (partition, attempt) pairs of a batch for the query's sinks; False where it was accepted before."""
+        """Accept the (partition, attempt) pairs of a batch for the query's sinks; False where that was done before."""
         with self._lock:
             if (query, batch) in self._committed:
                 self._drop(query, batch)

@@ -183,11 +183,11 @@ def steps(lag_s: Samples) -> Samples:
         least_s = lag_s.value[-1] - jump_s.max()
         if least_s > lags[-1]:
             times, lags = np.append(times, lag_s.time_s[-1]), np.append(lags, least_s)
-    return Samples(times, lags, lag_s.of)
+    return Samples(times, lags, lag_s.about)
 
 
 def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, verb: str, of_what: str) -> Check:
-    n, of = samples.value.size, f"{samples.of}: " if samples.of else ""
+    n, of = samples.value.size, f"{samples.about}: " if samples.about else ""
     if n < TREND_POINTS_MIN:
         sentence = f"{of}{n} observations carry no trend; {TREND_POINTS_MIN} do"
         return answer(name, "undecided", None, limit, "s/s", sentence)

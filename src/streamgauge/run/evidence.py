@@ -23,7 +23,7 @@ def evidence_of(
     ready: Ready, done: Conducted, rate_per_s: float, verified: Verified | None, latencies: Latencies | None
 ) -> Evidence:
     """The evidence of a trial; without `verified` the answers are not judged."""
-    spans, journal = done.spans, done.journal
+    journal = done.journal
     planned, kept = _kept(done)
     slip = figures.slip(done)
     backlogs = _backlogs(done)
@@ -133,10 +133,10 @@ def _offering_judged_until(done: Conducted) -> int:
     return min(end, max(reached, due))
 
 
-def _samples(pair: tuple[np.ndarray, np.ndarray], of: str = "") -> Samples:
+def _samples(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
     times, values = pair
     start = times[0] if len(times) else 0
-    return Samples((times - start) / US, values.astype(float), of)
+    return Samples((times - start) / US, values.astype(float), about)
 
 
 def _largest(backlog: Samples, rate_per_s: float) -> float:

@@ -24,13 +24,14 @@ _LIMIT = re.compile(rf"\s*(?:({'|'.join(_KINDS)})_)?({'|'.join(_STATISTICS)}|p99
 
 @dataclass(frozen=True)
 class Samples:
-    """A quantity at moments of the measured span: `time_s` (n,) ascending, `value` (n,); `of` names the sinks that it
-    speaks of, where it does not speak of all.
+    """A quantity at moments of the measured span: `time_s` (n,) ascending, `value` (n,).
+
+    `about` names the sinks that it speaks of, where it does not speak of all.
     """
 
     time_s: Floats
     value: Floats
-    of: str = ""
+    about: str = ""
 
     @classmethod
     def of(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:

@@ -1,8 +1,8 @@
 """The journal of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT.
 
-A job of several sinks may be several queries of the engine, each with batches and a pace of its own. Whatever is said of
-the job as a whole is then said of the slowest: an event is committed when every query that reads it has committed it,
-and the sinks have come as far as the one that is furthest behind. `of_sink` and `of_query` give the journal of a part.
+A job of several sinks may be several queries of the engine, each with batches and a pace of its own. Whatever is said
+of the job as a whole is then said of the slowest: an event is committed when every query that reads it has committed
+it, and the sinks have come as far as the one that is furthest behind. `of_sink` and `of_query` give a part's journal.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Verified:
 
     @property
     def slowest(self) -> SinkVerified:
-        """The sink whose results come latest, by the mean of their event-time latency: a figure that all of them have."""
+        """The sink whose results come latest, by the mean of their event-time latency, which every sink has."""
         return max(self.sinks, key=lambda sink: _mean(sink.latencies.latencies.event_time_us))
 
     @property

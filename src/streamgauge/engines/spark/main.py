@@ -64,7 +64,7 @@ class Sut:
         return {**self._ours, **conf}
 
     def status(self) -> dict[str, Any]:
-        """Alive where every query is; else the reason of the first that is not, with its sinks where that tells more."""
+        """Alive where every query is; else the reason of the first that is not, named by its sinks."""
         for query, running in self._queries.items():
             error = running.exception()
             if error is not None or not running.isActive:
