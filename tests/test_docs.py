@@ -275,7 +275,7 @@ def test_every_field_of_a_result_is_told() -> None:
     text = (ROOT / "docs" / "results.md").read_text()
     part = text[text.index("## result.json") : text.index("## series.parquet")]
     there = set(fields(Result)) | {f"latency.{kind}" for kind in Result.model_fields["latency"].annotation.model_fields}  # type: ignore[union-attr]
-    there |= {"search.at_90_percent", "sinks[].latency"}
+    there |= {"search.at_90_percent", "sinks[].latency", "sinks[].verification"}
     assert told_fields(part) == there
 
 

@@ -248,7 +248,7 @@ def of(query: str, batch: int, low: float, high: float, events: int, when: float
 
 
 def two_queries(make: Any) -> Journal:
-    """q0 serves `dear` and `even` and keeps up; q1 serves `counts`, reads the same a second later, has one batch less."""
+    """q0 serves `dear` and `even` and keeps up; q1 serves `counts`, reads the same later and has committed less."""
     reads = [
         of("q0", 0, 0, 1, 500, 1.1),
         of("q0", 1, 1, 2, 500, 2.1),
