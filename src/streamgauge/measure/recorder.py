@@ -165,7 +165,7 @@ class Recorder(flight.FlightServerBase):
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         address = json.loads(descriptor.command)
-        key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))  # type: ignore[assignment]
+        key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
         # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:

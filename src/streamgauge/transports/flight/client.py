@@ -59,8 +59,8 @@ def read_range(
         "stream": stream, "from_us": from_us, "to_us": to_us, "columns": list(columns), "batch": batch,
         "query": query, "reader": reader,
     }  # fmt: skip
-    reader = connect(location).do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(token))
-    for chunk in reader:
+    answer = connect(location).do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(token))
+    for chunk in answer:
         yield chunk.data
 
 
