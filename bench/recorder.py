@@ -34,6 +34,7 @@ TASKS, BATCHES, ROWS = 8, 8, 131_072
 RESULTS = TASKS * BATCHES * ROWS
 FLOOR_PER_S, GOAL_PER_S = 2e6, 5e6
 TOKEN = "bench"
+SINK = "out"
 
 Row = dict[str, Any]
 
@@ -65,7 +66,7 @@ def send(location: str, batch: int, made: list[pa.RecordBatch]) -> float:
     """Send all tasks' results of one engine batch; seconds until the last is kept."""
     begin = time.perf_counter()
     for task in range(TASKS):
-        address = {"query": "q", "batch": batch, "partition": task, "attempt": task}
+        address = {"query": "q", "batch": batch, "partition": task, "attempt": task, "sink": SINK}
         client.send_results(location, TOKEN, address, iter(made))
     return time.perf_counter() - begin
 
@@ -74,7 +75,8 @@ def receive(recorder: Child, location: str, batch: int, made: list[pa.RecordBatc
     """Seconds to receive and commit one engine batch, and the files it lies in."""
     seconds = send(location, batch, made)
     begin = time.perf_counter()
-    client.act(location, TOKEN, "commit", query="q", batch=batch, accepted=[[task, task] for task in range(TASKS)])
+    accepted = [[task, task] for task in range(TASKS)]
+    client.act(location, TOKEN, "commit", query="q", batch=batch, accepted=accepted, sinks=[SINK])
     (commit,) = recorder.ask("status")["commits"]
     return seconds + time.perf_counter() - begin, commit["paths"]
 

@@ -33,7 +33,7 @@ def workload_list() -> str:
 
     rows = [
         (f"[{code(row['name'])}](#{row['name']})", row["summary"], ", ".join(code(s["name"]) for s in row["streams"]),
-         f"{code(row['sink']['name'])}, {row['sink']['mode']}", row["source"])
+         "; ".join(f"{code(s['name'])}, {s['mode']}" for s in row["sinks"]), row["source"])
         for row in catalogue()
     ]  # fmt: skip
     return table(("workload", "what it does", "streams", "results", "source"), rows)
@@ -68,7 +68,7 @@ def engine_matrix() -> str:
     rows = [("", *(engine["summary"] for engine in engines))]
     rows += [
         (label, *(_mark(e[key]) for e in engines))
-        for label, key in (("runs streams", "streams"), ("computes truth", "truth"))
+        for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks"))
     ]
     rows += [(code(node), *(_mark(node in engine["nodes"]) for engine in engines)) for node in nodes]
     rows += [

@@ -51,7 +51,7 @@ Frontier = Annotated[str, typer.Option(help="common: all partitions cut at one e
 Bind = Annotated[str, typer.Option(help="address that endpoints listen on")]
 Port = Annotated[int | None, typer.Option(help="first port of the endpoints  [default: free ones]")]
 Out = Annotated[str | None, typer.Option(help="where run folders go  [default: runs]")]
-Keep = Annotated[bool, typer.Option("--keep-results", help="keep every result as results.parquet")]
+Keep = Annotated[bool, typer.Option("--keep-results", help="keep every result as results[-SINK].parquet")]
 Limit = Annotated[
     list[str] | None, typer.Option("--limit", metavar="RULE", help='a service level: "event_time_p99<=2s"; repeatable')
 ]

@@ -85,14 +85,6 @@ class Latencies(Answer):
     notes: tuple[str, ...] = ()
 
 
-class SinkResult(Answer):
-    """What arrived at one sink."""
-
-    name: str
-    rows: int
-    latency: Latencies
-
-
 class Rates(Answer):
     """Events per second over the measured span, all streams together; `shares` gives each stream's part."""
 
@@ -122,11 +114,16 @@ class Slip(Answer):
 
 
 class DriverResult(Answer):
+    """What the driver did. Handed out counts each event once; `events_reread` were asked for again by the same reader,
+    `events_shared` were read by another query, or at another place of one: work that the SUT does twice.
+    """
+
     slip_us: Slip
     events_planned: int
     events_offered: int
     events_handed_out: int
     events_reread: int
+    events_shared: int = 0
     events_committed: int
     cpu_percent: float | None = None
     memory_bytes_max: int | None = None
@@ -154,6 +151,16 @@ class Verification(Answer):
     def right(self) -> bool:
         """Everything judged, and nothing missing, extra, duplicate, wrong or wrongly late."""
         return self.judged and not (self.missing or self.extra or self.duplicate or self.wrong or self.late)
+
+
+class SinkResult(Answer):
+    """What arrived at one sink: how much, how late, whether it was right; `query` is the engine's that served it."""
+
+    name: str
+    rows: int
+    latency: Latencies
+    query: str = ""
+    verification: Verification | None = None
 
 
 class ProcessUse(Answer):
@@ -217,7 +224,7 @@ class Phase(Answer):
 
 
 class Result(Answer):
-    """All that one run folder answers."""
+    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -242,6 +249,12 @@ class Result(Answer):
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str = ""
+
+    @property
+    def slowest_sink(self) -> str:
+        """The sink that `latency` is that of, where there are several; else the empty text."""
+        found = [sink.name for sink in self.sinks if sink.latency == self.latency]
+        return found[0] if len(self.sinks) > 1 and found else ""
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)

@@ -136,16 +136,16 @@ def test_two_operators_of_one_name_are_refused() -> None:
     """Results are by operator name, so names differ; one node met twice is one operator."""
     twice = Where(Where(PURCHASES, "price > 1"), "price > 2")
     with pytest.raises(InputError, match="two operators have one name"):
-        schema.check(Flow(Sink(twice, "out", "append")))
+        schema.check(Flow((Sink(twice, "out", "append"),)))
     cheap = Where(PURCHASES, "price < 9", "cheap")
     other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
-    schema.check(Flow(Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append")))
+    schema.check(Flow((Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append"),)))
 
 
 def test_one_stream_with_two_schemas_is_refused() -> None:
     """A stream has one schema, wherever it is read."""
     other = Source("purchases", Schema.of(user_id="int"))
-    flow = Flow(Sink(WindowJoin(PURCHASES, other, tumble(1), ("user_id",)), "out", "append"))
+    flow = Flow((Sink(WindowJoin(PURCHASES, other, tumble(1), ("user_id",)), "out", "append"),))
     with pytest.raises(InputError, match="two schemas"):
         schema.check(flow)
 
@@ -153,9 +153,9 @@ def test_one_stream_with_two_schemas_is_refused() -> None:
 def test_sink_mode_fits_what_comes() -> None:
     """Updates come from a running aggregate, and only from there."""
     with pytest.raises(InputError, match="takes mode update"):
-        schema.check(Flow(Sink(COUNT, "out", "append")))
+        schema.check(Flow((Sink(COUNT, "out", "append"),)))
     with pytest.raises(InputError, match="takes mode append"):
-        schema.check(Flow(Sink(REVENUE, "out", "update")))
+        schema.check(Flow((Sink(REVENUE, "out", "update"),)))
 
 
 def test_walk_gives_inputs_first_and_each_once() -> None:

@@ -33,7 +33,7 @@ def test_windowed_aggregation() -> None:
     node = WindowAggregate(
         Source("purchases", PURCHASES), Window(8_000_000, 4_000_000), ("gem_pack_id",), (("revenue", "sum(price)"),)
     )
-    assert flow == Flow(Sink(node, "revenue", "append"))
+    assert flow == Flow((Sink(node, "revenue", "append"),))
 
 
 def test_every_word_makes_its_node() -> None:

@@ -38,7 +38,7 @@ def ledger_of() -> Ledger:
 
 def stage(ledger: Ledger, batch: int, partition: int, attempt: int, rows: int = 10, **more: Any) -> None:
     name = f"{batch}-{partition}-{attempt}"
-    ledger.stage(("q", batch, partition, attempt), Staged(name, rows=rows, **more))
+    ledger.stage(("q", batch, partition, attempt, "out"), Staged(name, rows=rows, **more))
 
 
 def test_nothing_counts_before_its_commit() -> None:
@@ -53,11 +53,11 @@ def test_a_commit_accepts_what_it_lists() -> None:
     ledger = ledger_of()
     stage(ledger, 0, 0, 1, rows=10, frontier_us=70, first_us=90, last_us=95, sample_us=[10, 20])
     stage(ledger, 0, 1, 2, rows=5, frontier_us=80, first_us=91, last_us=93, sample_us=[30])
-    assert ledger.commit("q", 0, [[0, 1], [1, 2]])
+    assert ledger.commit("q", 0, [[0, 1], [1, 2]], ["out"])
     (found,) = ledger.news()
-    assert found == Commit("q", 0, 1, 95, 15, 80, found.latency_us_p99, ["0-0-1", "0-1-2"])
+    assert found == Commit("q", 0, "out", 1, 95, 15, 80, found.latency_us_p99, ["0-0-1", "0-1-2"])
     assert found.latency_us_p99 == pytest.approx(29.8)
-    assert ledger.rows_staged == ledger.rows_ignored == 0
+    assert (ledger.rows_staged, ledger.rows_ignored) == (0, {})
     assert ledger.news() == []
 
 
@@ -66,42 +66,68 @@ def test_a_failed_attempts_rows_are_ignored() -> None:
     ledger = ledger_of()
     stage(ledger, 0, 0, 1, rows=7)
     stage(ledger, 0, 0, 2, rows=10)
-    ledger.commit("q", 0, [[0, 2]])
+    ledger.commit("q", 0, [[0, 2]], ["out"])
     (found,) = ledger.news()
-    assert (found.rows, found.paths, ledger.rows_ignored) == (10, ["0-0-2"], 7)
+    assert (found.rows, found.paths, ledger.rows_ignored) == (10, ["0-0-2"], {"out": 7})
 
 
 def test_a_batch_repeated_under_the_same_number_is_ignored() -> None:
     """A restarted query sends a committed batch again: its rows count once."""
     ledger = ledger_of()
     stage(ledger, 3, 0, 1)
-    assert ledger.commit("q", 3, [[0, 1]])
+    assert ledger.commit("q", 3, [[0, 1]], ["out"])
     stage(ledger, 3, 0, 0, rows=10)
-    assert not ledger.commit("q", 3, [[0, 0]])
+    assert not ledger.commit("q", 3, [[0, 0]], ["out"])
     assert len(ledger.news()) == 1
-    assert (ledger.rows_staged, ledger.rows_ignored) == (0, 10)
+    assert (ledger.rows_staged, ledger.rows_ignored) == (0, {"out": 10})
 
 
 def test_queries_and_batches_are_apart() -> None:
     """The same batch number of another query, and the next batch of the same one, are others."""
     ledger = ledger_of()
-    ledger.stage(("p", 0, 0, 1), Staged("other", rows=1))
+    ledger.stage(("p", 0, 0, 1, "out"), Staged("other", rows=1))
     stage(ledger, 0, 0, 1)
     stage(ledger, 1, 0, 2)
-    assert ledger.commit("q", 0, [[0, 1]])
+    assert ledger.commit("q", 0, [[0, 1]], ["out"])
     assert ledger.rows_staged == 11
-    assert ledger.commit("p", 0, [[0, 1]])
-    assert ledger.commit("q", 1, [[0, 2]])
+    assert ledger.commit("p", 0, [[0, 1]], ["out"])
+    assert ledger.commit("q", 1, [[0, 2]], ["out"])
     assert [(one.query, one.batch) for one in ledger.news()] == [("q", 0), ("p", 0), ("q", 1)]
 
 
 def test_a_batch_without_rows_is_committed_too() -> None:
     """Engines commit empty batches, and name partitions that sent nothing; both move the drain on."""
     ledger = ledger_of()
-    assert ledger.commit("q", 0, [[0, 1], [1, 2]])
-    assert ledger.commit("q", 1, [])
+    assert ledger.commit("q", 0, [[0, 1], [1, 2]], ["out"])
+    assert ledger.commit("q", 1, [], ["out"])
     found = ledger.news()
     assert [(one.rows, one.paths, one.latency_us_p99) for one in found] == [(0, [], None)] * 2
+
+
+def test_a_batch_is_committed_for_all_its_sinks_at_once() -> None:
+    """One commit a sink, those that got no rows included; a repeated batch gives none to any of them."""
+    ledger = ledger_of()
+    for attempt in (1, 2):
+        for sink, rows in (("dear", 10), ("cheap", 5)):
+            ledger.stage(("q", 0, 0, attempt, sink), Staged(f"{sink}-{attempt}", rows=rows))
+    assert ledger.commit("q", 0, [[0, 2]], ["dear", "cheap", "odd"])
+    assert [(one.sink, one.rows, one.paths) for one in ledger.news()] == [
+        ("dear", 10, ["dear-2"]),
+        ("cheap", 5, ["cheap-2"]),
+        ("odd", 0, []),
+    ]
+    assert ledger.rows_ignored == {"dear": 10, "cheap": 5}
+    ledger.stage(("q", 0, 0, 3, "cheap"), Staged("late", rows=5))
+    assert not ledger.commit("q", 0, [[0, 3]], ["dear", "cheap", "odd"])
+    assert (ledger.news(), ledger.rows_ignored["cheap"]) == ([], 10)
+
+
+def test_rows_for_a_sink_that_the_commit_does_not_name_are_not_accepted() -> None:
+    """They are counted as ignored under the name they came with."""
+    ledger = ledger_of()
+    ledger.stage(("q", 0, 0, 1, "typo"), Staged("typo", rows=3))
+    ledger.commit("q", 0, [[0, 1]], ["out"])
+    assert ([one.rows for one in ledger.news()], ledger.rows_ignored) == ([0], {"typo": 3})
 
 
 SENDS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3), st.integers(1, 9))
@@ -118,10 +144,10 @@ def test_every_row_is_accepted_once_ignored_or_staged(steps: list[Any]) -> None:
             latest[batch, partition] = number
             sent += rows
         else:
-            ledger.commit("q", step, [[p, attempt] for (batch, p), attempt in latest.items() if batch == step])
+            ledger.commit("q", step, [[p, attempt] for (batch, p), attempt in latest.items() if batch == step], ["out"])
     commits = ledger.news()
     assert len({one.batch for one in commits}) == len(commits)
-    assert sum(one.rows for one in commits) + ledger.rows_ignored + ledger.rows_staged == sent
+    assert sum(one.rows for one in commits) + sum(ledger.rows_ignored.values()) + ledger.rows_staged == sent
 
 
 # --- the server ---
@@ -137,12 +163,15 @@ class Served:
     def location(self) -> str:
         return str(self.recorder.listen()["location"])
 
-    def send(self, batch: int, batches: list[pa.RecordBatch], partition: int = 0, attempt: int = 0) -> int:
-        address = {"query": "q", "batch": batch, "partition": partition, "attempt": attempt}
+    def send(
+        self, batch: int, batches: list[pa.RecordBatch], partition: int = 0, attempt: int = 0, sink: str = "out"
+    ) -> int:
+        address = {"query": "q", "batch": batch, "partition": partition, "attempt": attempt, "sink": sink}
         return client.send_results(self.location, TOKEN, address, iter(batches))
 
-    def commit(self, batch: int, accepted: list[list[int]]) -> bool:
-        return bool(client.act(self.location, TOKEN, "commit", query="q", batch=batch, accepted=accepted))
+    def commit(self, batch: int, accepted: list[list[int]], *sinks: str) -> bool:
+        asked = {"query": "q", "batch": batch, "accepted": accepted, "sinks": sinks or ["out"]}
+        return bool(client.act(self.location, TOKEN, "commit", **asked))
 
 
 @pytest.fixture
@@ -198,7 +227,7 @@ def test_a_batch_sent_again_after_a_restart_does_not_touch_what_was_accepted(ser
     assert not served.commit(0, [[0, 0]])
     assert read(commit["paths"][0]) == before
     status = served.recorder.status()
-    assert (status["commits"], status["rows_ignored"]) == ([], 10)
+    assert (status["commits"], status["rows_ignored"]) == ([], {"out": 10})
 
 
 def test_results_without_event_time_are_kept_too(served: Served) -> None:
@@ -226,11 +255,11 @@ def test_sending_nothing_makes_no_file(served: Served) -> None:
 @pytest.mark.parametrize("token", ["", "wrong"])
 def test_without_the_token_nothing_is_taken(served: Served, token: str) -> None:
     """Neither rows nor commits; and nothing lands on the disk."""
-    address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0}
+    address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}
     with pytest.raises(flight.FlightUnauthenticatedError):
         client.send_results(served.location, token, address, iter([results(0, 10)]))
     with pytest.raises(flight.FlightUnauthenticatedError):
-        client.act(served.location, token, "commit", query="q", batch=0, accepted=[])
+        client.act(served.location, token, "commit", query="q", batch=0, accepted=[], sinks=["out"])
     assert list(served.spool.iterdir()) == []
     assert served.recorder.status()["commits"] == []
 
@@ -267,7 +296,7 @@ import json, os, sys, threading
 import numpy as np, pyarrow as pa, pyarrow.flight as flight
 from streamgauge.transports.flight.access import call_options
 batch = pa.record_batch({"event_time": np.arange(1000)})
-address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0}
+address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}
 descriptor = flight.FlightDescriptor.for_command(json.dumps(address).encode())
 writer, _ = flight.FlightClient(sys.argv[1]).do_put(descriptor, batch.schema, call_options(sys.argv[2]))
 writer.write_batch(batch)
@@ -290,13 +319,13 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     served.commit(0, [[0, 1]])
     status = served.recorder.status()
     assert [commit["rows"] for commit in status["commits"]] == [10]
-    assert (status["failed"], status["rows_staged"], status["rows_ignored"]) == ("", 0, 1000)
+    assert (status["failed"], status["rows_staged"], status["rows_ignored"]) == ("", 0, {"out": 1000})
 
 
 def test_a_schema_is_announced_before_rows(served: Served) -> None:
     """A stream that is opened and closed without rows is an attempt with none."""
     descriptor = flight.FlightDescriptor.for_command(
-        json.dumps({"query": "q", "batch": 0, "partition": 0, "attempt": 0}).encode()
+        json.dumps({"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}).encode()
     )
     with flight.FlightClient(served.location) as plain:
         writer, reply = plain.do_put(descriptor, results(0, 1).schema, call_options(TOKEN))
@@ -316,10 +345,10 @@ def test_the_recorder_is_a_process_of_its_own(tmp_path: Path) -> None:
     child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "recorder.log")
     try:
         location = child.ask("listen")["location"]
-        address = {"query": "q", "batch": 0, "partition": 2, "attempt": 9}
+        address = {"query": "q", "batch": 0, "partition": 2, "attempt": 9, "sink": "out"}
         client.send_results(location, TOKEN, address, iter([results(0, 10)]))
         assert child.ask("status")["rows_staged"] == 10
-        client.act(location, TOKEN, "commit", query="q", batch=0, accepted=[[2, 9]])
+        client.act(location, TOKEN, "commit", query="q", batch=0, accepted=[[2, 9]], sinks=["out"])
         (commit,) = child.ask("status")["commits"]
         assert (commit["rows"], os.path.exists(commit["paths"][0])) == (10, True)
     finally:

@@ -67,10 +67,12 @@ def test_without_histogram_the_printed_percentiles_remain() -> None:
 
 
 def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
-    """Intervals of a kind are added up, sinks of a kind too, and comments are passed over."""
+    """Intervals of a kind are added up, and comments are passed over; of several sinks, one is asked for by name."""
     log = make_hlog()
-    found = curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"))
+    found = curve.histograms(log + log)
     assert {tag: one.get_total_count() for tag, one in found.items()} == {"event_time": 6000, "processing_time": 6000}
+    of_other = curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")
+    assert {tag: one.get_total_count() for tag, one in of_other.items()} == {"event_time": 3000}
 
 
 def test_untagged_lines_are_event_time() -> None:

@@ -185,6 +185,23 @@ def test_several_sinks_have_rows_of_their_own(bare_folder: RunFolder, make_resul
     assert "alerts" in section
 
 
+def test_several_sinks_are_verified_one_by_one(bare_folder: RunFolder, make_result: Make) -> None:
+    """A row for each and one for all; the slowest, whose figures stand at the top, is named."""
+    result = make_result()
+    (one,) = result.sinks
+    later = result.latency.model_copy(update={"notes": ("later",)})
+    found = result.verification
+    assert found is not None
+    sinks = tuple(
+        one.model_copy(update={"name": name, "latency": latency, "verification": found})
+        for name, latency in (("fast", result.latency), ("alerts", later))
+    )
+    bare_folder.write_result(make_result(sinks=sinks, latency=later))
+    page = shown(bare_folder)
+    assert "the slowest sink, alerts" in page.sections["Latency"]
+    assert [name in page.sections["Verification"] for name in ("fast", "alerts", "all")] == [True] * 3
+
+
 def test_no_latency_says_so(bare_folder: RunFolder, make_result: Make) -> None:
     """Without a single result there is a sentence instead of an empty table."""
     bare_folder.write_result(make_result(latency=Latencies(), sinks=()))

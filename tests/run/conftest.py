@@ -32,8 +32,8 @@ def plan_of(rate: float = 1000.0, seconds: float = 60.0, partitions: int = 2, st
 
 
 def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 0, **more: Any) -> Commit:
-    values = {"emitted_us": committed_us - 1, "latency_us_p99": None, "paths": [], **more}
-    return Commit("q", batch, committed_us, rows=rows, frontier_us=frontier_us, **values)
+    values = {"query": "", "sink": "", "emitted_us": committed_us - 1, "latency_us_p99": None, "paths": [], **more}
+    return Commit(batch=batch, committed_us=committed_us, rows=rows, frontier_us=frontier_us, **values)
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Story:
 
 
 def tick_of(chunks: list[list[Chunk]], hand_outs: list[list[HandOut]], commits: list[Commit], **more: Any) -> Tick:
-    sizes = {"frontier_us": START, "bytes_kept": 10, "bytes_peak": 100, "rows_ignored": 0}
+    sizes = {"frontier_us": START, "bytes_kept": 10, "bytes_peak": 100, "rows_ignored": {}}
     return Tick(chunks, hand_outs, commits, **{**sizes, "overflowed": False, "ended": False, **more})
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from streamgauge import experiment
 from streamgauge.errors import InputError, MachineError, Problem
-from streamgauge.events import US
+from streamgauge.events import US, Schema
+from streamgauge.flow.stream import flow, source
 from streamgauge.run import check, single
+from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
 
@@ -386,3 +388,13 @@ def test_an_option_that_spark_would_choke_on_is_refused_before_the_start(name: s
 
     assert [problem.setting for problem in refused.value.problems] == [f"option {name}"]
     assert refused.value.problems[0].got == value
+
+
+def test_an_engine_of_one_sink_refuses_several() -> None:
+    """Before anything starts, with the sinks by name; spark takes them."""
+    bought = source("purchases", Schema.of(price="int"))
+    several = flow(bought.sink("all"), bought.where("price > 90").sink("dear"))
+    (problem,) = check._capability_problems(several, capabilities()["known"])
+    assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")
+    assert list(check._capability_problems(several, capabilities()["spark"])) == []
+    assert list(check._capability_problems(several.each()[0], capabilities()["known"])) == []

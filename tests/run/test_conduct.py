@@ -45,6 +45,7 @@ class FakeRig:
     story: Any
     make: Any
     clock: FakeClock
+    sinks: tuple[str, ...] = ("",)
     trials: int = 0
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     status: EngineStatus = field(default_factory=lambda: EngineStatus(True))
@@ -334,13 +335,13 @@ def test_windows_that_close_one_batch_late_are_waited_for(rig: FakeRig) -> None:
         return replace(tick, commits=[*tick.commits, closing])
 
     rig.batch = with_closing  # type: ignore[method-assign]
-    done = conductor(rig, closes_late=True).conduct()
+    done = conductor(rig, closes_late=("",)).conduct()
     assert done.drained
     assert done.journal.commits[-1].batch == last + 1
 
 
 def test_an_engine_that_closes_at_once_is_not_waited_for_long(rig: FakeRig) -> None:
     """No batch follows the last input's: after a while that is taken for the end."""
-    done = conductor(rig, closes_late=True).conduct()
+    done = conductor(rig, closes_late=("",)).conduct()
     assert done.drained
     assert SPANS.end_us + conduct.CLOSING_US <= done.deadline_us <= SPANS.end_us + conduct.CLOSING_US + 2 * US

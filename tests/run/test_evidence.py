@@ -16,7 +16,7 @@ from streamgauge.run import criteria, evidence
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.verdict import judge
-from streamgauge.run.verify import Verified
+from streamgauge.run.verify import SinkVerified, Verified
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
 
@@ -45,7 +45,9 @@ def verified(negatives: int = 0, **found: Any) -> Verified:
     nothing = np.zeros(0)
     table = SecondsTable(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing, nothing, {}, {})
     histograms: dict[str, Histogram] = {}
-    return Verified(RIGHT.model_copy(update=found), SinkLatencies(LATENCIES, table, negatives, 9, histograms), 9, 9)
+    latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms)
+    verification = RIGHT.model_copy(update=found)
+    return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9, 9),))
 
 
 def judged(ready: Ready, done: Conducted, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
@@ -197,7 +199,7 @@ def test_numbers_are_of_the_measured_span(ready: Ready, make: Any) -> None:
     """Batches, seconds and samples of warm-up and tail are left out."""
     found = evidence.evidence_of(ready, done_of(make), RATE, verified(), LATENCIES)
     assert found.planned_per_s.tolist() == found.offered_per_s.tolist() == [1000] * 30
-    assert (found.batches, found.backlog.value.size, found.output_lag.value.size) == (30, 30, 30)
+    assert (found.batches, found.backlog[0].value.size, found.output_lag[0].value.size) == (30, 30, 30)
     assert found.backlog_max_s == pytest.approx(1.005, abs=0.002)
     assert found.look == 0
 

@@ -75,9 +75,9 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
 def test_ticks_add_up(make: Any) -> None:
     """Peaks stay, an overflow is not forgotten, ignored rows are the recorder's own running sum."""
     journal = Journal(make.plan(partitions=1))
-    for peak, overflowed, ignored in ((5, False, 1), (9, True, 4), (7, False, 4)):
+    for peak, overflowed, ignored in ((5, False, {"": 1}), (9, True, {"": 4}), (7, False, {"": 4})):
         journal.add(make.tick([[]], [[]], [], bytes_peak=peak, overflowed=overflowed, rows_ignored=ignored))
-    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, 4)
+    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, {"": 4})
 
 
 def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:
@@ -255,3 +255,76 @@ def test_a_read_again_in_one_batch_alone_is_a_retry(make: Any) -> None:
     journal = make.story().journal()
     journal.hand_outs[0].append(replace(journal.hand_outs[0][3], again=True))
     assert (journal.reads_again(), journal.reads_again(as_a_rule=True)) == (1, 1)
+
+
+# --- several sinks, several queries ---
+
+
+def of(query: str, batch: int, low: float, high: float, events: int, when: float, **more: Any) -> HandOut:
+    times = {"from_us": START + round(low * US), "to_us": START + round(high * US), "read_us": START + round(when * US)}
+    stamp = START + round(more.pop("stamp", when) * US)
+    return HandOut("purchases", events=events, ingest_us=stamp, batch=batch, query=query, again=False, **times, **more)
+
+
+def two_queries(make: Any) -> Journal:
+    """q0 serves `dear` and `even` and keeps up; q1 serves `counts`, reads the same later and has committed less."""
+    reads = [
+        of("q0", 0, 0, 1, 500, 1.1),
+        of("q0", 1, 1, 2, 500, 2.1),
+        of("q1", 0, 0, 1, 500, 2.0, stamp=1.1, shared=True),
+        of("q1", 1, 1, 2, 500, 3.0, stamp=2.1, shared=True),
+    ]
+    times = {("q0", 0): 1.5, ("q0", 1): 2.5, ("q1", 0): 2.9}
+    sinks = {"q0": ("dear", "even"), "q1": ("counts",)}
+    commits = [
+        make.commit(batch, START + round(when * US), query=query, sink=sink)
+        for (query, batch), when in times.items()
+        for sink in sinks[query]
+    ]
+    journal = Journal(make.plan(partitions=1), ("dear", "even", "counts"))
+    journal.add(make.tick([[]], [reads], commits, rows_ignored={"even": 3}))
+    return journal
+
+
+def test_several_queries_count_every_event_once(make: Any) -> None:
+    """Ingested at the first hand-out; read by all, and committed, when the slowest has come so far."""
+    journal = two_queries(make)
+    assert (journal.handed_out_events(), journal.shared_events(), journal.reread_events()) == (1000, 1000, 0)
+    assert (journal.taken_events(), journal.taken_events(START + 2 * US + US // 2)) == (1000, 500)
+    assert journal.committed_events() == 500
+    assert journal.ingested_between(START, START + 2 * US) == 500
+
+
+def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
+    """Committed, drained and forgotten by the sink that is furthest behind; none before its first commit."""
+    journal = two_queries(make)
+    assert journal.committed_until() == START + US
+    assert journal.forgettable_until() == 0
+    assert journal.of_sink("dear").committed_until() == START + 2 * US
+    assert journal.of_sink("dear").forgettable_until() == START + US
+    silent = Journal(journal.plan, (*journal.sinks, "odd"))
+    silent.add(make.tick([[]], journal.hand_outs, journal.commits))
+    assert silent.committed_until() == 0
+
+
+def test_parts_of_a_journal(make: Any) -> None:
+    """A query's part has what it read and committed; a sink's has its commits and all that was read."""
+    journal = two_queries(make)
+    assert journal.queries() == ("q0", "q1")
+    slow = journal.of_query("q1")
+    assert (slow.sinks, len(slow.all_hand_outs()), len(slow.commits)) == (("counts",), 2, 1)
+    even = journal.of_sink("even")
+    assert (even.sinks, len(even.all_hand_outs()), len(even.commits), even.rows_ignored) == (
+        ("even",), 4, 2, {"even": 3},
+    )  # fmt: skip
+
+
+def test_backlog_and_lag_of_each_query_by_its_own_reads(make: Any) -> None:
+    """The slow query's samples lie where it read, not where the first one did."""
+    journal = two_queries(make)
+    times, events = journal.of_query("q1").backlog_peaks()
+    assert (times - START).tolist() == [2 * US, 3 * US]
+    assert events.tolist() == [2000, 2000]
+    when, lags = journal.of_query("q1").output_lags()
+    assert ((when - START).tolist(), lags.tolist()) == ([2_900_000], [1.9])
+    assert len(journal.of_query("q0").output_lags()[1]) == 2

@@ -193,7 +193,7 @@ def test_a_column_of_another_kind_leaves_the_answers_unjudged(case: Callable[...
 def updates(asked: Case) -> list[pa.Table]:
     """After each batch, the values of all keys, as a running count gives them."""
     ends = asked.done.journal.batch_ends()
-    return [asked.answer(UPDATES, ends[commit.batch]) for commit in asked.done.journal.commits]
+    return [asked.answer(UPDATES, ends[commit.query, commit.batch]) for commit in asked.done.journal.commits]
 
 
 def test_updates_are_compared_at_several_moments(case: Callable[..., Case]) -> None:

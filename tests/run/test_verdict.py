@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
-from streamgauge.result import Check, Latencies, Latency, Verdict, Verification
+from streamgauge.result import Check, Latencies, Latency, SinkResult, Verdict, Verification
 from streamgauge.run.criteria import CHECKS, steps
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge, parse_limit
 
@@ -41,8 +41,8 @@ def evidence(**changes: Any) -> Evidence:
         slip_us_p99=60_000,
         core_wait_us=200.0,
         sut_alive=True,
-        backlog=ramp(0.0),
-        output_lag=lag(0.0),
+        backlog=(ramp(0.0),),
+        output_lag=(lag(0.0),),
         backlog_max_s=2.4,
         bound_s=30.0,
         verification=RIGHT,
@@ -50,7 +50,8 @@ def evidence(**changes: Any) -> Evidence:
         latencies=Latencies(event_time_us=LATENCY),
         windows_closed=14,
     )
-    return dataclasses.replace(good, **changes)
+    each = {name: (value,) if isinstance(value, Samples) else value for name, value in changes.items()}
+    return dataclasses.replace(good, **each)
 
 
 def check_of(verdict: Verdict, name: str) -> Check:
@@ -365,3 +366,62 @@ def test_service_levels_are_judged_on_what_was_measured(text: str, change: dict[
     level = parse_limit(text)
     latencies = Latencies(event_time_us=LATENCY.model_copy(update=change))
     assert check_of(judge(evidence(levels=(level,), latencies=latencies)), level.name).state == state
+
+
+# --- several sinks ---
+
+
+def sink(name: str, p99: float = 1e6, **found: int) -> SinkResult:
+    latency = LATENCY.model_copy(update={"p99": p99})
+    return SinkResult(
+        name=name, rows=10, latency=Latencies(event_time_us=latency), verification=RIGHT.model_copy(update=found)
+    )
+
+
+def about(samples: Samples, name: str) -> Samples:
+    return dataclasses.replace(samples, about=name)
+
+
+TREND_PAIRS = [
+    ("backlog_trend", "failed", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.05), "counts"))}),
+    ("backlog_trend", "undecided", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.01), "counts"))}),
+    ("output_trend", "failed", {"output_lag": (about(lag(0.03), "counts"), about(lag(0.0), "dear"))}),
+    ("output_trend", "undecided", {"output_lag": (about(lag(0.0), "dear"), about(Samples.of([], []), "counts"))}),
+]
+
+
+@pytest.mark.parametrize(("name", "state", "fault"), TREND_PAIRS)
+def test_one_query_that_falls_behind_decides_and_is_named(name: str, state: str, fault: dict[str, Any]) -> None:
+    """However well the others do; a sink that nothing came to is never a pass."""
+    check = check_of(judge(evidence(**fault)), name)
+    assert check.state == state
+    assert check.sentence.startswith("counts: ")
+
+
+def test_the_worst_of_queries_that_all_hold_is_shown() -> None:
+    """The number is the largest slope, so that nothing looks better than it is."""
+    both = (about(lag(0.002), "dear"), about(lag(0.005), "counts"))
+    check = check_of(judge(evidence(output_lag=both)), "output_trend")
+    assert (check.state, round(check.value or 0, 4)) == ("ok", 0.005)
+
+
+def test_the_sink_that_is_wrong_is_named() -> None:
+    """The count is the sum; the sentence says where the faults lie."""
+    whole = RIGHT.model_copy(update={"expected": 20, "missing": 2})
+    verdict = judge(evidence(verification=whole, sinks=(sink("dear"), sink("cheap", missing=2))))
+    check = check_of(verdict, "answers")
+    assert (check.state, check.value) == ("failed", 2)
+    assert check.sentence.endswith("2 missing (wrong: cheap; right: 1 of 2 sinks)")
+    assert "cheap" in verdict.sentence
+
+
+def test_a_service_level_holds_for_every_sink() -> None:
+    """The slow one decides, by name."""
+    level = parse_limit("p99 <= 2s")
+    check = check_of(judge(evidence(levels=(level,), sinks=(sink("dear"), sink("slow", 3e6)))), "event_time_p99")
+    assert (check.state, check.value) == ("failed", 3e6)
+    assert check.sentence.startswith("slow: ")
+    closing = parse_limit("closing_delay_p99 <= 2s")
+    one = sink("revenue").model_copy(update={"latency": Latencies(event_time_us=LATENCY, closing_delay_us=LATENCY)})
+    found = check_of(judge(evidence(levels=(closing,), sinks=(sink("dear"), one))), "closing_delay_p99")
+    assert (found.state, found.value) == ("failed", 3e6)

@@ -116,7 +116,17 @@ def test_an_empty_range_has_a_schema(served: Served) -> None:
     offer(served.queue, range(1))
     reader = flight.FlightClient(served.location).do_get(
         flight.Ticket(
-            json.dumps({"stream": "ads", "from_us": 0, "to_us": 0, "columns": list(COLUMNS), "batch": 0}).encode()
+            json.dumps(
+                {
+                    "stream": "ads",
+                    "from_us": 0,
+                    "to_us": 0,
+                    "columns": list(COLUMNS),
+                    "batch": 0,
+                    "query": "",
+                    "reader": 0,
+                }
+            ).encode()
         ),
         call_options(TOKEN),
     )
@@ -165,6 +175,16 @@ def test_cuts_never_go_back() -> None:
     assert cuts.agree(0, 80) == 50
     assert cuts.agree(50, 40) == 50
     assert cuts.agree(90, 60) == 90
+
+
+def test_queries_cut_each_at_its_own_pace() -> None:
+    """A fast query's next epoch does not move the cut that a slow one's second stream still has to get."""
+    cuts = Cuts()
+    assert cuts.agree(0, 50, "slow") == 50
+    assert cuts.agree(0, 50, "fast") == 50
+    assert cuts.agree(50, 80, "fast") == 80
+    assert cuts.agree(0, 80, "slow") == 50
+    assert cuts.agree(50, 90, "slow") == 90
 
 
 def test_cuts_agree_when_all_ask_at_once() -> None:

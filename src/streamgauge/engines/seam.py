@@ -44,6 +44,7 @@ class Capabilities:
     transports: tuple[str, ...]
     runs_streams: bool
     computes_truth: bool
+    several_sinks: bool = False
     settings: tuple[Setting, ...] = field(default=())
 
 

@@ -66,21 +66,22 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
     `ingest_time=False` leaves that column out, for a reference that does not know when events were handed out.
     """
     times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
-    return Flow(replace(flow.sink, input=_pruned(_rewritten(flow, times).node)))
+    rewritten = tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)
+    return pruned(Flow(rewritten))
 
 
 def identity(flow: Flow) -> tuple[str, ...]:
-    """The columns of `with_lineage(flow)` that identify one result [method 9]. Takes the flow without lineage.
+    """The columns of `with_lineage(flow)` that identify one result [method 9], for a flow of one sink, without lineage.
 
     Row by row: event_id. Window aggregates: keys and window_start. Joins: both event ids and window_start.
     Updates: keys and event_time.
     """
-    return _rewritten(flow, (EVENT_TIME, INGEST_TIME)).ids
+    return _rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).ids
 
 
 def added_columns(flow: Flow) -> tuple[str, ...]:
-    """The columns that `with_lineage(flow)` adds to the flow's own, in order."""
-    return (EVENT_TIME, INGEST_TIME, *_rewritten(flow, (EVENT_TIME, INGEST_TIME)).added)
+    """The columns that `with_lineage(flow)` adds to the flow's own, in order; for a flow of one sink."""
+    return (EVENT_TIME, INGEST_TIME, *_rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).added)
 
 
 def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
@@ -89,7 +90,7 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     event_time is always among them where a window needs it, even in a flow without lineage.
     """
     used: dict[str, set[str]] = {}
-    for node, wanted in _wanted(flow.sink.input).items():
+    for node, wanted in _wanted(flow).items():
         if isinstance(node, Source):
             used.setdefault(node.name, set()).update(wanted)
     by_name = {source.name: source for source in schema.sources(flow)}
@@ -104,10 +105,10 @@ def check_inputs(node: Process) -> None:
     _carry(node, (EVENT_TIME, INGEST_TIME), wanted=True)
 
 
-def _rewritten(flow: Flow, times: Times) -> Carried:
-    if schema.carries_lineage(flow.sink.input):
+def _rewritten(last: Node, times: Times) -> Carried:
+    if schema.carries_lineage(last):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
-    return _carry(flow.sink.input, times, wanted=True)
+    return _carry(last, times, wanted=True)
 
 
 def _carry(node: Node, times: Times, wanted: bool) -> Carried:
@@ -303,10 +304,11 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() and name.islower() else "`" + name.replace("`", "``") + "`"
 
 
-def _wanted(end: Node) -> dict[Node, set[str]]:
-    """Of each node up to `end`, sinks first, the columns that something after it reads; all of the last one's."""
-    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(schema.walk(end)))}
-    wanted[end].update(schema.columns(end))
+def _wanted(flow: Flow) -> dict[Node, set[str]]:
+    """Of each node, sinks first, the columns that something after it reads; all of those that sinks take."""
+    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(schema.operators(flow)))}
+    for sink in flow.sinks:
+        wanted[sink.input].update(schema.columns(sink.input))
     for node, columns in wanted.items():
         for input_, read in zip(schema.inputs(node), _reads(node, columns), strict=True):
             wanted[input_].update(read)
@@ -355,14 +357,19 @@ def _kept(columns: Columns, wanted: set[str]) -> Columns:
     return tuple(pair for pair in columns if pair[0] in wanted) or columns[:1]
 
 
-def _pruned(end: Node) -> Node:
-    """The flow up to `end` without columns of selects and aggregates that nothing reads; shared nodes stay shared.
+def pruned(flow: Flow) -> Flow:
+    """The flow without columns of selects and aggregates that nothing reads; nodes that sinks share stay shared."""
+    wanted = _wanted(flow)
+    return Flow(tuple(replace(sink, input=_pruned(sink.input, wanted)) for sink in flow.sinks))
 
-    A stream on several ways is one source: it gives on each the lineage that any of them carries.
+
+def _pruned(end: Node, wanted: dict[Node, set[str]]) -> Node:
+    """The flow up to `end` with those columns alone.
+
+    A stream on several ways to it is one source: it gives on each the lineage that any of them carries.
     """
-    wanted = _wanted(end)
     given: dict[str, set[str]] = {}
-    for node in wanted:
+    for node in schema.walk(end):
         if isinstance(node, Source):
             given.setdefault(node.name, set()).update(node.lineage)
     made: dict[Node, Node] = {}

@@ -277,6 +277,17 @@ class Sink:
 
 @dataclass(frozen=True)
 class Flow:
-    """A whole dataflow: what a workload is, for every engine."""
+    """A whole dataflow: what a workload is, for every engine. Sinks have names of their own."""
 
-    sink: Sink
+    sinks: tuple[Sink, ...]
+
+    @property
+    def sink(self) -> Sink:
+        """The sink of a flow that has one; ValueError where there are several: take them one by one with `each`."""
+        if len(self.sinks) != 1:
+            raise ValueError(f"this flow has {len(self.sinks)} sinks: {', '.join(sink.name for sink in self.sinks)}")
+        return self.sinks[0]
+
+    def each(self) -> tuple[Flow, ...]:
+        """A flow for each sink, which is what that sink alone asks."""
+        return tuple(Flow((sink,)) for sink in self.sinks)

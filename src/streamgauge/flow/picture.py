@@ -19,6 +19,7 @@ from streamgauge.flow.nodes import (
     RunningAggregate,
     Select,
     SessionAggregate,
+    Sink,
     Source,
     TopN,
     Union,
@@ -48,16 +49,18 @@ _KINDS: dict[type, str] = {
 
 
 def describe(flow: Flow) -> list[dict[str, Any]]:
-    """One dict a node, inputs first, sink last: `name`, `kind`, `label`, `inputs` (names), `columns` (name to type)."""
-    rows = [_row(node) for node in schema.walk(flow.sink.input)]
-    last = {
-        "name": flow.sink.name,
+    """One dict a node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
+    return [*map(_row, schema.operators(flow)), *map(_sink_row, flow.sinks)]
+
+
+def _sink_row(sink: Sink) -> dict[str, Any]:
+    return {
+        "name": sink.name,
         "kind": "sink",
-        "label": f"{flow.sink.mode} to {flow.sink.name}",
-        "inputs": [flow.sink.input.name],
-        "columns": schema.columns(flow.sink.input),
+        "label": f"{sink.mode} to {sink.name}",
+        "inputs": [sink.input.name],
+        "columns": schema.columns(sink.input),
     }
-    return [*rows, last]
 
 
 def _row(node: Node) -> dict[str, Any]:

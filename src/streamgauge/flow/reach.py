@@ -25,7 +25,13 @@ def reach_us(flow: Flow) -> int | None:
     after the measured ones), an interval by its farther end, row by row by nothing, and a process
     says its own.
     """
-    return _reach(flow.sink.input)
+    reaches = [_reach(sink.input) for sink in flow.sinks]
+    return None if None in reaches else tail_us(flow)
+
+
+def tail_us(flow: Flow) -> int:
+    """The longest of those reaches that end: so long after an event all of its results that close have closed."""
+    return max((reach for sink in flow.sinks if (reach := _reach(sink.input)) is not None), default=0)
 
 
 def _reach(node: Node) -> int | None:

@@ -6,6 +6,7 @@ Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache, singledispatch
@@ -27,6 +28,7 @@ from streamgauge.flow.nodes import (
     RunningAggregate,
     Select,
     SessionAggregate,
+    Sink,
     Source,
     TopN,
     Union,
@@ -58,14 +60,15 @@ def _cached(node: Node) -> Pairs:
 
 
 def check(flow: Flow) -> None:
-    """Raises InputError where the flow is wrong: any node, the names of its operators, the mode of its sink."""
-    _check_plain(flow)
+    """Raises InputError where the flow is wrong: any node, the names of its operators, its sinks."""
+    if not flow.sinks:
+        raise InputError(Problem("flow", "must have a sink", "none", '.sink("results")'))
+    for sink in flow.sinks:
+        columns(sink.input)
     _check_names(flow)
-    running = isinstance(flow.sink.input, RunningAggregate)
-    if running != (flow.sink.mode == "update"):
-        needed = "update" if running else "append"
-        rule = f"takes mode {needed} after {type(flow.sink.input).__name__.lower()}"
-        raise InputError(Problem(f"sink {flow.sink.name!r}", rule, flow.sink.mode, f"mode={needed!r}, or none"))
+    for sink in flow.sinks:
+        _check_sink(sink)
+    _check_sink_names(flow)
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
@@ -102,8 +105,8 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
             return replace(node, input=inputs_[0])
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """Every node up to this one, inputs first, each once (equal nodes are one operator)."""
+def walk(*nodes: Node) -> Iterator[Node]:
+    """Every node up to these, inputs first, each once (equal nodes are one operator)."""
     seen: dict[Node, None] = {}
 
     def visit(current: Node) -> None:
@@ -111,13 +114,19 @@ def walk(node: Node) -> Iterator[Node]:
             visit(input_)
         seen.setdefault(current)
 
-    visit(node)
+    for node in nodes:
+        visit(node)
     return iter(seen)
+
+
+def operators(flow: Flow) -> Iterator[Node]:
+    """Every node of a flow, inputs first, each once."""
+    return walk(*(sink.input for sink in flow.sinks))
 
 
 def sources(flow: Flow) -> tuple[Source, ...]:
     """The flow's sources in the order in which they are met, each once."""
-    return tuple(node for node in walk(flow.sink.input) if isinstance(node, Source))
+    return tuple(node for node in operators(flow) if isinstance(node, Source))
 
 
 def carries_lineage(node: Node) -> bool:
@@ -462,17 +471,36 @@ def _check_join_names(names: list[str], taken: tuple[str, ...], setting: str) ->
         seen.add(name.lower())
 
 
-def _check_plain(flow: Flow) -> None:
-    for name, type_ in columns(flow.sink.input).items():
+def _check_sink(sink: Sink) -> None:
+    setting = f"sink {sink.name!r}"
+    for name, type_ in columns(sink.input).items():
         if element_type(type_) is not None:
             rule = f"column {name} is an array, which no result holds"
-            way_out = f"explode it, or select(...) without {name}"
-            raise InputError(Problem(f"sink {flow.sink.name!r}", rule, type_, way_out))
+            raise InputError(Problem(setting, rule, type_, f"explode it, or select(...) without {name}"))
+    running = isinstance(sink.input, RunningAggregate)
+    if running != (sink.mode == "update"):
+        needed = "update" if running else "append"
+        rule = f"takes mode {needed} after {type(sink.input).__name__.lower()}"
+        raise InputError(Problem(setting, rule, sink.mode, f"mode={needed!r}, or none"))
+    if not re.fullmatch(r"\w[\w.-]*", sink.name):
+        rule = "must be a word of letters, digits, _, - and ., because files are named after it"
+        raise InputError(
+            Problem(setting, rule, sink.name, re.sub(r"[^\w.-]+", "_", sink.name).strip("_.-") or "results")
+        )
+
+
+def _check_sink_names(flow: Flow) -> None:
+    """Files that differ only in large and small letters are one file on some machines."""
+    seen: set[str] = set()
+    for sink in flow.sinks:
+        if sink.name.lower() in seen:
+            raise InputError(Problem("sink", "two sinks have one name", sink.name, "another name for one of them"))
+        seen.add(sink.name.lower())
 
 
 def _check_names(flow: Flow) -> None:
     seen: dict[str, Node] = {}
-    for node in walk(flow.sink.input):
+    for node in operators(flow):
         if isinstance(node, Source) and isinstance(seen.get(node.name), Source) and seen[node.name] != node:
             rule = "is read with two schemas"
             raise InputError(Problem(f"source {node.name!r}", rule, node.schema.names, "one schema for one stream"))

@@ -5,6 +5,7 @@ Each call makes a new frozen value and checks it at once, so an error points at 
     purchases = source("purchases", Schema.of(gem_pack_id="int", price="int"))
     flow = purchases.window(hop("8s", "4s"), keys="gem_pack_id").aggregate(revenue="sum(price)").sink("revenue")
 
+Several sinks make one flow: `flow(rows.where("price > 90").sink("dear"), rows.running(...).sink("counts"))`.
 Columns are keyword arguments, `name="expression"`; where one would be called `name` or `keys`, give a dict instead.
 """
 
@@ -85,6 +86,17 @@ def union(*streams: Stream, name: str | None = None) -> Stream:
         apart += (_apart(stream.node, tuple(each for node in apart for each in schemas.walk(node))),)
     taken = {each.name for node in apart for each in schemas.walk(node)}
     return _checked(Union(apart, name or _free("union", taken)))
+
+
+def flow(*parts: Flow) -> Flow:
+    """One flow with the sinks of all `parts`; equal operators of theirs are one operator."""
+    sinks: list[Sink] = []
+    for sink in (sink for part in parts for sink in part.sinks):
+        before = tuple(schemas.walk(*(earlier.input for earlier in sinks)))
+        sinks.append(replace(sink, input=_apart(sink.input, before)))
+    joined = Flow(tuple(sinks))
+    schemas.check(joined)
+    return joined
 
 
 @dataclass(frozen=True)
@@ -210,9 +222,7 @@ class Stream:
     def sink(self, name: str, mode: Mode | None = None) -> Flow:
         """Where results leave; `mode` is `update` after a running aggregate and `append` otherwise."""
         natural: Mode = "update" if isinstance(self.node, RunningAggregate) else "append"
-        flow = Flow(Sink(self.node, name, mode or natural))
-        schemas.check(flow)
-        return flow
+        return flow(Flow((Sink(self.node, name, mode or natural),)))
 
     def _taken(self) -> set[str]:
         return {node.name for node in schemas.walk(self.node)}

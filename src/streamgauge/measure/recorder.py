@@ -1,7 +1,8 @@
 """The recorder process: stamps each result as it arrives, keeps it on disk, and counts it once its sink has committed.
 
-Rows are staged by (query, batch, partition, attempt), because a failed task sends its rows again and a restarted query
-repeats a whole batch. What a commit lists is accepted; a batch that was committed before is ignored: exactly once.
+Rows are staged by (query, batch, partition, attempt, sink), because a failed task sends its rows again and a restarted
+query repeats a whole batch. What a commit lists is accepted, for all sinks of the query at once; a batch that was
+committed before is ignored: exactly once.
 The spool is one Arrow IPC file an attempt, `emission_time` added; latencies are computed from it after the run.
 """
 
@@ -25,8 +26,8 @@ from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.system.children import serve
 from streamgauge.transports.flight.access import TokenCheck
 
-Key = tuple[str, int, int, int]
-"""(query, batch, partition, attempt)."""
+Key = tuple[str, int, int, int, str]
+"""(query, batch, partition, attempt, sink)."""
 
 SAMPLE_ROWS = 2048
 
@@ -54,10 +55,13 @@ class Staged:
 
 @dataclass(frozen=True)
 class Commit:
-    """One batch of one query, accepted: when, how many rows, the largest event time in them, and where they lie."""
+    """One sink's share of a query's batch, accepted: when, how many rows, the largest event time in them, and where
+    they lie.
+    """
 
     query: str
     batch: int
+    sink: str
     committed_us: int
     emitted_us: int
     rows: int
@@ -75,22 +79,26 @@ class Ledger:
         self._staged: dict[Key, Staged] = {}
         self._committed: set[tuple[str, int]] = set()
         self._news: list[Commit] = []
-        self.rows_ignored = 0
+        self._ignored: dict[str, int] = {}
 
     def stage(self, key: Key, staged: Staged) -> None:
         with self._lock:
             self._staged[key] = staged
 
-    def commit(self, query: str, batch: int, accepted: list[list[int]]) -> bool:
-        """Accept the (partition, attempt) pairs of a batch; False where the batch was accepted before."""
+    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+        """Accept the (partition, attempt) pairs of a batch for the query's sinks; False where that was done before."""
         with self._lock:
             if (query, batch) in self._committed:
                 self._drop(query, batch)
                 return False
             self._committed.add((query, batch))
-            taken = [self._staged.pop((query, batch, task, attempt), None) for task, attempt in accepted]
+            keys = {sink: [(query, batch, task, attempt, sink) for task, attempt in accepted] for sink in sinks}
+            taken = {
+                sink: [self._staged.pop(key) for key in mine if key in self._staged] for sink, mine in keys.items()
+            }
             self._drop(query, batch)
-            self._news.append(self._commit_of(query, batch, [one for one in taken if one is not None]))
+            now_us = self._now_us()
+            self._news += [_commit_of(query, batch, sink, now_us, staged) for sink, staged in taken.items()]
             return True
 
     def news(self) -> list[Commit]:
@@ -104,22 +112,30 @@ class Ledger:
         with self._lock:
             return sum(staged.rows for staged in self._staged.values())
 
+    @property
+    def rows_ignored(self) -> dict[str, int]:
+        """Sink to the rows that came for it and were not accepted; sinks without any are left out."""
+        with self._lock:
+            return dict(self._ignored)
+
     def _drop(self, query: str, batch: int) -> None:
         for key in [key for key in self._staged if key[:2] == (query, batch)]:
-            self.rows_ignored += self._staged.pop(key).rows
+            self._ignored[key[4]] = self._ignored.get(key[4], 0) + self._staged.pop(key).rows
 
-    def _commit_of(self, query: str, batch: int, taken: list[Staged]) -> Commit:
-        sample = [value for staged in taken for value in staged.sample_us]
-        return Commit(
-            query,
-            batch,
-            self._now_us(),
-            emitted_us=max((staged.last_us for staged in taken), default=0),
-            rows=sum(staged.rows for staged in taken),
-            frontier_us=max((staged.frontier_us for staged in taken), default=0),
-            latency_us_p99=float(np.percentile(sample, 99)) if sample else None,
-            paths=[staged.path for staged in taken if staged.rows],
-        )
+
+def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Staged]) -> Commit:
+    sample = [value for staged in taken for value in staged.sample_us]
+    return Commit(
+        query,
+        batch,
+        sink,
+        now_us,
+        emitted_us=max((staged.last_us for staged in taken), default=0),
+        rows=sum(staged.rows for staged in taken),
+        frontier_us=max((staged.frontier_us for staged in taken), default=0),
+        latency_us_p99=float(np.percentile(sample, 99)) if sample else None,
+        paths=[staged.path for staged in taken if staged.rows],
+    )
 
 
 class Recorder(flight.FlightServerBase):
@@ -149,7 +165,7 @@ class Recorder(flight.FlightServerBase):
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         address = json.loads(descriptor.command)
-        key: Key = (address["query"], address["batch"], address["partition"], address["attempt"])
+        key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
         # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
@@ -163,7 +179,7 @@ class Recorder(flight.FlightServerBase):
         asked = json.loads(action.body.to_pybytes())
         if action.type != "commit":
             raise flight.FlightServerError(f"no such action: {action.type}")
-        yield json.dumps(self.ledger.commit(asked["query"], asked["batch"], asked["accepted"])).encode()
+        yield json.dumps(self.ledger.commit(**asked)).encode()
 
     def _receive(self, reader: Any, path: Path) -> Staged:
         staged = Staged(str(path))

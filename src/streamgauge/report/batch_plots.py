@@ -48,8 +48,10 @@ class Batches:
 def batches_of(table: pa.Table, start_us: int | None) -> Batches:
     """The batches of a run that began at `start_us` (None: at its first batch); those without a duration are left out.
 
+    Of several queries those of the one that was busy longest are shown: batches of others run beside them.
     What the steps do not account for is "everything else"; a step that the engine did not report counts into it.
     """
+    table = _busiest(table)
     steps_ms = np.column_stack([_floats(table, name) for name in STEPS])
     start = table.column("start_us").to_numpy()
     whole_ms = _floats(table, "trigger_ms")
@@ -60,6 +62,15 @@ def batches_of(table: pa.Table, start_us: int | None) -> Batches:
     first = int(start[0]) if start_us is None and len(start) else start_us or 0
     steps_us = 1000 * np.column_stack([steps_ms, rest_ms])
     return Batches(table.column("batch_id").to_numpy()[known], ((start - first) / US)[known], steps_us[known])
+
+
+def _busiest(table: pa.Table) -> pa.Table:
+    """The batches of one query; tables of older runs name none."""
+    if "query" not in table.column_names or not table.num_rows:
+        return table
+    names = np.array(table["query"].to_pylist(), dtype=object)
+    busy_ms = {name: np.nansum(_floats(table, "trigger_ms")[names == name]) for name in sorted(set(names), key=str)}
+    return table.filter(pa.array(names == max(busy_ms, key=lambda name: busy_ms[name])))
 
 
 def durations(batches: Batches) -> Figure | None:

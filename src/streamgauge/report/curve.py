@@ -35,14 +35,19 @@ class Point:
         return 100.0 / (100.0 - self.percentile)
 
 
-def histograms(log: str) -> dict[str, HdrHistogram]:
-    """The whole histogram of each tag in a log's text; lines that are no histogram are passed over."""
+def histograms(log: str, sink: str = "") -> dict[str, HdrHistogram]:
+    """The whole histogram of each kind in a log's text, of the lines that are tagged with `sink`, or with none.
+
+    Lines that are no histogram are passed over.
+    """
     found: dict[str, HdrHistogram] = {}
     for line in log.splitlines():
         match = _LINE.match(line.strip())
         if match is None:
             continue
-        tag = (match.group(1) or "event_time").split("/")[0]
+        tag, _, of = (match.group(1) or "event_time").partition("/")
+        if of != sink:
+            continue
         if tag in found:
             found[tag].decode_and_add(match.group(2))
         else:

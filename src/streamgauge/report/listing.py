@@ -27,7 +27,7 @@ def show_engines(rows: list[dict[str, Any]]) -> None:
     table.add_column("")
     for row in rows:
         table.add_column(row["name"], justify="center")
-    facts = [("runs streams", "streams"), ("computes truth", "truth")]
+    facts = [("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks")]
     for label, key in facts:
         table.add_row(label, *[_mark(row[key]) for row in rows])
     for node in nodes:

@@ -14,7 +14,7 @@ from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, s
 from streamgauge.report.draw import Figure
 from streamgauge.report.store import RunFolder
 from streamgauge.report.templates import template
-from streamgauge.result import Latencies, Latency, Result, TrialSummary
+from streamgauge.result import Latencies, Latency, Result, TrialSummary, Verification
 
 BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
@@ -94,6 +94,7 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
         "latency_rows": latency_rows,
         "latency_reasons": _reasons(latency_rows),
         "several_sinks": len(result.sinks) > 1,
+        "verifications": _verifications(result),
         "trials": _trial_rows(folder, result),
         "verified": sentences.capital(words.verified(result.verification)),
         "examples": result.verification.examples[:EXAMPLES_MAX] if result.verification else (),
@@ -143,7 +144,7 @@ def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
-    histograms = curve.histograms(folder.read_hlog() or "")
+    histograms = curve.histograms(folder.read_hlog() or "", result.slowest_sink)
     kinds = {"event_time": result.latency.event_time_us, "processing_time": result.latency.processing_time_us}
     return {kind: curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
 
@@ -157,6 +158,14 @@ def _latency_rows(result: Result) -> list[LatencyRow]:
         for kind in _KINDS
         if (one := _kind(all_, kind)) is not None
     ]
+
+
+def _verifications(result: Result) -> list[tuple[str, Verification]]:
+    """(sink, what the comparison found); where there are several, all of them together stand last."""
+    if result.verification is None:
+        return []
+    each = [(sink.name, sink.verification) for sink in result.sinks if sink.verification is not None]
+    return [*(each if len(each) > 1 else []), ("all", result.verification)]
 
 
 def _kind(latencies: Latencies, kind: str) -> Latency | None:

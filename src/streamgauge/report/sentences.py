@@ -89,7 +89,8 @@ def _lateness(result: Result) -> str:
         if latency.lower_bounds
         else ""
     )
-    return f"Half of the results came within {words.time_us(latency.p50)} of their event time{tail}{last}{missing}."
+    of = f" of {result.slowest_sink}, the slowest sink," if result.slowest_sink else ""
+    return f"Half of the results{of} came within {words.time_us(latency.p50)} of their event time{tail}{last}{missing}."
 
 
 def capital(text: str) -> str:

@@ -17,7 +17,8 @@ series.parquet, one row per second of planned time, ascending:
     loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
     frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
 
-engine/batches.parquet, one row per micro-batch, as the SUT reports it (never decides anything).
+engine/batches.parquet, one row per micro-batch, as the SUT reports it (never decides anything); a job of several sinks
+may be several queries, whose batches then stand one query after the other.
 A null means "not known", never zero.
 """
 
@@ -58,6 +59,7 @@ BATCHES: pa.Schema = pa.schema(
         pa.field("rows", pa.int64()),
         *[pa.field(name, pa.float64()) for name in STEPS],
         pa.field("trigger_ms", pa.float64()),
+        pa.field("query", pa.string()),
     ]
 )
 
@@ -76,14 +78,22 @@ def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
     """`table` with exactly the columns of `schema`, in its order and types; absent nullable columns become null.
 
     Raises `DriverError` for unknown columns, nulls or absence where a value is required, wrong types, or rows whose
-    first column does not ascend.
+    first column does not ascend (of one query, where there is such a column).
     """
     unknown = sorted(set(table.column_names) - set(schema.names))
     if unknown:
         raise DriverError(f"series: columns {', '.join(unknown)} are not in the schema ({', '.join(schema.names)})")
     conformed = pa.table([_column(table, field) for field in schema], schema=schema)
-    _check_ascending(conformed, schema.names[0])
+    for part in _by_query(conformed):
+        _check_ascending(part, schema.names[0])
     return conformed
+
+
+def _by_query(table: pa.Table) -> list[pa.Table]:
+    if "query" not in table.column_names:
+        return [table]
+    named = pc.fill_null(table["query"], "")
+    return [table.filter(pc.equal(named, query)) for query in pc.unique(named)]
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:

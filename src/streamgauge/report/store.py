@@ -6,6 +6,7 @@
         series.parquet      per second (see series.py)
         latency.hlog        HdrHistogram log, one tag per kind of latency (see curve.py)
         verification.json   the comparison of the answers
+        results.parquet     where asked: every result; results-<sink>.parquet where there are several sinks
         report.html         made from the above by page.py
         engine/             what the SUT said: logs, raw progress, batches.parquet
         trials/NN/          a study's trials, each a run folder

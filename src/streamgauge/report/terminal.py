@@ -229,7 +229,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
         at_90 = result.search.at_90_percent
         figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
         found.append((f"at 90{words.GAP}%", f"{figures}   event time"))
-    found.append(("answers", words.verified(result.verification).removeprefix("answers: ")))
+    found += _answer_facts(result)
     found += _cpu_facts(result)
     if result.search is not None and result.search.limit:
         found.append(("limit", result.search.limit))
@@ -243,13 +243,34 @@ def _facts(result: Result) -> list[tuple[str, str]]:
 
 
 def _latency_facts(result: Result) -> list[tuple[str, str]]:
-    """Both kinds, one under the other, so that their percentiles can be compared."""
+    """Both kinds, one under the other, so that their percentiles can be compared; then each of several sinks."""
     kinds = (("event time", result.latency.event_time_us), ("processing", result.latency.processing_time_us))
     return [
         (name, "   ".join(f"{label} {words.time_us(value)}" for label, value in _percentiles(one)))
         for name, one in kinds
         if one is not None
-    ]
+    ] + _sink_facts(result)
+
+
+def _sink_facts(result: Result) -> list[tuple[str, str]]:
+    """A line for each of several sinks; the one that the figures above are those of is said to be the slowest."""
+    if len(result.sinks) < 2:
+        return []
+    lines = []
+    for sink in result.sinks:
+        one = sink.latency.event_time_us or Latency()
+        slowest = "   (slowest: the figures above)" if sink.name == result.slowest_sink else ""
+        figures = f"p50 {words.time_us(one.p50)}   p99 {words.time_us(one.p99)}   {words.count(sink.rows)} results"
+        lines.append(("sink", f"{sink.name}   {figures}{slowest}"))
+    return lines
+
+
+def _answer_facts(result: Result) -> list[tuple[str, str]]:
+    """What the comparison found: a line for each of several sinks."""
+    each = [(sink.name, sink.verification) for sink in result.sinks]
+    if len(each) < 2:
+        return [("answers", words.verified(result.verification).removeprefix("answers: "))]
+    return [("answers", f"{name}: {words.verified(found).removeprefix('answers: ')}") for name, found in each]
 
 
 def _percentiles(one: Latency) -> list[tuple[str, float | None]]:

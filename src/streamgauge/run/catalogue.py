@@ -70,6 +70,7 @@ def matrix() -> list[dict[str, Any]]:
             "summary": each.summary,
             "streams": each.runs_streams,
             "truth": each.computes_truth,
+            "several_sinks": each.several_sinks,
             "nodes": list(each.nodes),
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),

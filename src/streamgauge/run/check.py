@@ -22,8 +22,8 @@ from streamgauge.events import US, parse_size
 from streamgauge.experiment import Experiment, build
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.reach import reach_us
-from streamgauge.flow.schema import walk
+from streamgauge.flow.reach import reach_us, tail_us
+from streamgauge.flow.schema import operators
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
@@ -76,10 +76,21 @@ class Ready:
         """What the transport carries of each stream: what the flow reads, and payloads, which are there for that."""
         columns = needed_columns(self.lineage_flow)
         for stream in self.streams(self.experiment.load.rate):
+            if stream.name not in columns:
+                continue
             payloads = [field.name for field in stream.fields if isinstance(field, Payload)]
             missing = tuple(name for name in payloads if name not in columns[stream.name])
             columns[stream.name] = missing + columns[stream.name]
         return columns
+
+    def of_each_sink(self) -> tuple[Ready, ...]:
+        """The same experiment, as far as each sink is concerned."""
+        return tuple(replace(self, flow=one, reach_us=reach_us(one)) for one in self.flow.each())
+
+    @property
+    def closing_sinks(self) -> tuple[str, ...]:
+        """The sinks whose results come when a window closes."""
+        return tuple(one.flow.sink.name for one in self.of_each_sink() if one.reach_us not in (None, 0))
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
@@ -160,7 +171,7 @@ def check(experiment: Experiment) -> Ready:
         experiment, workload, parameters, engine, flow,
         generators=experiment.load.generators or max(1, min(len(sut or cpus()), 8)),
         chunk_us=0, bytes_max=bytes_max,
-        tail_us=round((TAIL_MARGIN_S + (UNBOUNDED_TAIL_S if reach is None else reach / US)) * US),
+        tail_us=round((TAIL_MARGIN_S + max(tail_us(flow) / US, UNBOUNDED_TAIL_S if reach is None else 0.0)) * US),
         reach_us=reach, limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
@@ -238,12 +249,16 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
-    for node in walk(flow.sink.input):
+    for node in operators(flow):
         kind = type(node).__name__
         if kind not in engine.nodes:
             yield Problem("engine", f"has no lowering for {kind}", engine.name, "streamgauge engines shows who has one")
-    if flow.sink.mode not in engine.sink_modes:
-        yield Problem("engine", f"cannot write {flow.sink.mode} results", engine.name, "another engine")
+    if len(flow.sinks) > 1 and not engine.several_sinks:
+        names = ", ".join(sink.name for sink in flow.sinks)
+        yield Problem("engine", f"{engine.name} writes to one sink only", names, "another engine")
+    for mode in dict.fromkeys(sink.mode for sink in flow.sinks):
+        if mode not in engine.sink_modes:
+            yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
 def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[Problem]:

@@ -101,7 +101,7 @@ class Conductor:
         undecided: at the end of look n, says by how many microseconds to extend, 0 for not at all.
         failed: at the end of the span, says why the tail need not be waited for, or None.
         drain_s: how long results may keep us waiting after the plan's end.
-        closes_late: results of windows may come one batch after the last input; a short while is waited for that.
+        closes_late: sinks whose results may come one batch after the last input; a short while is waited for that.
         hold_us: how long generators go on past the plan's end while it is decided whether to extend.
         pace_us: let the plan stand still while so much event time waits: a search's overload trial.
     """
@@ -120,13 +120,13 @@ class Conductor:
         drain_s: float = 60.0,
         hold_us: int = 0,
         pace_us: int | None = None,
-        closes_late: bool = False,
+        closes_late: tuple[str, ...] = (),
     ) -> None:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
         self._drain_s, self._pace_us, self._plan = drain_s, pace_us, plan
         self._closes_late, self._failed, self._hold_us = closes_late, failed, hold_us
         self._levelling = levelling
-        self.done = Conducted(Journal(plan), spans, earlier_trials=rig.trials > 0)
+        self.done = Conducted(Journal(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._status_due = 0.0
 
@@ -191,11 +191,8 @@ class Conductor:
         self._on_tick(self.done)
 
     def _forget_committed(self) -> None:
-        # One batch is kept back: a query that dies between the sink's commit and its own would read it again.
-        ends = self.done.journal.batch_ends()
-        committed = sorted(commit.batch for commit in self.done.journal.commits if commit.batch in ends)
-        if len(committed) > 1:
-            self._rig.commit(ends[committed[-2]])
+        if before_us := self.done.journal.forgettable_until():
+            self._rig.commit(before_us)
 
     def _check_engine(self) -> None:
         if time.monotonic() < self._status_due:
@@ -217,10 +214,12 @@ class Conductor:
     def _windows_closed(self) -> bool:
         # A micro-batch moves the watermark, and the one after it closes the windows. The tail makes more batches, but
         # not where one large batch took it whole; engines that close at once make none, so they get a while.
-        if not self._closes_late:
-            return True
-        journal = self.done.journal
-        last = min(batch for batch, end in journal.batch_ends().items() if end >= self.done.spans.end_us)
+        whole = self.done.journal
+        late = {commit.query for commit in whole.commits if commit.sink in self._closes_late}
+        return all(self._has_closed(whole.of_query(query)) for query in late)
+
+    def _has_closed(self, journal: Journal) -> bool:
+        last = min(batch for (_, batch), end in journal.batch_ends().items() if end >= self.done.spans.end_us)
         arrived_us = [commit.committed_us for commit in journal.commits if commit.batch == last]
         waited_us = self._rig.clock.now_us() - max(arrived_us, default=self._rig.clock.now_us())
         return waited_us >= CLOSING_US or any(commit.batch > last for commit in journal.commits)
@@ -241,10 +240,8 @@ def drain_backlog(rig: Rig, journal: Journal, timeout_s: float) -> bool:
     while time.monotonic() < deadline:
         tick = rig.tick()
         journal.add(tick)
-        ends = journal.batch_ends()
-        committed = sorted(commit.batch for commit in journal.commits if commit.batch in ends)
-        if len(committed) > 1:
-            rig.commit(ends[committed[-2]])
+        if before_us := journal.forgettable_until():
+            rig.commit(before_us)
         if journal.committed_until() >= tick.frontier_us:
             return True
         time.sleep(0.1)

@@ -24,7 +24,7 @@ the advice computes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def _plan(evidence: Evidence) -> _Part:
 
 
 def _slip(evidence: Evidence) -> _Part:
-    limit = max(SLIP_US_MAX, SLIP_SHARE_OF_LATENCY * (_statistic(evidence, "event_time", "p50") or 0.0))
+    limit = max(SLIP_US_MAX, SLIP_SHARE_OF_LATENCY * _least_p50(evidence))
     slip = evidence.slip_us_p99
     sentence = f"events became available {format_us(slip)} late (p99), at most {format_us(limit)} is allowed"
     return _Part(slip <= limit, slip, limit, "us", sentence)
@@ -141,13 +141,32 @@ def _counted(n: int, unit: str, what: str) -> _Part:
 
 
 def _backlog_trend(evidence: Evidence) -> Check:
-    share = Samples(evidence.backlog.time_s, evidence.backlog.value / evidence.rate_per_s)
-    return _trend("backlog_trend", share, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
+    shares = [replace(backlog, value=backlog.value / evidence.rate_per_s) for backlog in evidence.backlog]
+    return _worst(
+        [
+            _trend("backlog_trend", share, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
+            for share in shares
+        ]
+    )
 
 
 def _output_trend(evidence: Evidence) -> Check:
-    moved = steps(evidence.output_lag)
-    return _trend("output_trend", moved, OUTPUT_SLOPE_MAX, evidence, "results fall behind by", "of the time")
+    return _worst(
+        [
+            _trend("output_trend", steps(lag), OUTPUT_SLOPE_MAX, evidence, "results fall behind by", "of the time")
+            for lag in evidence.output_lag
+        ]
+    )
+
+
+def _worst(checks: list[Check]) -> Check:
+    """Of the same check on several queries or sinks: the first that failed, else that is undecided, else the largest
+    number.
+    """
+    for state in ("failed", "undecided"):
+        if bad := [check for check in checks if check.state == state]:
+            return bad[0]
+    return max(checks, key=lambda check: check.value if check.value is not None else -np.inf)
 
 
 def steps(lag_s: Samples) -> Samples:
@@ -164,16 +183,17 @@ def steps(lag_s: Samples) -> Samples:
         least_s = lag_s.value[-1] - jump_s.max()
         if least_s > lags[-1]:
             times, lags = np.append(times, lag_s.time_s[-1]), np.append(lags, least_s)
-    return Samples(times, lags)
+    return Samples(times, lags, lag_s.about)
 
 
 def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, verb: str, of_what: str) -> Check:
-    n = samples.value.size
+    n, of = samples.value.size, f"{samples.about}: " if samples.about else ""
     if n < TREND_POINTS_MIN:
-        return answer(name, "undecided", None, limit, "s/s", f"{n} observations carry no trend; {TREND_POINTS_MIN} do")
+        sentence = f"{of}{n} observations carry no trend; {TREND_POINTS_MIN} do"
+        return answer(name, "undecided", None, limit, "s/s", sentence)
     interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
     sentence = (
-        f"{verb} {interval.estimate:+.2%} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
+        f"{of}{verb} {interval.estimate:+.2%} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
         f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
     )
     return answer(name, _trend_state(interval, limit), interval.estimate, limit, "s/s", sentence, interval)
@@ -201,8 +221,17 @@ def _answers(evidence: Evidence) -> Check:
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     number = sum(faults.values())
     listed = ", ".join(f"{count} {name}" for name, count in faults.items() if count)
-    sentence = f"of {found.expected} expected results: {listed or 'all right'}"
+    sentence = f"of {found.expected} expected results: {listed or 'all right'}{_wrong_sinks(evidence)}"
     return answer("answers", "ok" if found.right else "failed", number, 0, "rows", sentence)
+
+
+def _wrong_sinks(evidence: Evidence) -> str:
+    """Where there are several sinks: which of them the faults are in."""
+    if len(evidence.sinks) < 2:
+        return ""
+    judged = [(sink.name, sink.verification) for sink in evidence.sinks]
+    wrong = [name for name, found in judged if found is not None and found.judged and not found.right]
+    return f" (wrong: {', '.join(wrong)}; right: {len(judged) - len(wrong)} of {len(judged)} sinks)" if wrong else ""
 
 
 def _evidence(evidence: Evidence) -> Check:
@@ -221,14 +250,23 @@ def _enough(n: int, least: int, what: str) -> _Part:
 
 
 def _level_check(level: ServiceLevel) -> Judge:
+    """Every sink must hold the level; those that have no such latency (a closing delay of what has no window) are none
+    of its business where another one has.
+    """
+
     def check(evidence: Evidence) -> Check:
-        latency: Latency | None = getattr(evidence.latencies, f"{level.kind}_us")
-        value = _statistic(evidence, level.kind, level.statistic)
+        named = {f"{sink.name}: ": sink.latency for sink in evidence.sinks} if len(evidence.sinks) > 1 else {}
+        found = {of: getattr(one, f"{level.kind}_us") for of, one in (named or {"": evidence.latencies}).items()}
+        there = {of: latency for of, latency in found.items() if latency is not None}
+        return _worst([_of_one(of, latency) for of, latency in (there or {"": None}).items()])
+
+    def _of_one(of: str, latency: Latency | None) -> Check:
+        value: float | None = None if latency is None else getattr(latency, level.statistic)
         if latency is None or value is None:
             seen = 0 if latency is None else latency.effective_count
-            sentence = f"{level.text}: {seen} independent results do not carry it"
+            sentence = f"{of}{level.text}: {seen} independent results do not carry it"
             return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
-        sentence = f"{level.text}: it is {format_us(value)}"
+        sentence = f"{of}{level.text}: it is {format_us(value)}"
         if value > level.limit_us:
             return answer(level.name, "failed", value, level.limit_us, "us", sentence)
         if latency.lower_bounds:
@@ -239,10 +277,11 @@ def _level_check(level: ServiceLevel) -> Judge:
     return check
 
 
-def _statistic(evidence: Evidence, kind: str, statistic: str) -> float | None:
-    latency = getattr(evidence.latencies, f"{kind}_us")
-    value: float | None = None if latency is None else getattr(latency, statistic)
-    return value
+def _least_p50(evidence: Evidence) -> float:
+    """The event-time p50 of the fastest sink, which a late driver would disturb most; 0 where none is known."""
+    all_latencies = [sink.latency for sink in evidence.sinks] or [evidence.latencies]
+    known = [one.event_time_us for one in all_latencies if one.event_time_us is not None]
+    return min((latency.p50 or 0.0 for latency in known), default=0.0)
 
 
 CHECKS: tuple[tuple[str, Judge], ...] = (

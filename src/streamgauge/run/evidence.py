@@ -12,6 +12,7 @@ from streamgauge.run import figures
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
+from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
 from streamgauge.run.verify import Verified
@@ -32,10 +33,10 @@ def evidence_of(
     ready: Ready, done: Conducted, rate_per_s: float, verified: Verified | None, latencies: Latencies | None
 ) -> Evidence:
     """The evidence of a trial; without `verified` the answers are not judged."""
-    spans, journal = done.spans, done.journal
+    journal = done.journal
     planned, kept = _kept(done)
     slip = figures.slip(done)
-    backlog = _samples(figures.within(journal.backlog_peaks(), spans))
+    backlogs = _backlogs(done)
     bound_s, cut = ready.bound_s(rate_per_s)
     own_job = isinstance(ready.workload, OwnJob)
     return Evidence(
@@ -48,18 +49,19 @@ def evidence_of(
         core_wait_us=figures.core_wait_us(done),
         sut_alive=not done.engine_failed,
         sut_reason=done.engine_failed,
-        backlog=backlog,
-        output_lag=_samples(figures.within(journal.output_lags(), spans)),
-        backlog_max_s=bound_s if journal.overflowed else _largest(backlog, rate_per_s),
+        backlog=backlogs,
+        output_lag=_output_lags(done),
+        backlog_max_s=bound_s if journal.overflowed else max(_largest(each, rate_per_s) for each in backlogs),
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
         verification=verified.verification if verified else None,
         batches=_batches(done),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
+        sinks=verified.results if verified else (),
         retried_tasks=journal.reads_again(as_a_rule=own_job),
-        negative_latencies=verified.latencies.negatives if verified else 0,
-        draining_at_start=_draining(backlog, rate_per_s),
+        negative_latencies=verified.negatives if verified else 0,
+        draining_at_start=any(_draining(each, rate_per_s) for each in backlogs),
         interrupted=done.interrupted,
         look=done.looks - 1,
         levels=ready.limits if latencies is not None else (),
@@ -67,9 +69,13 @@ def evidence_of(
 
 
 def backlog_falls(done: Conducted, rate_per_s: float) -> bool:
-    """At the end of the warm-up: whether backlog of the start is surely still being worked off."""
-    until = done.spans.measured_from_us
-    times, peaks = done.journal.backlog_peaks()
+    """At the end of the warm-up: whether some query is surely still working off the backlog of the start."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    return any(_falls(part, done.spans.measured_from_us, rate_per_s) for part in parts)
+
+
+def _falls(journal: Journal, until: int, rate_per_s: float) -> bool:
+    times, peaks = journal.backlog_peaks()
     times, peaks = times[times < until], peaks[times < until]
     first = min(int(np.searchsorted(times, until - LEVEL_US)), max(0, times.size - TREND_POINTS_MIN))
     lately = _samples((times[first:], peaks[first:]))
@@ -105,9 +111,37 @@ def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: in
         return "the queue's bound was reached"
     if now_us < done.spans.measured_from_us:
         return None
-    backlog = _samples(figures.within(done.journal.backlog_peaks(), done.spans))
     remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)
-    return hopeless(backlog, rate_per_s, ready.bound_s(rate_per_s)[0], remaining_s)
+    reasons = [hopeless(each, rate_per_s, ready.bound_s(rate_per_s)[0], remaining_s) for each in _backlogs(done)]
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _backlogs(done: Conducted) -> tuple[Samples, ...]:
+    """The backlog of every query, since each reads at a pace of its own."""
+    parts = {query: done.journal.of_query(query) for query in done.journal.queries()}
+    found = [
+        _samples(figures.within(part.backlog_peaks(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
+        for part in parts.values()
+    ]
+    return tuple(found) or (Samples.of([], []),)
+
+
+def _output_lags(done: Conducted) -> tuple[Samples, ...]:
+    """The output lag of every query; a sink that nothing came to has one without a sample, which decides nothing."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    served = {sink for part in parts for sink in part.sinks}
+    silent = [sink for sink in done.journal.sinks if sink not in served]
+    several = len(done.journal.sinks) > 1
+    found = [
+        _samples(figures.within(part.output_lags(), done.spans), _sinks_of(part) if several and len(parts) > 1 else "")
+        for part in parts
+        if part.sinks
+    ]
+    return tuple(found) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
+
+
+def _sinks_of(journal: Journal) -> str:
+    return ", ".join(journal.sinks)
 
 
 def _kept(done: Conducted) -> tuple[np.ndarray, np.ndarray]:
@@ -131,10 +165,10 @@ def _offering_judged_until(done: Conducted) -> int:
     return min(end, max(reached, due))
 
 
-def _samples(pair: tuple[np.ndarray, np.ndarray]) -> Samples:
+def _samples(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
     times, values = pair
     start = times[0] if len(times) else 0
-    return Samples((times - start) / US, values.astype(float))
+    return Samples((times - start) / US, values.astype(float), about)
 
 
 def _largest(backlog: Samples, rate_per_s: float) -> float:
@@ -142,8 +176,13 @@ def _largest(backlog: Samples, rate_per_s: float) -> float:
 
 
 def _batches(done: Conducted) -> int:
+    """Batches committed in the measured span, by the sink that has fewest."""
     low, high = done.spans.measured_from_us, done.spans.measured_to_us
-    return sum(1 for commit in done.journal.commits if low <= commit.committed_us < high)
+    counts = dict.fromkeys(done.journal.sinks, 0)
+    for commit in done.journal.commits:
+        if commit.sink in counts:
+            counts[commit.sink] += low <= commit.committed_us < high
+    return min(counts.values())
 
 
 def _draining(backlog: Samples, rate_per_s: float) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, parse_duration
-from streamgauge.result import Latencies, Verification
+from streamgauge.result import Latencies, SinkResult, Verification
 
 Floats = NDArray[np.float64]
 
@@ -24,10 +24,14 @@ _LIMIT = re.compile(rf"\s*(?:({'|'.join(_KINDS)})_)?({'|'.join(_STATISTICS)}|p99
 
 @dataclass(frozen=True)
 class Samples:
-    """A quantity at moments of the measured span: `time_s` (n,) ascending, `value` (n,)."""
+    """A quantity at moments of the measured span: `time_s` (n,) ascending, `value` (n,).
+
+    `about` names the sinks that it speaks of, where it does not speak of all.
+    """
 
     time_s: Floats
     value: Floats
+    about: str = ""
 
     @classmethod
     def of(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
@@ -58,7 +62,9 @@ class Evidence:
     after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
     commits where they say how far the input is done, which gives a point a batch; else as results arrive.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average.
-    `backlog_max_s`, `bound_s`: in seconds of the rate. `windows_closed`: None where nothing is windowed.
+    Both are there once for each query of the job, since each goes at a pace of its own; every one of them must hold.
+    `backlog_max_s`, `bound_s`: in seconds of the rate. `batches`, `windows_closed`: of the sink that has fewest; None
+    where nothing is windowed. `sinks`: each one's latencies and verification; `latencies` are those of the slowest.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     """
 
@@ -69,13 +75,14 @@ class Evidence:
     slip_us_p99: float
     core_wait_us: float
     sut_alive: bool
-    backlog: Samples
-    output_lag: Samples
+    backlog: tuple[Samples, ...]
+    output_lag: tuple[Samples, ...]
     backlog_max_s: float
     bound_s: float
     verification: Verification | None
     batches: int
     latencies: Latencies = field(default_factory=Latencies)
+    sinks: tuple[SinkResult, ...] = ()
     windows_closed: int | None = None
     aborted_reads: int = 0
     retried_tasks: int = 0

@@ -5,7 +5,7 @@ batches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,8 @@ from streamgauge.measure.monitors import Usage
 from streamgauge.report.series import BATCHES
 from streamgauge.result import Backlog, DriverResult, Phase, ProcessUse, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
-from streamgauge.run.journal import Floats, Ints, Journal
+from streamgauge.run.journal import Batch, Floats, Ints, Journal
+from streamgauge.transports.seam import HandOut
 
 SLIP_LIMIT_US = 100_000
 
@@ -52,19 +53,26 @@ def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
 
 
 def backlog(done: Conducted) -> Backlog:
-    """The backlog over the measured span: largest, at its end, and its slope through the samples of `backlog_peaks`."""
-    times, events = within(done.journal.backlog_peaks(), done.spans)
-    slope = float(np.polyfit((times - times[0]) / US, events, 1)[0]) if len(times) > 1 else 0.0
-    peak = int(events.max()) if len(events) else _unread(done)
+    """The backlog over the measured span: largest, at its end, and its slope through the samples of `backlog_peaks`.
+
+    Of several queries each has a backlog of its own; each figure is that of the worst.
+    """
+    sampled = [within(done.journal.of_query(query).backlog_peaks(), done.spans) for query in done.journal.queries()]
+    slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
+    peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(done))
     rate = max(1.0, done.journal.plan.profile.rate_at((done.spans.measured_from_us - done.spans.start_us) / US))
     return Backlog(max=max(peak, 0), end=max(_unread(done), 0), slope_per_s=slope, max_s=peak / rate)
 
 
+def _slope(times: Ints, events: Any) -> float:
+    return float(np.polyfit((times - times[0]) / US, events, 1)[0])
+
+
 def _unread(done: Conducted) -> int:
-    """Events due and not handed out at the end of the measured span."""
+    """Events due and not handed out at the end of the measured span, to the slowest query of several."""
     when = min(done.spans.measured_to_us, done.deadline_us)
     due = done.journal.plan.planned_events(done.spans.start_us, when)
-    return due - done.journal.ingested_between(0, when + 1)
+    return due - done.journal.taken_events(when + 1)
 
 
 def within(samples: tuple[Ints, Any], spans: Spans) -> tuple[Ints, Any]:
@@ -91,6 +99,7 @@ def driver(done: Conducted) -> DriverResult:
         events_offered=journal.offered_events(),
         events_handed_out=journal.handed_out_events(),
         events_reread=journal.reread_events(),
+        events_shared=journal.shared_events(),
         events_committed=journal.committed_events(),
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
@@ -142,7 +151,7 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
     starts = np.arange(spans.start_us, max(done.deadline_us, spans.start_us + US), US)
     last_due = [min(int(start) + US, spans.end_us) for start in starts]
     planned = np.array([_planned(journal, int(low), high) for low, high in zip(starts, last_due, strict=True)])
-    handed, committed = _handed(journal, starts), _committed(journal, starts)
+    handed, taken, committed = _handed(journal, starts), _taken(journal, starts), _committed(journal, starts)
     due = np.cumsum(planned)
     columns: dict[str, Any] = {
         "time_us": starts,
@@ -151,7 +160,7 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
         "offered": _offered(journal, starts),
         "handed_out": handed,
         "committed": committed,
-        "backlog_events": np.maximum(due - np.cumsum(handed), 0),
+        "backlog_events": np.maximum(due - np.cumsum(taken), 0),
         "lag_events": np.maximum(due - np.cumsum(committed), 0),
         "slip_us_max": _slip_max(journal, starts),
         "frontier_lag_us": _frontier_lag(journal, starts),
@@ -185,16 +194,34 @@ def _offered(journal: Journal, starts: Ints) -> Ints:
 
 
 def _handed(journal: Journal, starts: Ints) -> Ints:
-    parts = [part for part in journal.all_hand_outs() if not part.again]
+    parts = [part for part in journal.all_hand_outs() if part.first]
     return _binned(starts, (p.ingest_us for p in parts), (p.events for p in parts))
 
 
+def _taken(journal: Journal, starts: Ints) -> Ints:
+    """Events by the second in which the last of their readers took them."""
+    return _by_slowest(journal, starts, lambda part: part.when_us)
+
+
 def _committed(journal: Journal, starts: Ints) -> Ints:
-    events: dict[int, int] = defaultdict(int)
+    """Events by the second in which the last of the queries that read them committed them."""
+    when = {(commit.query, commit.batch): commit.committed_us for commit in journal.commits}
+    return _by_slowest(journal, starts, lambda part: when.get((part.query, part.batch)))
+
+
+def _by_slowest(journal: Journal, starts: Ints, when_us: Callable[[HandOut], int | None]) -> Ints:
+    """Events by second; where a stream has several readers, an event counts when the last of them has come to it."""
+    streams: dict[str, dict[tuple[str, int], list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for part in journal.all_hand_outs():
-        events[part.batch] += 0 if part.again else part.events
-    commits = [commit for commit in journal.commits if commit.batch in events]
-    return _binned(starts, (c.committed_us for c in commits), (events[c.batch] for c in commits))
+        mine = streams[part.stream][part.query, part.reader]
+        when = when_us(part)
+        if when is not None and not part.again:
+            mine.append((when, part.events))
+    total = np.zeros(len(starts), np.int64)
+    for readers in streams.values():
+        each = [np.cumsum(_binned(starts, (t for t, _ in log), (n for _, n in log))) for log in readers.values()]
+        total += np.diff(np.min(each, axis=0), prepend=0)
+    return total
 
 
 def _slip_max(journal: Journal, starts: Ints) -> Floats:
@@ -207,11 +234,14 @@ def _slip_max(journal: Journal, starts: Ints) -> Floats:
 
 
 def _frontier_lag(journal: Journal, starts: Ints) -> Floats:
-    times, lags = journal.output_lags()
-    lag = np.full(len(starts), np.nan)
-    for when, value in zip(times, lags, strict=True):
-        lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
-    return lag
+    """The lag at the last commit of each second; of several queries that of the one furthest behind."""
+    worst = np.full(len(starts), np.nan)
+    for query in journal.queries():
+        lag = np.full(len(starts), np.nan)
+        for when, value in zip(*journal.of_query(query).output_lags(), strict=True):
+            lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
+        worst = np.fmax(worst, lag)
+    return worst
 
 
 def _usage_columns(journal: Journal, starts: Ints) -> dict[str, Any]:
@@ -248,25 +278,27 @@ def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal) -> 
 
     How many events a batch took is the driver's count: what Spark calls an input row may be a bundle of them.
     """
-    events: dict[int, int] = defaultdict(int)
+    events: dict[Batch, int] = defaultdict(int)
     for part in journal.all_hand_outs():
-        events[part.batch] += part.events
+        events[part.query, part.batch] += part.events
     rows = [row for one in progress if (row := _batch_row(one, events))["start_us"] >= since_us]
-    unique = {row["batch_id"]: row for row in rows}
+    unique = {(row["query"], row["batch_id"]): row for row in rows}
     return pa.Table.from_pylist([unique[key] for key in sorted(unique)], schema=BATCHES)
 
 
-def _batch_row(progress: dict[str, Any], events: dict[int, int]) -> dict[str, Any]:
+def _batch_row(progress: dict[str, Any], events: dict[Batch, int]) -> dict[str, Any]:
     start_us = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * US)
     took = progress.get("durationMs", {})
+    query, batch = progress.get("name") or "", progress["batchId"]
     steps = {
         "latest_offset_ms": "latestOffset", "wal_commit_ms": "walCommit", "query_planning_ms": "queryPlanning",
         "add_batch_ms": "addBatch", "commit_offsets_ms": "commitOffsets", "trigger_ms": "triggerExecution",
     }  # fmt: skip
     return {
-        "batch_id": progress["batchId"],
+        "batch_id": batch,
+        "query": query,
         "start_us": start_us,
         "end_us": start_us + round(1000 * took.get("triggerExecution", 0)),
-        "rows": events.get(progress["batchId"], 0),
+        "rows": events.get((query, batch), 0),
         **{name: took.get(theirs) for name, theirs in steps.items()},
     }

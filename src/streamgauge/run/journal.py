@@ -1,10 +1,15 @@
-"""The journal of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT."""
+"""The journal of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT.
+
+A job of several sinks may be several queries of the engine, each with batches and a pace of its own. Whatever is said
+of the job as a whole is then said of the slowest: an event is committed when every query that reads it has committed
+it, and the sinks have come as far as the one that is furthest behind. `of_sink` and `of_query` give a part's journal.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,15 +28,22 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+Batch = tuple[str, int]
+"""(query, its batch's number)."""
+
 SLIP_POINTS = 8
 """A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
 
 
 @dataclass
 class Journal:
-    """Grows while a trial runs. Times are microseconds of the run's clock."""
+    """Grows while a trial runs. Times are microseconds of the run's clock.
+
+    `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted.
+    """
 
     plan: Plan
+    sinks: tuple[str, ...] = ("",)
     chunks: list[list[Chunk]] = field(default_factory=list)
     hand_outs: list[list[HandOut]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
@@ -39,7 +51,7 @@ class Journal:
     loopback: list[tuple[int, int]] = field(default_factory=list)
     bytes_peak: int = 0
     overflowed: bool = False
-    rows_ignored: int = 0
+    rows_ignored: dict[str, int] = field(default_factory=dict)
 
     def add(self, tick: Tick) -> None:
         """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
@@ -59,17 +71,51 @@ class Journal:
     def all_hand_outs(self) -> list[HandOut]:
         return [part for log in self.hand_outs for part in log]
 
-    def batch_ends(self) -> dict[int, int]:
+    def of_sink(self, name: str) -> Journal:
+        """The same trial, as far as one sink is concerned: its commits alone; all that was read is kept."""
+        commits = [commit for commit in self.commits if commit.sink == name]
+        ignored = {name: self.rows_ignored.get(name, 0)}
+        return replace(self, sinks=(name,), commits=commits, rows_ignored=ignored)
+
+    def of_query(self, query: str) -> Journal:
+        """The same trial, as far as one query is concerned: what it read and committed."""
+        commits = [commit for commit in self.commits if commit.query == query]
+        hand_outs = [[part for part in log if part.query == query] for log in self.hand_outs]
+        sinks = tuple(name for name in self.sinks if any(commit.sink == name for commit in commits))
+        return replace(self, sinks=sinks, commits=commits, hand_outs=hand_outs)
+
+    def queries(self) -> tuple[str, ...]:
+        """The queries that have read or committed anything, by name."""
+        read = {part.query for part in self.all_hand_outs()}
+        return tuple(sorted(read | {commit.query for commit in self.commits}))
+
+    def batch_ends(self) -> dict[Batch, int]:
         """Engine batch to the event time up to which it read."""
-        ends: dict[int, int] = defaultdict(int)
+        ends: dict[Batch, int] = defaultdict(int)
         for part in self.all_hand_outs():
-            ends[part.batch] = max(ends[part.batch], part.to_us)
+            batch = (part.query, part.batch)
+            ends[batch] = max(ends[batch], part.to_us)
         return dict(ends)
 
-    def committed_until(self) -> int:
-        """The event time up to which the SUT's sink has committed; 0 before the first commit."""
+    def committed_ends(self) -> dict[str, list[int]]:
+        """Sink to the event times up to which its committed batches had read, ascending."""
         ends = self.batch_ends()
-        return max((ends.get(commit.batch, 0) for commit in self.commits), default=0)
+        found: dict[str, list[int]] = {sink: [] for sink in self.sinks}
+        for commit in self.commits:
+            if commit.sink in found and (commit.query, commit.batch) in ends:
+                found[commit.sink].append(ends[commit.query, commit.batch])
+        return {sink: sorted(reached) for sink, reached in found.items()}
+
+    def committed_until(self) -> int:
+        """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""
+        return min((reached[-1] if reached else 0 for reached in self.committed_ends().values()), default=0)
+
+    def forgettable_until(self) -> int:
+        """The event time before which nobody will read again; 0 where somebody may read everything.
+
+        One batch of each query is kept back: a query that dies between the sink's commit and its own reads it again.
+        """
+        return min((reached[-2] if len(reached) > 1 else 0 for reached in self.committed_ends().values()), default=0)
 
     def handed_until(self) -> int:
         """The event time up to which every partition of every stream was handed out."""
@@ -86,35 +132,45 @@ class Journal:
 
         `as_a_rule`: a job that uses an input twice reads it again in every batch; only reads beyond that are counted.
         """
-        again = Counter((part.stream, part.batch) for part in self.all_hand_outs() if part.again)
+        again = Counter(_reading(part) for part in self.all_hand_outs() if part.again)
         if not as_a_rule:
             return again.total()
-        committed = {commit.batch for commit in self.commits}
+        committed = {(commit.query, commit.batch) for commit in self.commits}
         usual: dict[str, int] = {}
-        for stream, batch in {(part.stream, part.batch) for part in self.all_hand_outs() if part.batch in committed}:
-            usual[stream] = min(usual.get(stream, again[stream, batch]), again[stream, batch])
+        for stream, batch in {_reading(part) for part in self.all_hand_outs()}:
+            if batch in committed:
+                usual[stream] = min(usual.get(stream, again[stream, batch]), again[stream, batch])
         return sum(max(0, count - usual.get(stream, 0)) for (stream, _), count in again.items())
 
     def reread_events(self) -> int:
         return sum(part.events for part in self.all_hand_outs() if part.again)
 
+    def shared_events(self) -> int:
+        """Events read by another query, or at another place of a query, that had been handed out before."""
+        return sum(part.events for part in self.all_hand_outs() if part.shared)
+
     def handed_out_events(self) -> int:
-        return sum(part.events for part in self.all_hand_outs() if not part.again)
+        return sum(part.events for part in self.all_hand_outs() if part.first)
 
     def offered_events(self) -> int:
         return sum(chunk.events for log in self.chunks for chunk in log)
 
     def committed_events(self) -> int:
-        done = {commit.batch for commit in self.commits}
-        return sum(part.events for part in self.all_hand_outs() if not part.again and part.batch in done)
+        done = {(commit.query, commit.batch) for commit in self.commits}
+        return self._events_of_all(lambda part: (part.query, part.batch) in done)
+
+    def taken_events(self, before_us: int = 2**62) -> int:
+        """Events that every reader of their stream had had by then."""
+        return self._events_of_all(lambda part: part.when_us < before_us)
 
     def ingested_between(self, from_us: int, to_us: int) -> int:
         parts = self.all_hand_outs()
-        return sum(part.events for part in parts if not part.again and from_us <= part.ingest_us < to_us)
+        return sum(part.events for part in parts if part.first and from_us <= part.ingest_us < to_us)
 
     def committed_between(self, from_us: int, to_us: int) -> int:
-        done = {commit.batch for commit in self.commits if from_us <= commit.committed_us < to_us}
-        return sum(part.events for part in self.all_hand_outs() if not part.again and part.batch in done)
+        inside = (commit for commit in self.commits if from_us <= commit.committed_us < to_us)
+        done = {(commit.query, commit.batch) for commit in inside}
+        return self._events_of_all(lambda part: (part.query, part.batch) in done)
 
     def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
         """(planned, offered in time) events by second of the plan: in time is what was available `slip_us` after the
@@ -143,7 +199,7 @@ class Journal:
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
         """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same
-        phase.
+        phase. For one query: take those of several one by one, with `of_query`.
 
         A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under
         overload is how much has gathered by the next one.
@@ -151,15 +207,15 @@ class Journal:
         firsts: dict[int, tuple[int, int]] = {}
         for part in self.all_hand_outs():
             if not part.again:
-                since, when = firsts.get(part.batch, (part.from_us, part.ingest_us))
-                firsts[part.batch] = (min(since, part.from_us), min(when, part.ingest_us))
+                since, when = firsts.get(part.batch, (part.from_us, part.when_us))
+                firsts[part.batch] = (min(since, part.from_us), min(when, part.when_us))
         ordered = sorted(firsts.values(), key=lambda pair: pair[1])
         times = np.array([when for _, when in ordered], np.int64)
         events = [self.plan.planned_events(max(since, self.plan.start_us), when) for since, when in ordered]
         return times, np.array(events, np.int64)
 
     def output_lags(self) -> tuple[Ints, Floats]:
-        """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink.
+        """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink; for one query.
 
         A committed batch has given all that its input implies, so the output frontier is the event time up to which
         that input went. Windows alone would be a staircase of a handful of steps. Where a commit names no batch of
@@ -168,15 +224,27 @@ class Journal:
         ends = self.batch_ends()
         times, lags, frontier = [], [], self.plan.start_us
         for commit in sorted(self.commits, key=lambda one: one.committed_us):
-            reached = ends.get(commit.batch, commit.frontier_us)
+            reached = ends.get((commit.query, commit.batch), commit.frontier_us)
             if reached > frontier:
                 frontier = reached
                 times.append(commit.committed_us)
                 lags.append((commit.committed_us - frontier) / US)
         return np.array(times, np.int64), np.array(lags, float)
 
+    def _events_of_all(self, chosen: Callable[[HandOut], bool]) -> int:
+        """Events of the chosen reads, re-reads left out; of each stream as many as its slowest reader has."""
+        counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        for part in self.all_hand_outs():
+            counts[part.stream][part.query, part.reader] += part.events if chosen(part) and not part.again else 0
+        return sum(min(of_stream.values()) for of_stream in counts.values())
+
     def _chunks_between(self, from_us: int, to_us: int) -> Iterable[Chunk]:
         return (chunk for log in self.chunks for chunk in log if from_us <= chunk.from_us < to_us)
+
+
+def _reading(part: HandOut) -> tuple[str, Batch]:
+    """Which stream was read, in which batch."""
+    return part.stream, (part.query, part.batch)
 
 
 class IngestTimes:
@@ -190,7 +258,7 @@ class IngestTimes:
         tables = {}
         for partition, log in enumerate(self._journal.hand_outs):
             for stream in {part.stream for part in log}:
-                parts = sorted((p for p in log if p.stream == stream and not p.again), key=lambda p: p.from_us)
+                parts = sorted((p for p in log if p.stream == stream and p.first), key=lambda p: p.from_us)
                 ends = np.array([part.to_us for part in parts], np.int64)
                 tables[stream, partition] = (ends, np.array([part.ingest_us for part in parts], np.int64))
         return tables

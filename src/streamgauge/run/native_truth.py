@@ -38,6 +38,7 @@ from streamgauge.run.verify import (
     Asked,
     Input,
     Received,
+    SinkVerified,
     Verified,
     database,
     handed_over,
@@ -76,10 +77,11 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     job = _job(ready)
     independent = job.description.reference is not None
     try:
-        compared = _compare(ready, done, received, log)
+        compared: Compared | None = _compare(ready, done, received, log)
     except UNJUDGED as error:
         compared, sentence = None, f"the answers could not be judged: {_plain(error)}"
     else:
+        assert compared is not None
         sentence = _sentence(compared, received)
     counts = compared.counts if compared else answers.Counts()
     lost = compared.missing if compared else None
@@ -91,11 +93,14 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
         keep_results(received, keep_in.path / "results.parquet")
     verification = Verification(
         judged=compared is not None, independent=independent, reference=REFERENCE if independent else BATCH,
-        uncommitted=done.journal.rows_ignored, seconds=time.monotonic() - started, sentence=sentence,
+        uncommitted=sum(done.journal.rows_ignored.values()), seconds=time.monotonic() - started, sentence=sentence,
         **counts.as_dict(),
     )  # fmt: skip
     rows = sum(commit.rows for commit in done.journal.commits)
-    return Verified(verification, latencies, rows, latencies.effective_count if rule.windowed else None)
+    query = next((commit.query for commit in done.journal.commits), "")
+    closed = latencies.effective_count if rule.windowed else None
+    sink = SinkVerified(ready.flow.sink.name, query, verification, latencies, rows, closed)
+    return Verified(verification, (sink,))
 
 
 def _plain(error: Exception) -> str:
@@ -259,7 +264,7 @@ def _compare_updates(ready: Ready, done: Conducted, connection: Any, answer_befo
 
 def _moments(done: Conducted) -> list[tuple[int, int | None]]:
     """(batch, event time before which it and all earlier ones read): some of the measured span, and the last."""
-    ends = done.journal.batch_ends()
+    ends = {batch: end for (_, batch), end in done.journal.batch_ends().items()}  # of one query
     committed = sorted({commit.batch for commit in done.journal.commits if commit.batch in ends}, key=ends.__getitem__)
     if not committed:
         return []

@@ -24,7 +24,7 @@ class NoParameters(Parameters):
     """An own job has none: its file is there to be changed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OwnJob(Workload):
     """A workload that a file describes; `notes` say what was assumed and fitted."""
 
@@ -56,7 +56,7 @@ def _workload(path: Path) -> OwnJob:
     sources = tuple(Source(each.name, each.schema) for each in streams)
     times = tuple(each.time for each in described.inputs)
     job = NativeJob(sources, times, str(path.resolve()), function.__name__, described.keys, described.reach_us, columns)
-    flow = Flow(Sink(job, SINK, described.mode))
+    flow = Flow((Sink(job, SINK, described.mode),))
     return OwnJob(
         name=path.stem,
         title=path.stem.replace("_", " "),

@@ -56,7 +56,7 @@ class Tick:
     bytes_peak: int
     overflowed: bool
     ended: bool
-    rows_ignored: int
+    rows_ignored: dict[str, int]
 
 
 class Rig:
@@ -99,6 +99,11 @@ class Rig:
         )
         folder = self.folder / "engine"
         self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of the sinks that results come from."""
+        return tuple(sink.name for sink in self.settings.flow.sinks)
 
     def begin(self, plan: Plan, end_us: int, pace_us: int | None = None) -> None:
         """Let all generators follow `plan` until `end_us`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,14 +10,14 @@ from typing import Any
 
 from streamgauge.events import US
 from streamgauge.measure.histogram import log_lines
-from streamgauge.measure.latency import SinkLatencies
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.result import Result, SinkResult, Verdict
+from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor
 from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
+from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
@@ -96,7 +97,7 @@ def run_trial(
     conductor = Conductor(
         rig, plan, spans,
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
-        closes_late=ready.reach_us not in (None, 0),
+        closes_late=ready.closing_sinks,
         hold_us=HOLD_US if settings.may_extend else 0,
         levelling=lambda done: _levelling_us(done, settings),
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
@@ -134,13 +135,13 @@ def conclude(
     else:
         verified = verify(ready, done, kept)
     folder.write_verification(verified.verification)
-    sinks = (SinkResult(name=ready.flow.sink.name, rows=verified.rows, latency=verified.latencies.latencies),)
-    verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, verified.latencies.latencies))
+    slowest = verified.slowest.latencies
+    verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, slowest.latencies))
     result = _with_verdict(base, verdict).model_copy(
-        update={"sinks": sinks, "latency": verified.latencies.latencies, "verification": verified.verification}
+        update={"sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification}
     )
-    folder.write_series(figures.series(done, verified.latencies.seconds))
-    folder.write_hlog(_hlog(verified.latencies))
+    folder.write_series(figures.series(done, slowest.seconds))
+    folder.write_hlog(_hlog(verified))
     folder.write_result(result)
     return Judged(result, done, verified)
 
@@ -159,7 +160,7 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=offered,
         ingested_per_s=journal.ingested_between(since, now_us + 1) / seconds,
-        backlog_events=max(0, journal.offered_events() - journal.handed_out_events()),
+        backlog_events=max(0, journal.offered_events() - journal.taken_events()),
         event_time_p99_us=max(latencies, default=None),
         note="",
     )
@@ -234,15 +235,38 @@ def _warnings(ready: Ready, done: Conducted) -> tuple[str, ...]:
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
     if done.prolonged_us:
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
+    warnings += _work_done_twice(done.journal)
     if done.looks > 1:
         warnings.append(f"extended {done.looks - 1} times because a trend was undecided")
     return tuple(warnings)
+
+
+def _work_done_twice(journal: Journal) -> list[str]:
+    """Where the system reads the same events more than once: at which streams, and how often on average."""
+    shared: Counter[str] = Counter()
+    first: Counter[str] = Counter()
+    for part in journal.all_hand_outs():
+        shared[part.stream] += part.events if part.shared else 0
+        first[part.stream] += part.events if part.first else 0
+    queries = {query: journal.of_query(query).sinks for query in journal.queries()}
+    who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
+    return [
+        f"{stream} is read {1 + shared[stream] / first[stream]:.2g} times: its {len(queries)} queries{who} "
+        "each do their own work on it; rates count every event once"
+        for stream in sorted(shared)
+        if shared[stream] and first[stream]
+    ]
 
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:
     return result.model_copy(update={"verdict": verdict})
 
 
-def _hlog(latencies: SinkLatencies) -> str:
-    seconds = latencies.seconds
-    return log_lines(seconds.event_time, "event_time") + log_lines(seconds.processing_time, "processing_time")
+def _hlog(verified: Verified) -> str:
+    several = len(verified.sinks) > 1
+    lines = []
+    for sink in verified.sinks:
+        tag, seconds = f"/{sink.name}" if several else "", sink.latencies.seconds
+        lines.append(log_lines(seconds.event_time, f"event_time{tag}"))
+        lines.append(log_lines(seconds.processing_time, f"processing_time{tag}"))
+    return "".join(lines)

@@ -41,7 +41,7 @@ from streamgauge.load.plan import Plan
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Verification
+from streamgauge.result import Latency, SinkResult, Verification
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, Ints
@@ -53,13 +53,51 @@ REFERENCE_WITH_CLASSES = "DuckDB, by SQL made from the flow, and the flow's own 
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What the answers were, and how late."""
+class SinkVerified:
+    """What the answers of one sink were, and how late."""
 
+    name: str
+    query: str
     verification: Verification
     latencies: SinkLatencies
     rows: int
     windows_closed: int | None
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the answers were, and how late: of every sink, and of all together."""
+
+    verification: Verification
+    sinks: tuple[SinkVerified, ...]
+
+    @property
+    def slowest(self) -> SinkVerified:
+        """The sink whose results come latest, by the mean of their event-time latency, which every sink has."""
+        return max(self.sinks, key=lambda sink: _mean(sink.latencies.latencies.event_time_us))
+
+    @property
+    def negatives(self) -> int:
+        return sum(sink.latencies.negatives for sink in self.sinks)
+
+    @property
+    def windows_closed(self) -> int | None:
+        """Of the windowed sink that closed fewest; None where nothing is windowed."""
+        return min((sink.windows_closed for sink in self.sinks if sink.windows_closed is not None), default=None)
+
+    @property
+    def results(self) -> tuple[SinkResult, ...]:
+        return tuple(
+            SinkResult(
+                name=sink.name, rows=sink.rows, latency=sink.latencies.latencies, query=sink.query,
+                verification=sink.verification,
+            )
+            for sink in self.sinks
+        )  # fmt: skip
+
+
+def _mean(latency: Latency | None) -> float:
+    return latency.mean if latency is not None and latency.mean is not None else -1.0
 
 
 class Received:
@@ -122,6 +160,8 @@ class Input:
         """Stream name to a reader of its events in [from_us, to_us)."""
         readers = {}
         for index, stream in enumerate(self._plan.streams):
+            if stream.name not in self._columns:
+                continue
             empty = self._with_ingest(index, 0, self._make(index, 0, 0, 0))
             readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
         return readers
@@ -150,7 +190,37 @@ class Input:
 
 
 def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> Verified:
-    """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given."""
+    """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given.
+
+    Each sink is verified alone, as if the flow had no other.
+    """
+    several = len(ready.flow.sinks) > 1
+    sinks = []
+    for one in ready.of_each_sink():
+        name = one.flow.sink.name
+        kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
+        sinks.append(_verify_sink(one, replace(done, journal=done.journal.of_sink(name)), kept))
+    verification = _of_all(sinks, done) if several else sinks[0].verification
+    return Verified(verification, tuple(sinks))
+
+
+def _of_all(sinks: list[SinkVerified], done: Conducted) -> Verification:
+    """The sums over all sinks; examples and the sentence name the sink."""
+    each = [(sink.name, sink.verification) for sink in sinks]
+    names = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "seconds")
+    return Verification(
+        judged=all(one.judged for _, one in each),
+        independent=all(one.independent for _, one in each),
+        reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
+        uncommitted=sum(done.journal.rows_ignored.values()),
+        sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
+        examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
+        **{name: sum(getattr(one, name) for _, one in each) for name in names},
+    )
+
+
+def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVerified:
+    """The answers of a flow's one sink; `done` has that sink's commits alone."""
     started = time.monotonic()
     received = Received(done)
     counts, missing = _compare(ready, done, received)
@@ -159,16 +229,18 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
     missing = replace(missing, deadline_us=done.deadline_us) if missing is not None else None
     latencies = sink_latencies(received.batches(), _rule(ready, done), span, missing)
     rows = sum(commit.rows for commit in done.journal.commits)
-    if keep_in is not None and not received.empty:
-        keep_results(received, keep_in.path / "results.parquet")
+    if keep_at is not None and not received.empty:
+        keep_results(received, keep_at)
     independent = is_independent(ready.flow)
     verification = Verification(
         judged=True, independent=independent, reference=REFERENCE if independent else REFERENCE_WITH_CLASSES,
-        uncommitted=done.journal.rows_ignored,
+        uncommitted=sum(done.journal.rows_ignored.values()),
         seconds=seconds, sentence=_sentence(ready, counts), **counts.as_dict(),
     )  # fmt: skip
     windowed = WINDOW_END in schema.columns(ready.flow.sink.input)
-    return Verified(verification, latencies, rows, latencies.effective_count if windowed else None)
+    closed = latencies.effective_count if windowed else None
+    query = next((commit.query for commit in done.journal.commits), "")
+    return SinkVerified(ready.flow.sink.name, query, verification, latencies, rows, closed)
 
 
 @contextmanager
@@ -223,8 +295,7 @@ def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0) -> st
     """A trial that ended early owes what its committed batches must have given: windows close one batch late."""
     if held_us is None:
         return "false"
-    ends = done.journal.batch_ends()
-    reached = sorted({ends[commit.batch] for commit in done.journal.commits if commit.batch in ends})
+    (reached,) = done.journal.committed_ends().values()
     if windowed:
         return f"window_end <= {reached[-2] if len(reached) > 1 else 0}"
     if held_us:
@@ -247,7 +318,7 @@ def _compare_whole(
     for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
         connection.register(f"input_{name}", reader)
     connection.register("received", _or_empty(received, received.table if not received.empty else None, ready))
-    relations = {stream.name: f"input_{stream.name}" for stream in done.journal.plan.streams}
+    relations = {name: f"input_{name}" for name in ready.columns}
     relations = computed(connection, ready.lineage_flow, relations)
     points = "received" if asked.update else None
     connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations, points)}")
@@ -269,7 +340,7 @@ def _compare_slices(
     for low, high in pairwise(borders):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
-        relations = {stream.name: f"input_{stream.name}" for stream in done.journal.plan.streams}
+        relations = {name: f"input_{name}" for name in ready.columns}
         relations = computed(connection, ready.lineage_flow, relations)
         expected = f"({oracle_sql(ready.lineage_flow, relations)})"
         rows = (lambda a, b: lambda: received.table(a, b))(low, high) if not received.empty else None
@@ -319,7 +390,7 @@ def _join_times(ready: Ready, done: Conducted, missing: Missing | None) -> Missi
     """A join's missing outputs count from the time that the driver computes, like those that came."""
     if missing is None or missing.window_end_us is None or not _joins(ready.flow):
         return missing
-    last = _LastInWindow(done)
+    last = _LastInWindow(ready, done)
     ends = missing.window_end_us
     return Missing(0, last.event_time(ends), last.ingest_time(ends), ends)
 
@@ -329,7 +400,7 @@ def _rule(ready: Ready, done: Conducted) -> LatencyRule:
     since = handed_over(done)
     flow = ready.flow
     if _joins(flow):
-        last_of = _LastInWindow(done)
+        last_of = _LastInWindow(ready, done)
         return LatencyRule("join", last_of.event_time, last_of.ingest_time, since)
     if isinstance(flow.sink.input, RunningAggregate):
         return LatencyRule("update", handed_over=since)
@@ -359,8 +430,9 @@ class _LastInWindow:
     Every tuple of a window first takes the maximum of its stream's window, and an output the maximum over its two.
     """
 
-    def __init__(self, done: Conducted) -> None:
+    def __init__(self, ready: Ready, done: Conducted) -> None:
         self._plan, self._ingest = done.journal.plan, IngestTimes(done.journal)
+        self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in ready.columns]
 
     def event_time(self, window_end_us: Ints) -> Ints:
         return self._by_window(window_end_us, lambda end: max(time for time, _ in self._last(end)))
@@ -373,7 +445,8 @@ class _LastInWindow:
         return np.array([of(int(end)) for end in unique], np.int64)[index]
 
     def _last(self, end_us: int) -> Iterator[tuple[int, int]]:
-        for number, stream in enumerate(self._plan.streams):
+        for number in self._numbers:
+            stream = self._plan.streams[number]
             for partition in range(self._plan.partitions):
                 count = self._plan.count_before(number, partition, end_us)
                 if count:

@@ -83,11 +83,17 @@ def _pace_us(rate_per_s: float) -> int:
 
 def _drained(done: Conducted) -> float:
     """Events a second in the later half: what each batch took, by when the next one came for more."""
+    queries = done.journal.queries()
+    return min((_drained_by(done, done.journal.of_query(query)) for query in queries), default=0.0)
+
+
+def _drained_by(done: Conducted, journal: Journal) -> float:
+    """Of one query; where a job is several, the slowest of them says what is drained."""
     batches: dict[int, tuple[int, int]] = {}
-    for part in done.journal.all_hand_outs():
-        if not part.again and part.events:
-            when, events = batches.get(part.batch, (part.ingest_us, 0))
-            batches[part.batch] = (min(when, part.ingest_us), events + part.events)
+    for part in journal.all_hand_outs():
+        if not part.again and part.reader == 0 and part.events:
+            when, events = batches.get(part.batch, (part.when_us, 0))
+            batches[part.batch] = (min(when, part.when_us), events + part.events)
     ordered = sorted(batches.values())
     later = [one for one in ordered if one[0] >= done.spans.measured_from_us]
     chosen = later if len(later) >= BATCHES_MIN else ordered

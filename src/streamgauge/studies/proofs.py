@@ -209,7 +209,7 @@ def clock(sizes: Sizes, planted: bool = True) -> Made:
     with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
         judged = bench.trial(ROW_RATE_PER_S, sizes.row_s)
     assert judged.verified is not None
-    verdict, negatives = judged.result.verdict, judged.verified.latencies.negatives
+    verdict, negatives = judged.result.verdict, judged.verified.negatives
     driver = _check(verdict.checks, "driver")
     ok = verdict.value == "invalid" and negatives > 0 and driver.state == "invalid" and "negative" in driver.sentence
     sentence = (

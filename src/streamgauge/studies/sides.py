@@ -52,14 +52,22 @@ class Observed:
 
     @cached_property
     def resampled(self) -> dict[str, Resampled]:
-        """Tag of latency.hlog to its seconds, resampled; empty where the run left no log."""
+        """Kind of latency to its seconds in latency.hlog, resampled; empty where the run left no log.
+
+        Of several sinks, whose lines are tagged `event_time/SINK`, those of the slowest: its latency is the run's.
+        """
+        sink = f"/{self.result.slowest_sink}" if self.result.slowest_sink else ""
         try:
             by_tag = groupby(read_log(self.seconds.read_hlog() or ""), key=itemgetter(0))
             packed = {tag: slots_of(h for _, _, h in lines if h.count) for tag, lines in by_tag}
         except Exception as error:  # the decoder's own errors are of many kinds
             rule = f"latency.hlog must be an HdrHistogram log ({error})"
             raise InputError(Problem("RUN", rule, str(self.seconds.path), "run it again")) from None
-        return {tag: Resampled(counts, values.astype(np.float64)) for tag, (counts, values) in packed.items()}
+        return {
+            tag.removesuffix(sink): Resampled(counts, values.astype(np.float64))
+            for tag, (counts, values) in packed.items()
+            if tag.partition("/")[2] == sink[1:]
+        }
 
 
 @dataclass(frozen=True)

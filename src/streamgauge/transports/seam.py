@@ -38,7 +38,9 @@ class Chunk:
 class HandOut:
     """One read by the SUT: events of [from_us, to_us) of one stream, first handed out at `ingest_us`.
 
-    `again` marks a re-read of what had been handed out before; it carries the first hand-out's stamp.
+    `query` and `reader` say who read: a job may consist of several queries, and a query may read a stream at several
+    places. `again` marks a re-read by the same reader; `shared` marks what only others had read before: work that the
+    SUT does twice. Both carry the stamp of the first hand-out of all; `read_us`, where given, is when this read was.
     """
 
     stream: str
@@ -48,6 +50,20 @@ class HandOut:
     ingest_us: int
     batch: int
     again: bool
+    query: str = ""
+    reader: int = 0
+    shared: bool = False
+    read_us: int = 0
+
+    @property
+    def first(self) -> bool:
+        """Whether these events were handed out for the first time: only then they count as ingested."""
+        return not (self.again or self.shared)
+
+    @property
+    def when_us(self) -> int:
+        """When this read was."""
+        return self.read_us or self.ingest_us
 
 
 class Queue(Protocol):
@@ -59,7 +75,9 @@ class Queue(Protocol):
     def frontier(self) -> int:
         """The event time that this generator has reached."""
 
-    def take(self, stream: str, from_us: int, to_us: int, columns: tuple[str, ...], batch: int) -> Any:
+    def take(
+        self, stream: str, from_us: int, to_us: int, columns: tuple[str, ...], batch: int, query: str, reader: int
+    ) -> Any:
         """The events of [from_us, to_us), in merged batches; the same again when asked again before `commit`."""
 
     def commit(self, before_us: int) -> None:

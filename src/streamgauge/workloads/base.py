@@ -122,6 +122,6 @@ def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
         "source": workload.source,
         "parameters": [{"name": n, "default": default_of(f), "meaning": f.description or ""} for n, f in fields],
         "streams": [{"name": s.name, "share": s.share, "fields": s.schema.types()} for s in job.streams],
-        "sink": {"name": job.flow.sink.name, "mode": job.flow.sink.mode},
+        "sinks": [{"name": sink.name, "mode": sink.mode} for sink in job.flow.sinks],
         "flow": describe(job.flow),
     }

@@ -73,14 +73,14 @@ def test_windows_are_the_references_wherever_the_cuts_lie(
     """Sums, counts, maxima, minima and both lineage times equal DuckDB's, however the input was cut."""
     window = Window(window_s[0] * SECOND, window_s[1] * SECOND)
     filtered = Where(SOURCE, "price > 20 AND NOT price >= 90")
-    flow = with_lineage(Flow(Sink(WindowAggregate(filtered, window, ("pack",), AGGREGATES), "out", "append")))
+    flow = with_lineage(Flow((Sink(WindowAggregate(filtered, window, ("pack",), AGGREGATES), "out", "append"),)))
     events = _events(count, seed)
     assert _rows(pa.concat_tables(_by_cuts(flow, events, cuts))) == _rows(_reference(flow, events))
 
 
 def test_a_window_is_emitted_once_its_end_is_passed_and_not_before() -> None:
     """No result of a cut has a window that ends after it, and each comes with the first cut that passed its end."""
-    flow = Flow(Sink(WindowAggregate(SOURCE, Window(2 * SECOND, SECOND), ("pack",), AGGREGATES), "out", "append"))
+    flow = Flow((Sink(WindowAggregate(SOURCE, Window(2 * SECOND, SECOND), ("pack",), AGGREGATES), "out", "append"),))
     cuts = [12 * SECOND, 15 * SECOND, 22 * SECOND]
     before = 0
     for cut_us, table in zip([*cuts, END], _by_cuts(with_lineage(flow), _events(500, 1), cuts), strict=True):
@@ -93,7 +93,7 @@ def test_a_window_is_emitted_once_its_end_is_passed_and_not_before() -> None:
 
 def test_rows_pass_through_unchanged() -> None:
     """Without a condition every row comes back, with its lineage."""
-    flow = with_lineage(Flow(Sink(SOURCE, "out", "append")))
+    flow = with_lineage(Flow((Sink(SOURCE, "out", "append"),)))
     events = _events(100, 2)
     assert _rows(pa.concat_tables(_by_cuts(flow, events, [20 * SECOND]))) == _rows(events)
 
@@ -101,7 +101,7 @@ def test_rows_pass_through_unchanged() -> None:
 @pytest.mark.parametrize("predicate", ["price > 90", "price <= 5 OR pack = 2", "NOT (pack != 1)", "price >= pack"])
 def test_conditions_are_the_references(predicate: str) -> None:
     """A condition keeps the rows that DuckDB keeps."""
-    flow = with_lineage(Flow(Sink(Where(SOURCE, predicate), "out", "append")))
+    flow = with_lineage(Flow((Sink(Where(SOURCE, predicate), "out", "append"),)))
     events = _events(400, 3)
     expected = _rows(_reference(flow, events))
     assert 0 < len(expected) < 400
@@ -120,5 +120,5 @@ def test_conditions_are_the_references(predicate: str) -> None:
 def test_other_flows_are_refused(node: object) -> None:
     """A flow that it does not know is bad input, told before anything runs."""
     with pytest.raises(InputError) as refused:
-        build(Flow(Sink(node, "out", "append")))  # type: ignore[arg-type]
+        build(Flow((Sink(node, "out", "append"),)))  # type: ignore[arg-type]
     assert refused.value.problems[0].way_out

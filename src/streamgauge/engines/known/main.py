@@ -54,7 +54,7 @@ class Sut:
     def __init__(self, job: KnownJob) -> None:
         self._edges, self._options = job.edges, read_options(job.options)
         self._operator, self._source = build(job.flow), source_of(job.flow)
-        last = job.flow.sink.input
+        self._sink, last = job.flow.sink.name, job.flow.sink.input
         keys = last.keys if isinstance(last, WindowAggregate) else ()
         self._faults = Faults(self._options.fault, self._options.fault_every, self._options.lie_us, keys)
         self._clock = Clock.fixed_now()
@@ -160,7 +160,9 @@ class Sut:
         name = self._source.name
         columns = self._edges.columns[name]
         for location in self._locations:
-            yield from client.read_range(location, self._token, name, self._position_us, cut_us, columns, self._batch)
+            yield from client.read_range(
+                location, self._token, name, self._position_us, cut_us, columns, self._batch, QUERY
+            )
 
     def _schema(self) -> pa.Schema:
         fields = {field.name: field.type for field in self._source.schema.to_arrow()}
@@ -174,11 +176,12 @@ class Sut:
     def _send(self, results: pa.Table) -> None:
         location, batch = self._edges.output.location, self._batch
         self._batch += 1
-        address = {"query": QUERY, "batch": batch, "partition": 0, "attempt": batch}
+        address = {"query": QUERY, "batch": batch, "partition": 0, "attempt": batch, "sink": self._sink}
         batches = iter(results.combine_chunks().to_batches()) if results.num_rows else iter(())
         client.send_results(location, self._token, address, batches)
         accepted = [[0, batch]] if results.num_rows else []
-        client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted)
+        sinks = [self._sink]
+        client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=sinks)
 
 
 def main() -> None:

@@ -13,4 +13,5 @@ CAPABILITIES = Capabilities(
     transports=(),
     runs_streams=False,
     computes_truth=True,
+    several_sinks=True,
 )

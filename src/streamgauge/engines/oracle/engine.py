@@ -29,7 +29,9 @@ class Oracle:
         con: duckdb.DuckDBPyConnection,
         points: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """The flow's results over `inputs`, as a relation of `con`, not computed yet.
+        """The results of a flow of one sink over `inputs`, as a relation of `con`, not computed yet.
+
+        Of a flow of several sinks, each is answered by itself: `flow.each()`.
 
         `inputs`: stream name to Arrow data, or to the name of a relation of `con`; each has the fields the flow needs
         (`flow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that a flow with lineage

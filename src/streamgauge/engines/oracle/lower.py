@@ -46,8 +46,9 @@ _BUCKET_RANGES = 4
 
 
 def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
-    """DuckDB SQL that computes the flow's results; `relations` maps each stream to a relation (or a bracketed query).
+    """DuckDB SQL that computes the results of a flow of one sink.
 
+    `relations` maps each stream to a relation (or a bracketed query).
     Relations have the fields that the flow needs and `event_time`, BIGINT microseconds; those of processes without a
     truth are made by `oracle.process.computed`. A running aggregate gives its
     value at every event time; `points`, a relation with its keys and `event_time`, asks for the values at those event

@@ -16,13 +16,14 @@ from streamgauge.engines.spark.blocks import Packing
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.interval_join import interval_join
 from streamgauge.engines.spark.panes import by_panes, can_be_joined
+from streamgauge.engines.spark.queries import Query, operator_of, steps_of
 from streamgauge.engines.spark.top_n import top_n
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Distinct,
     Explode,
-    Flow,
     IntervalJoin,
     Lookup,
     Node,
@@ -30,6 +31,7 @@ from streamgauge.flow.nodes import (
     RunningAggregate,
     Select,
     SessionAggregate,
+    Sink,
     Source,
     TopN,
     Union,
@@ -41,10 +43,11 @@ from streamgauge.flow.nodes import (
 
 TIME = "_time"
 WINDOW = "_window"
+INPUT, KEPT = "_input", "_kept"
 
 
 class Lowering:
-    """Lowers one flow.
+    """Lowers one query of a flow.
 
     Args:
         read: gives the streaming DataFrame of a source node (fields and lineage).
@@ -62,9 +65,11 @@ class Lowering:
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
 
-    def sink(self, flow: Flow) -> DataFrame:
-        """The DataFrame that leaves at the flow's sink."""
-        return self.lower(flow.sink.input).drop(TIME)
+    def output(self, query: Query) -> DataFrame:
+        """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
+        if len(query.sinks) == 1:
+            return self.lower(query.sinks[0].input).drop(TIME)
+        return _side_by_side(self.lower(operator_of(query.sinks[0])), query.sinks)
 
     @singledispatchmethod
     def lower(self, node: Any) -> DataFrame:
@@ -171,6 +176,29 @@ class Lowering:
         """The input of an operator that closes windows; marked here, not at the source: a mark cannot be set twice."""
         frame = self.lower(node)
         return frame if _is_marked(frame) else frame.withWatermark(TIME, "0 seconds")
+
+
+def _side_by_side(rows: DataFrame, sinks: tuple[Sink, ...]) -> DataFrame:
+    """Each row once, as what it is for every sink; null where a sink's conditions keep it out.
+
+    So one scan serves all sinks. What lies behind a condition is computed only where it holds, as it would be alone.
+    """
+    frame = rows.select(F.struct("*").alias(INPUT))
+    outputs: list[str] = []
+    for number, sink in enumerate(sinks):
+        aside = [INPUT, *outputs]
+        frame = frame.select(*aside, F.lit(True).alias(KEPT), f"{INPUT}.*")
+        for step in steps_of(sink):
+            if isinstance(step, Where):
+                holds = F.when(F.col(KEPT), F.expr(step.predicate))
+                frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
+            else:
+                chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
+                frame = frame.select(*aside, KEPT, *chosen)
+        own = [F.col(f"`{name}`") for name in schema.columns(sink.input)]
+        outputs.append(f"_sink_{number}")
+        frame = frame.select(*aside, F.when(F.col(KEPT), F.struct(*own)).alias(outputs[-1]))
+    return frame.select(*outputs).where(" OR ".join(f"{name} IS NOT NULL" for name in outputs))
 
 
 def _window(window: Window) -> Any:

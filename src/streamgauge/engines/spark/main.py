@@ -1,4 +1,4 @@
-"""The SUT: a plain Python process with a Spark session and one streaming query, on a lifeline to the runner."""
+"""The SUT: a plain Python process with a Spark session and its streaming queries, on a lifeline to the runner."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import contextlib
 import json
 import re
 import sys
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,14 @@ from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundl
 from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
+from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import open_session
 from streamgauge.engines.spark.settings import defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import schema
-from streamgauge.flow.nodes import Flow, NativeJob, Node, Source, WindowAggregate, WindowJoin
+from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
-
-QUERY = "q"
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,26 @@ class SparkJob:
 
 
 class Sut:
-    """One session, one query."""
+    """One session; one query for all sinks that can share one."""
 
     def __init__(self, job: SparkJob) -> None:
         self._job = job
         self._ours, self._users = split(job.options)
-        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in schema.walk(job.flow.sink.input))
+        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in schema.operators(job.flow))
         self._ours["trigger"] = trigger(self._ours["trigger"], windowed)
         self._session: Any = None
-        self._query: Any = None
+        self._queries: dict[Query, Any] = {}
         self._native: Native | None = None
 
     def start(self) -> dict[str, str]:
-        """Start session and query; returns the settings in force that are not Spark's defaults."""
+        """Start session and queries; returns the settings in force that are not Spark's defaults."""
         conf = self._configuration()
         try:
-            self._native = load(self._asked) if isinstance(self._asked, NativeJob) else None
+            self._native = load(self._own_job) if self._own_job is not None else None
             self._session = open_session(self._job.master, conf, Path(self._job.folder))
             self._session.dataSource.register(StreamgaugeSource)
-            self._query = self._run(self._session)
+            for query in queries(self._job.flow):
+                self._queries[query] = self._run(self._session, query)
         except InputError:
             raise
         except Exception as error:
@@ -69,73 +72,93 @@ class Sut:
         return {**self._ours, **conf}
 
     def status(self) -> dict[str, Any]:
-        error = self._query.exception()
-        reason = self._reason(str(error)) if error is not None else ""
-        return {"alive": bool(self._query.isActive) and error is None, "reason": reason}
+        """Alive where every query is; else the reason of the first that is not, named by its sinks."""
+        for query, running in self._queries.items():
+            error = running.exception()
+            if error is not None or not running.isActive:
+                reason = self._reason(str(error)) if error is not None else ""
+                sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
+                return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
+        return {"alive": True, "reason": ""}
 
     def evidence(self) -> list[dict[str, Any]]:
-        return [json.loads(progress.json) for progress in self._query.recentProgress]
+        return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
 
     def stop(self) -> None:
-        with contextlib.suppress(Exception):
-            self._query.stop()
+        for running in self._queries.values():
+            with contextlib.suppress(Exception):
+                running.stop()
         with contextlib.suppress(Exception):
             self._session.stop()
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
-        raw_files = not isinstance(self._asked, NativeJob)
+        raw_files = self._own_job is None
         conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local, raw_files=raw_files)
-        if needs_state(self._asked):
+        if needs_state(self._job.flow):
             conf = with_python_state(conf)
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}
 
     @property
-    def _asked(self) -> Node:
-        return self._job.flow.sink.input
+    def _own_job(self) -> NativeJob | None:
+        return next((node for node in schema.operators(self._job.flow) if isinstance(node, NativeJob)), None)
 
     def _reason(self, text: str) -> str:
         """Why the query ended: the user's own lines where an own job raised, else the engine's own words."""
         trace = self._native.trace_in(text) if self._native is not None else None
         return trace or own_reason(text)
 
-    def _run(self, session: Any) -> Any:
-        sink = self._job.flow.sink
+    def _run(self, session: Any, query: Query) -> Any:
         choices = {
             name[len("lowering.") :]: value for name, value in self._ours.items() if name.startswith("lowering.")
         }
+        read = self._reading(session, query)
         if self._native is not None:
-            frame = self._native.streaming(session, [self._read(session, each) for each in self._native.job.inputs])
+            frame = self._native.streaming(session, [read(each) for each in self._native.job.inputs])
         else:
-            read = partial(self._read, session)
-            frame = Lowering(read, read, choices, int(self._ours["buckets"])).sink(self._job.flow)
-        writer = frame.writeStream.queryName(QUERY).option("checkpointLocation", self._job.checkpoint)
+            frame = Lowering(read, read, choices, int(self._ours["buckets"])).output(query)
+        writer = frame.writeStream.queryName(query.name)
+        writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
         if self._ours["trigger"] != "0 seconds":
             writer = writer.trigger(processingTime=self._ours["trigger"])
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
-            return self._start(writer, sink.mode)
+            return self._start(writer, query)
 
-    def _start(self, writer: Any, mode: str) -> Any:
-        if mode == "update":
-            return writer.outputMode("update").foreachBatch(self._write_batch).start()
-        return writer.outputMode("append").format(FORMAT).options(**self._output()).start()
+    def _start(self, writer: Any, query: Query) -> Any:
+        if query.mode == "update":
+            return writer.outputMode("update").foreachBatch(partial(self._write_batch, query)).start()
+        return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
-    def _read(self, session: Any, source: Source, packing: Packing | None = None) -> Any:
-        """A source's streaming frame: its columns, or packed blocks of them."""
+    def _reading(self, session: Any, query: Query) -> Callable[..., Any]:
+        """What reads a source for a query; each call is a reader of its own, numbered stream by stream."""
+        numbers: dict[str, count[int]] = defaultdict(count)
+        given = query.columns(self._job.flow, self._job.edges.columns)
+
+        def read(source: Source, packing: Packing | None = None) -> Any:
+            who = {"query": query.name, "reader": str(next(numbers[source.name]))}
+            return self._read(session, source, given[source.name], who, packing)
+
+        return read
+
+    def _read(
+        self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
+    ) -> Any:
+        """A source's streaming frame: the given columns, or packed blocks of them."""
         from pyspark.sql.types import _parse_datatype_string
 
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
-        columns = {name: _parse_datatype_string(types[name]) for name in edges.columns[source.name]}
+        columns = {name: _parse_datatype_string(types[name]) for name in given}
         nullable = [field.name for field in source.schema.fields if field.nullable]
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
             "token": edges.inputs[0].token,
             "frontier": edges.frontier,
-            "columns": json.dumps(edges.columns[source.name]),
+            "columns": json.dumps(given),
             "nullable": json.dumps(nullable),
+            **who,
         }
         stream = session.readStream.format(FORMAT)
         if packing is not None:
@@ -144,11 +167,12 @@ class Sut:
             return stream.schema(row_schema(columns, nullable)).options(**options).load()
         return unbundled(stream.schema(bundle_schema(columns, nullable)).options(**options, bundled="yes").load())
 
-    def _output(self) -> dict[str, str]:
-        return {"location": self._job.edges.output.location, "token": self._job.edges.output.token, "query": QUERY}
+    def _output(self, query: Query) -> dict[str, str]:
+        edge, sinks = self._job.edges.output, json.dumps([sink.name for sink in query.sinks])
+        return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
 
-    def _write_batch(self, frame: Any, batch: int) -> None:
-        options = {**self._output(), "batch": str(batch)}
+    def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
+        options = {**self._output(query), "batch": str(batch)}
         frame.write.format(FORMAT).options(**options).mode("append").save()
 
 

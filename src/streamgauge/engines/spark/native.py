@@ -45,7 +45,7 @@ class Native:
 
         JobError where the function fails, or gives something that cannot be measured.
         """
-        if not session.sparkContext.master.startswith("local"):  # type: ignore[union-attr]
+        if not session.sparkContext.master.startswith("local"):
             _ship(session, Path(self.job.path))
         found = self._results(session, frames)
         if not found.isStreaming:

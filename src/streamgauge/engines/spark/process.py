@@ -31,7 +31,7 @@ from streamgauge.engines.spark.packed_join import plain_columns
 from streamgauge.engines.spark.panes import MARK
 from streamgauge.events import EVENT_TIME
 from streamgauge.flow import schema
-from streamgauge.flow.nodes import Node, Process, Source
+from streamgauge.flow.nodes import Flow, Node, Process, Source
 
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]
@@ -44,9 +44,9 @@ IDS_TRIED = 16
 """Numbers looked at, for each bucket, to find one that Spark sends where it should go."""
 
 
-def needs_state(node: Node) -> bool:
-    """Whether a flow up to this node keeps a process's state."""
-    return any(isinstance(each, Process) and each.keys for each in schema.walk(node))
+def needs_state(flow: Flow) -> bool:
+    """Whether a flow keeps a process's state."""
+    return any(isinstance(each, Process) and each.keys for each in schema.operators(flow))
 
 
 def process(

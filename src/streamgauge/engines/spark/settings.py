@@ -58,6 +58,7 @@ CAPABILITIES = Capabilities(
     transports=("flight",),
     runs_streams=True,
     computes_truth=False,
+    several_sinks=True,
     settings=SETTINGS,
 )
 

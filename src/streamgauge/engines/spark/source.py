@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +48,8 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options for reading: stream, columns, locations, token, frontier, nullable, bundled, packing; for writing:
-    location, token, query.
+    """Options: query, token; for reading: stream, reader, columns, locations, frontier, nullable, bundled, packing; for
+    writing: location, sinks, batch.
     """
 
     @classmethod
@@ -71,6 +72,7 @@ class Reader(DataSourceStreamReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._stream, self._token = options["stream"], options["token"]
         self._locations: list[str] = json.loads(options["locations"])
+        self._query, self._number = options["query"], int(options["reader"])
         self._common = options["frontier"] == "common"
         self._columns: list[str] = json.loads(options["columns"])
         self._bundled = "bundled" in options
@@ -82,7 +84,7 @@ class Reader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, list[int]], limit: Any) -> dict[str, list[int]]:
         if self._common:
-            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]))
+            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]), self._query)
             return {POSITIONS: [cut_us] * len(self._locations)}
         reached = [client.act(location, self._token, "frontier") for location in self._locations]
         return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], reached, strict=True)]}
@@ -101,6 +103,8 @@ class Reader(DataSourceStreamReader):
             partition.to_us,
             self._columns,
             _batch_id(),
+            self._query,
+            self._number,
         )
         if self._packing is not None:
             return self._packing.rows(rows, first_serial(_attempt()))
@@ -111,28 +115,37 @@ class Reader(DataSourceStreamReader):
 
 
 class _Sending:
-    """What both writers share: one task's rows to the recorder, then one commit for the batch."""
+    """What both writers share: one task's rows to the recorder, then one commit for the batch of all sinks."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._location, self._token, self._query = options["location"], options["token"], options["query"]
+        self._sinks: list[str] = json.loads(options["sinks"])
         self._batch = int(options["batch"]) if "batch" in options else None
 
     def _send(self, batches: Iterator[pa.RecordBatch]) -> Committed:
         context = TaskContext.get()
         assert context is not None
-        message = Committed(context.partitionId(), context.taskAttemptId(), 0)
         address = {
             "query": self._query,
             "batch": _batch_id() if self._batch is None else self._batch,
-            "partition": message.partition,
-            "attempt": message.attempt,
+            "partition": context.partitionId(),
+            "attempt": context.taskAttemptId(),
         }
-        message.rows = client.send_results(self._location, self._token, address, batches)
-        return message
+        with ExitStack() as stack:
+            ways = [client.Results(self._location, self._token, address | {"sink": sink}) for sink in self._sinks]
+            for way in ways:
+                stack.enter_context(way)
+            for batch in batches:
+                parts = [batch] if len(ways) == 1 else _taken_apart(batch)
+                for way, part in zip(ways, parts, strict=True):
+                    if part.num_rows:
+                        way.write(part)
+        return Committed(context.partitionId(), context.taskAttemptId(), sum(way.rows for way in ways))
 
     def _accept(self, messages: Sequence[Any], batch: int) -> None:
         accepted = [[message.partition, message.attempt] for message in messages if message is not None]
-        client.act(self._location, self._token, "commit", query=self._query, batch=batch, accepted=accepted)
+        asked = {"query": self._query, "batch": batch, "accepted": accepted, "sinks": self._sinks}
+        client.act(self._location, self._token, "commit", **asked)
 
 
 class StreamWriter(DataSourceStreamArrowWriter, _Sending):
@@ -166,6 +179,15 @@ class BatchWriter(DataSourceArrowWriter, _Sending):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing: what was not committed is not judged."""
+
+
+def _taken_apart(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """The rows of each sink, of a batch with one nullable struct column for each."""
+    parts = []
+    for column in batch.columns:
+        rows = column.filter(column.is_valid())
+        parts.append(pa.RecordBatch.from_arrays(rows.flatten(), names=[field.name for field in column.type]))
+    return parts
 
 
 def _packing(given: dict[str, Any]) -> Packing:

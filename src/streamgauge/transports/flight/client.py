@@ -37,39 +37,67 @@ def common_frontier(locations: Sequence[str], token: str) -> int:
     return min(act(location, token, "frontier") for location in locations)
 
 
-def common_cut(locations: Sequence[str], token: str, position_us: int) -> int:
-    """The next cut for a stream that stands at `position_us`; the same for all streams of an epoch."""
+def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "") -> int:
+    """The next cut for a stream that stands at `position_us`; the same for all streams of an epoch of one query."""
     frontier_us = common_frontier(locations, token)
-    return int(act(locations[0], token, "cut", position_us=position_us, frontier_us=frontier_us))
+    return int(act(locations[0], token, "cut", position_us=position_us, frontier_us=frontier_us, query=query))
 
 
 def read_range(
-    location: str, token: str, stream: str, from_us: int, to_us: int, columns: Sequence[str], batch: int
+    location: str,
+    token: str,
+    stream: str,
+    from_us: int,
+    to_us: int,
+    columns: Sequence[str],
+    batch: int,
+    query: str = "",
+    reader: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The events of one partition in [from_us, to_us)."""
-    ticket = {"stream": stream, "from_us": from_us, "to_us": to_us, "columns": list(columns), "batch": batch}
-    reader = connect(location).do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(token))
-    for chunk in reader:
+    """The events of one partition in [from_us, to_us); `reader` is which of the query's readers of the stream asks."""
+    ticket = {
+        "stream": stream, "from_us": from_us, "to_us": to_us, "columns": list(columns), "batch": batch,
+        "query": query, "reader": reader,
+    }  # fmt: skip
+    answer = connect(location).do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(token))
+    for chunk in answer:
         yield chunk.data
 
 
+class Results:
+    """One task's results for one sink on their way; opened with the first batch, so that nothing sent costs nothing.
+
+    `address` is query, batch, partition, attempt, sink. A context manager: at its end the recorder has everything.
+    """
+
+    def __init__(self, location: str, token: str, address: dict[str, Any]) -> None:
+        self._location, self._token, self._address = location, token, address
+        self._put: Any = None
+        self.rows = 0
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self._put is None:
+            return
+        writer, reply = self._put
+        with writer:
+            if error is None:
+                writer.done_writing()
+                reply.read()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._put is None:
+            descriptor = flight.FlightDescriptor.for_command(json.dumps(self._address).encode())
+            self._put = connect(self._location).do_put(descriptor, batch.schema, call_options(self._token))
+        self._put[0].write_batch(batch)
+        self.rows += batch.num_rows
+
+
 def send_results(location: str, token: str, address: dict[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
-    """Send one task's results; returns how many rows there were. `address` is query, batch, partition, attempt."""
-    first = next(batches, None)
-    if first is None:
-        return 0
-    descriptor = flight.FlightDescriptor.for_command(json.dumps(address).encode())
-    writer, reply = connect(location).do_put(descriptor, first.schema, call_options(token))
-    rows = 0
-    with writer:
-        for batch in _chain(first, batches):
-            writer.write_batch(batch)
-            rows += batch.num_rows
-        writer.done_writing()
-        reply.read()  # the recorder has everything
-    return rows
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
+    """Send one task's results for one sink; returns how many rows there were."""
+    with Results(location, token, address) as results:
+        for batch in batches:
+            results.write(batch)
+    return results.rows

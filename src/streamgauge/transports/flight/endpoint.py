@@ -16,7 +16,7 @@ from streamgauge.transports.flight.queue import FlightQueue
 
 
 class Endpoint(flight.FlightServerBase):
-    """Serves one queue. `do_get` takes a JSON ticket: stream, from_us, to_us, columns, batch."""
+    """Serves one queue. `do_get` takes a JSON ticket: stream, from_us, to_us, columns, batch, query, reader."""
 
     def __init__(self, queue: FlightQueue, schemas: dict[str, pa.Schema], token: str, host: str, port: int) -> None:
         super().__init__(f"grpc://{host}:{port}", middleware={"token": TokenCheck(token)})
@@ -26,9 +26,9 @@ class Endpoint(flight.FlightServerBase):
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
         asked = json.loads(ticket.ticket)
-        columns = tuple(asked["columns"])
+        columns = tuple(asked.pop("columns"))
         try:
-            batches = self._queue.take(asked["stream"], asked["from_us"], asked["to_us"], columns, asked["batch"])
+            batches = self._queue.take(columns=columns, **asked)
         except DriverError as error:
             raise flight.FlightServerError(str(error)) from None
         full = self._schemas[asked["stream"]]
@@ -45,18 +45,18 @@ class Endpoint(flight.FlightServerBase):
 
 
 class Cuts:
-    """One cut per epoch for all streams of a job: the stream that asks first moves it, the others get the same.
+    """One cut per epoch for all streams of a query: the stream that asks first moves it, the others get the same.
 
-    A stream asks with the position it has; whoever stands at the current cut has finished the epoch and opens the
-    next one.
+    Queries of one job go each at its own pace, so each has cuts of its own. A stream asks with the position it has;
+    whoever stands at the current cut has finished the epoch and opens the next one.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._current_us = 0
+        self._current_us: dict[str, int] = {}
 
-    def agree(self, position_us: int, frontier_us: int) -> int:
+    def agree(self, position_us: int, frontier_us: int, query: str = "") -> int:
         with self._lock:
-            if position_us >= self._current_us:
-                self._current_us = max(frontier_us, position_us)
-            return self._current_us
+            if position_us >= self._current_us.get(query, 0):
+                self._current_us[query] = max(frontier_us, position_us)
+            return self._current_us[query]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import bisect
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from streamgauge.errors import DriverError
 from streamgauge.events import INGEST_TIME, US
+from streamgauge.transports.flight.reads import Reader, Reads
 from streamgauge.transports.seam import Chunk, HandOut, Overflow
 
 SMALL_ROWS = 32_768
@@ -37,11 +39,10 @@ class FlightQueue:
         self._sizes: list[int] = []
         self._bytes = 0
         self._frontier_us = 0
-        self._handed_us: dict[str, int] = dict.fromkeys(streams, 0)
         self._committed_us = 0
         self._chunk_log: list[Chunk] = []
         self._hand_out_log: list[HandOut] = []
-        self._first: dict[str, list[HandOut]] = {name: [] for name in streams}
+        self._reads = {name: Reads(name) for name in streams}
         self.overflowed = False
         self.bytes_peak = 0
 
@@ -75,7 +76,16 @@ class FlightQueue:
     def frontier(self) -> int:
         return self._frontier_us
 
-    def take(self, stream: str, from_us: int, to_us: int, columns: tuple[str, ...], batch: int) -> list[pa.RecordBatch]:
+    def take(
+        self,
+        stream: str,
+        from_us: int,
+        to_us: int,
+        columns: tuple[str, ...],
+        batch: int,
+        query: str = "",
+        reader: int = 0,
+    ) -> list[pa.RecordBatch]:
         """The events of [from_us, to_us) with `columns`, merged; `ingest_time` is added where it is asked for.
 
         Raises:
@@ -83,7 +93,7 @@ class FlightQueue:
         """
         with self._lock:
             self._refuse_lost(stream, from_us, to_us)
-            parts = self._log_hand_out(stream, from_us, to_us, batch)
+            parts = self._log_hand_out(stream, from_us, to_us, batch, (query, reader))
             pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
         return [made for chunk, ingest_us in pieces for made in _merged(chunk, columns, ingest_us)]
 
@@ -95,8 +105,8 @@ class FlightQueue:
             for batches in self._batches.values():
                 del batches[:count]
             self._committed_us = max(self._committed_us, before_us)
-            for log in self._first.values():
-                del log[: bisect.bisect_right(log, before_us, key=lambda part: part.to_us)]
+            for reads in self._reads.values():
+                reads.forget(before_us)
 
     def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
         """What was logged since the last call."""
@@ -111,7 +121,7 @@ class FlightQueue:
 
     def _first_unread(self, otherwise_us: int) -> int:
         """Where the first event lies that not every reader has had; a gap between two plans counts for nothing."""
-        handed_us = min(self._handed_us.values())
+        handed_us = min(reads.reached_us for reads in self._reads.values())
         index = bisect.bisect_right(self._borders, handed_us, key=lambda border: border[1])
         return max(handed_us, self._borders[index][0]) if index < len(self._borders) else otherwise_us
 
@@ -129,25 +139,11 @@ class FlightQueue:
         last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
         return self._batches[stream][first:last]
 
-    def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int) -> list[HandOut]:
-        """The range as re-read parts, with their first stamps, and new parts between and after them, stamped now."""
-        parts, reached_us, now_us = [], from_us, self._now_us()
-        for old in [old for old in self._first[stream] if old.from_us < to_us and from_us < old.to_us]:
-            if reached_us < old.from_us:
-                parts.append(HandOut(stream, reached_us, old.from_us, 0, now_us, batch, False))
-            reached_us = min(to_us, old.to_us)
-            parts.append(HandOut(stream, max(from_us, old.from_us), reached_us, 0, old.ingest_us, batch, True))
-        if reached_us < to_us:
-            parts.append(HandOut(stream, reached_us, to_us, 0, now_us, batch, False))
-        self._remember(stream, [part for part in parts if not part.again])
-        counted = [HandOut(**{**vars(part), "events": self._count(part)}) for part in parts]
+    def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[HandOut]:
+        parts = self._reads[stream].note(from_us, to_us, batch, reader, self._now_us())
+        counted = [replace(part, events=self._count(part)) for part in parts]
         self._hand_out_log += counted
         return counted
-
-    def _remember(self, stream: str, new: list[HandOut]) -> None:
-        if new:
-            self._first[stream] = sorted([*self._first[stream], *new], key=lambda part: part.from_us)
-            self._handed_us[stream] = max(self._handed_us[stream], new[-1].to_us)
 
     def _count(self, part: HandOut) -> int:
         return sum(batch.num_rows for batch in self._slice(part.stream, part.from_us, part.to_us))

@@ -1,0 +1,112 @@
+"""Flows of several sinks: shared operators, names, lineage of each, and what is refused."""
+
+import pytest
+
+from streamgauge.errors import InputError
+from streamgauge.events import Schema
+from streamgauge.flow import schema
+from streamgauge.flow.lineage import identity, needed_columns, with_lineage
+from streamgauge.flow.nodes import Flow, Sink
+from streamgauge.flow.picture import describe
+from streamgauge.flow.reach import reach_us, tail_us
+from streamgauge.flow.stream import flow, source, tumble
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
+DEAR = BOUGHT.where("price > 90").sink("dear")
+REVENUE = BOUGHT.window(tumble(2), keys="pack").aggregate(revenue="sum(price)").sink("revenue")
+COUNTS = BOUGHT.running(keys="user_id", count="count(*)").sink("counts")
+THREE = flow(DEAR, REVENUE, COUNTS)
+
+
+def test_sinks_keep_their_order_and_modes() -> None:
+    """One flow, three sinks; each alone is the flow that it was."""
+    assert [(sink.name, sink.mode) for sink in THREE.sinks] == [
+        ("dear", "append"),
+        ("revenue", "append"),
+        ("counts", "update"),
+    ]
+    assert THREE.each() == (DEAR, REVENUE, COUNTS)
+    assert flow(flow(DEAR, REVENUE), COUNTS) == THREE
+
+
+def test_the_sink_of_several_is_asked_for_by_name_only() -> None:
+    """`sink` is for flows that have one."""
+    assert DEAR.sink.name == "dear"
+    with pytest.raises(ValueError, match="3 sinks: dear, revenue, counts"):
+        _ = THREE.sink
+
+
+def test_equal_operators_are_one_and_others_get_names_of_their_own() -> None:
+    """The condition that two sinks share stands once; another one is `where_2`."""
+    shared = BOUGHT.where("price > 90")
+    cheap = BOUGHT.where("price < 5")
+    joined = flow(shared.sink("dear"), shared.select(pack="pack").sink("packs"), cheap.sink("cheap"))
+    assert [node.name for node in schema.operators(joined)] == ["purchases", "where", "select", "where_2"]
+
+
+def test_names_given_twice_are_refused() -> None:
+    """Operators by one name that differ, and sinks by one name."""
+    mine, other = BOUGHT.where("price > 1", name="mine"), BOUGHT.where("price > 2", name="mine")
+    with pytest.raises(InputError, match="two operators have one name"):
+        flow(mine.sink("a"), other.sink("b"))
+    with pytest.raises(InputError, match="two sinks have one name"):
+        flow(DEAR, BOUGHT.sink("Dear"))
+    with pytest.raises(InputError, match="read with two schemas"):
+        flow(DEAR, source("purchases", Schema.of(price="int")).sink("b"))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a,b", "../a", "a/b", ".hidden"])
+def test_a_sink_is_named_as_a_file_can_be(name: str) -> None:
+    """Results go to results-<sink>.parquet, and log lines are tagged with the sink."""
+    with pytest.raises(InputError, match="must be a word"):
+        BOUGHT.sink(name)
+
+
+def test_a_flow_without_a_sink_is_refused() -> None:
+    """Nothing would be answered."""
+    with pytest.raises(InputError, match="must have a sink"):
+        schema.check(Flow(()))
+
+
+def test_lineage_is_that_of_each_sink() -> None:
+    """Every sink's columns and identity are those of the sink alone."""
+    lineaged = with_lineage(THREE)
+    assert lineaged.each() == tuple(with_lineage(one) for one in (DEAR, REVENUE, COUNTS))
+    assert [identity(one) for one in THREE.each()] == [
+        ("event_id",),
+        ("pack", "window_start"),
+        ("user_id", "event_time"),
+    ]
+
+
+def test_a_stream_carries_what_any_sink_needs() -> None:
+    """The union of the sinks' columns, in the order of the schema."""
+    packs = BOUGHT.select(pack="pack").sink("packs")
+    assert needed_columns(flow(packs, COUNTS)) == {"purchases": ("user_id", "pack")}
+    assert needed_columns(with_lineage(flow(packs, COUNTS))) == {
+        "purchases": ("user_id", "pack", "event_time", "ingest_time", "event_id")
+    }
+
+
+def test_reach_of_several() -> None:
+    """Running state has no end, whatever else there is; the tail closes the windows that close."""
+    assert (reach_us(THREE), tail_us(THREE)) == (None, 4_000_000)
+    assert (reach_us(flow(DEAR, REVENUE)), tail_us(flow(DEAR, REVENUE))) == (4_000_000, 4_000_000)
+    assert (reach_us(flow(DEAR)), tail_us(COUNTS)) == (0, 0)
+
+
+def test_the_picture_ends_in_every_sink() -> None:
+    """Each sink is a box of its own, after all operators."""
+    rows = describe(THREE)
+    assert [(row["name"], row["inputs"]) for row in rows[-3:]] == [
+        ("dear", ["where"]),
+        ("revenue", ["aggregate"]),
+        ("counts", ["running"]),
+    ]
+    assert [row["name"] for row in rows[:-3]] == ["purchases", "where", "aggregate", "running"]
+
+
+def test_modes_are_checked_for_each() -> None:
+    """A sink that is right does not hide one that is wrong."""
+    with pytest.raises(InputError, match=r"sink 'b'.*takes mode append"):
+        schema.check(Flow((DEAR.sink, Sink(BOUGHT.node, "b", "update"))))
