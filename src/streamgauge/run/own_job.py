@@ -24,7 +24,7 @@ class NoParameters(Parameters):
     """An own job has none: its file is there to be changed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OwnJob(Workload):
     """A workload that a file describes; `notes` say what was assumed and fitted."""
 
