@@ -248,7 +248,7 @@ def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
     """Batches that come at wild moments carry no trend yet."""
     random = np.random.default_rng(5)
     done = done_of(make)
-    late = {batch: int(random.integers(0, 2_500_000)) for batch in range(SECONDS)}
+    late = {batch: int(random.integers(0, 900_000)) for batch in range(SECONDS)}
     done.journal.hand_outs = [
         [HandOut(p.stream, p.from_us, p.to_us, p.events, p.ingest_us + late[p.batch], p.batch, False) for p in log]
         for log in done.journal.hand_outs

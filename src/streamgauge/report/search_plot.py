@@ -22,22 +22,26 @@ _MARKS = {
 def brackets(trials: Sequence[TrialSummary]) -> list[tuple[float | None, float | None]]:
     """After each trial: the highest rate that holds below the lowest that does not, and that lowest one.
 
-    A rate that held once and then did not (a failed confirmation) does not hold.
+    A rate that held once and then did not (a failed confirmation) does not hold; undecided is not held either.
     """
     found = []
     for n in range(1, len(trials) + 1):
         tried = [(trial.offered_per_s, trial.verdict) for trial in trials[:n] if trial.offered_per_s is not None]
-        high = min((rate for rate, verdict in tried if verdict == "not_sustained"), default=None)
+        high = min((rate for rate, verdict in tried if verdict in ("not_sustained", "undecided")), default=None)
         holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
         found.append((max(holding, default=None), high))
     return found
 
 
 def closing(search: SearchResult) -> Figure | None:
-    """Each trial's rate with its verdict, and the bracket after it; None where no trial had a rate."""
-    trials = [trial for trial in search.trials if trial.offered_per_s is not None]
+    """Each trial's rate with its verdict, and the bracket after it; None where no trial had a rate.
+
+    The overload trial is left out: it is offered all that the generators can make, which is no rate to hold.
+    """
+    trials = [trial for trial in search.trials if trial.offered_per_s is not None and trial.purpose != "overload"]
     if not trials:
         return None
+    hidden = any(trial.purpose == "overload" for trial in search.trials)
     styles = {"circle": "dot", "cross": "cross", "diamond": "diamond", "square": "square"}
     seen = dict.fromkeys(trial.verdict or "interrupted" for trial in trials)
     keys = [Key(name.replace("_", " "), _MARKS[name][1], styles[_MARKS[name][0]]) for name in seen]
@@ -47,7 +51,7 @@ def closing(search: SearchResult) -> Figure | None:
         "Rate offered in each trial, marked by its verdict; the band is between what holds and what does not.",
         lambda width: _chart(trials, width),
         [*keys, Key("between the highest rate that holds and the lowest that does not", "shade", "area")],
-        ["The vertical axis does not start at 0."],
+        ["The vertical axis does not start at 0.", *(["The overload trial is not shown."] if hidden else [])],
     )
 
 

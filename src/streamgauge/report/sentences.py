@@ -61,8 +61,7 @@ def _throughput(result: Result) -> str:
     if result.search is not None:
         search = result.search
         tried = f"{len(search.trials)} trials in {words.span(search.seconds)}"
-        said = search.sentence or f"The search took {tried}; {words.bracket(search)}."
-        return f"{said} {_sentence(search.limit)}".strip()
+        return f"The search took {tried}. {_sentence(search.limit)}".strip()
     if result.rate is None:
         return ""
     span = next((phase for phase in result.phases if phase.name == "measured"), None)

@@ -125,7 +125,9 @@ def interval(check: Check) -> str:
 def bracket(search: SearchResult) -> str:
     """`1.54 M holds, 1.6 M does not`, or what of it is known."""
     low = f"{rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
-    high = f"{rate(search.high, '')} does not" if search.high is not None else "no rate was found that does not"
+    verdict = next((one.verdict for one in search.trials if one.offered_per_s == search.high), None)
+    not_held = "is undecided" if verdict == "undecided" else "does not"
+    high = f"{rate(search.high, '')} {not_held}" if search.high is not None else "no rate was found that does not"
     return f"{low}, {high}"
 
 

@@ -183,7 +183,7 @@ def _bracket(state: State, guess: float) -> Asking:
             following = _within(settings, _below(rate, step, outcome.drained_per_s))
         if following == rate:
             return
-        rate, step = following, min(step * step, _STEP_MAX)
+        rate, step = following, min(step**3, _STEP_MAX)
 
 
 def _below(rate: float, step: float, drained_per_s: float | None) -> float:
