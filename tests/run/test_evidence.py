@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,7 @@ def test_numbers_are_of_the_measured_span(ready: Ready, make: Any) -> None:
     """Batches, seconds and samples of warm-up and tail are left out."""
     found = evidence.evidence_of(ready, done_of(make), RATE, verified(), LATENCIES)
     assert found.planned_per_s.tolist() == found.offered_per_s.tolist() == [1000] * 30
-    assert (found.batches, found.backlog[0].value.size, found.output_lag[0].value.size) == (30, 30, 30)
+    assert (found.batches, found.backlog[0].value.size, found.output_lag[0].value.size) == (30, 30, 31)
     assert found.backlog_max_s == pytest.approx(1.005, abs=0.002)
     assert found.look == 0
 
@@ -304,3 +305,37 @@ def test_a_trial_that_can_no_longer_drain_is_hopeless(ready: Ready, make: Any) -
     """Half of the rate is taken, and the span is nearly over."""
     done = cut_short(done_of(make, growth_us=500_000), 34 * US)
     assert "drain" in (evidence.hopeless_reason(ready, done, RATE, START + 34 * US) or "")
+
+
+# --- an engine that stops ---
+
+
+def test_an_engine_that_stops_before_the_spans_end_is_not_acquitted(ready: Ready, make: Any) -> None:
+    """It leaves no samples behind: what waits at the end, and how far the output is behind, speak for it."""
+    steady, stopped = done_of(make), done_of(make)
+    end = stopped.spans.measured_to_us - 8 * US
+    stopped.journal.hand_outs = [[part for part in log if part.when_us < end] for log in stopped.journal.hand_outs]
+    stopped.journal.commits = [commit for commit in stopped.journal.commits if commit.committed_us < end]
+    states = [
+        {
+            check.name: check.state
+            for check in judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES)).checks
+        }
+        for done in (steady, stopped)
+    ]
+    for name in ("backlog_trend", "output_trend"):
+        assert (states[0][name], states[1][name] in ("undecided", "failed")) == ("ok", True)
+    assert evidence.evidence_of(ready, stopped, RATE, verified(), LATENCIES).backlog_max_s == pytest.approx(8, abs=1.1)
+
+
+def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(ready: Ready, make: Any) -> None:
+    """A cold engine that had not read a thing: undecided. One that had read and fell behind: not sustained."""
+    for batches, state in ((0, "undecided"), (12, "failed")):
+        done = done_of(make)
+        done.journal.overflowed = True
+        done.hopeless = "the queue's bound was reached"
+        done.spans = Spans(START, START + 50 * US, START + 80 * US, START + 85 * US)
+        found = evidence.evidence_of(ready, done, RATE, None, None)
+        assert not found.span_began
+        bound = next(c for c in judge(replace(found, batches=batches)).checks if c.name == "queue_bound")
+        assert bound.state == state

@@ -23,7 +23,7 @@ def test_phases_follow_each_other_without_gaps() -> None:
     found = figures.phases(spans, START + 22 * US)
     assert [phase.name for phase in found] == ["warm-up", "measured", "tail", "drain"]
     assert [phase.end_us for phase in found[:-1]] == [phase.start_us for phase in found[1:]]
-    bare = figures.phases(Spans(START, START, START + US, START + US), START)
+    bare = figures.phases(Spans(START, START, START + US, START + US), START + US)
     assert [phase.name for phase in bare] == ["measured"]
 
 

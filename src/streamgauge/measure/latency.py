@@ -136,7 +136,8 @@ def sink_latencies(
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
     also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
     those outside the span too: a clock that is off by more than the span moves its results out of it. A join may emit a
-    match before its window is complete; by the rule of [K §IV] that is below zero and no error: it counts as 0, noted.
+    match before its window is complete, which is no error; latencies from the window's last event [K §IV] then do not
+    exist, and only `match_time` is given.
     ValueError where a column is absent or a stamp other than ingest_time is null.
     """
     tally = _Tally(rule)
@@ -282,7 +283,7 @@ class _Tally:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
     def _from_window_end(self, name: str, latency_us: Times) -> Times:
-        """A match that came before its window was complete waited for nothing more: 0."""
+        """Below zero where a match came before its window was complete: such figures are never given (`_summary`)."""
         if name == "event_time":
             self.rows_early += int(np.count_nonzero(latency_us < 0))
         return np.maximum(latency_us, 0)
@@ -306,6 +307,9 @@ class _Tally:
         return kinds | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
+        if self.rows_early and name != "match_time":
+            note = f"{self.rows_early} of {self.rows} matches came before their window was complete: see match_time"
+            return Latency(count=self.rows, effective_count=self.effective_count, note=note)
         latency = summary(histogram, self.effective_count)
         return latency.model_copy(update={"lower_bounds": self.bounds.get(name, 0)})
 
@@ -316,8 +320,8 @@ class _Tally:
         ]
         if self.rows_early:
             notes.append(
-                f"event_time: {self.rows_early} results came before their window was complete and count as 0; "
-                "match_time has their own latency"
+                f"event_time: {self.rows_early} of {self.rows} matches came before their window was complete, so they "
+                "have no latency from its last event; match_time is their own"
             )
         if self.rows_without_ingest:
             notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")
@@ -329,6 +333,8 @@ class _Tally:
 
     def _seconds(self) -> SecondsTable:
         event_time, processing_time = self.event_time.histograms(), self.processing_time.histograms()
+        if self.rows_early:
+            event_time, processing_time = {}, {}
         second = np.array(sorted(event_time), dtype=np.int64)
         return SecondsTable(
             second,

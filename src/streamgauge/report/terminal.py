@@ -244,7 +244,10 @@ def _facts(result: Result) -> list[tuple[str, str]]:
 
 def _latency_facts(result: Result) -> list[tuple[str, str]]:
     """Both kinds, one under the other, so that their percentiles can be compared; then each of several sinks."""
-    kinds = (("event time", result.latency.event_time_us), ("processing", result.latency.processing_time_us))
+    latency = result.latency
+    kinds = [("event time", latency.event_time_us), ("processing", latency.processing_time_us)]
+    if latency.event_time_us is None or latency.event_time_us.p50 is None:
+        kinds.append(("match time", latency.match_time_us))
     return [
         (name, "   ".join(f"{label} {words.time_us(value)}" for label, value in _percentiles(one)))
         for name, one in kinds

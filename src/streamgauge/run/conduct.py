@@ -228,7 +228,9 @@ class Conductor:
         try:
             self._rig.halt()
             self.done.journal.add(self._rig.tick())
-        except (DriverError, KeyboardInterrupt) as error:
+        except KeyboardInterrupt:
+            self.done.interrupted = True
+        except DriverError as error:
             self.done.driver_failed = self.done.driver_failed or str(error)
         # After the last look: what that one brought came in time.
         self.done.deadline_us = self._rig.clock.now_us()

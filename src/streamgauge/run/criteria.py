@@ -210,6 +210,14 @@ def _queue_bound(evidence: Evidence) -> Check:
     if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
         return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
+    if not evidence.span_began and evidence.batches < TREND_POINTS_MIN:
+        sentence = (
+            f"the queue of {bound:.3g} s was full before the measured span, and the engine had hardly begun to read"
+        )
+        return answer("queue_bound", "undecided", None, bound, "s", sentence)
+    if evidence.overflowed:
+        sentence = f"the queue was full: it holds {bound:.3g} s of event time"
+        return answer("queue_bound", "failed", max(reached, bound), bound, "s", sentence)
     sentence = f"the backlog reached {reached:.3g} s of the rate, its bound is {bound:.3g} s"
     return answer("queue_bound", "ok" if reached < bound else "failed", reached, bound, "s", sentence)
 
@@ -218,6 +226,8 @@ def _answers(evidence: Evidence) -> Check:
     found = evidence.verification
     if found is None or not found.judged:
         return answer("answers", "not_judged", None, 0, "rows", "answers: not judged")
+    if found.expected == 0 and found.right:
+        return answer("answers", "undecided", 0, 0, "rows", "no result was due, so none could be judged")
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     number = sum(faults.values())
     listed = ", ".join(f"{count} {name}" for name, count in faults.items() if count)

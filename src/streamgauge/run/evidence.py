@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ DRAINING_FLOOR_S = 1.0
 HALF_REACHED = 0.5
 """A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
 the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
+Pair = tuple[Any, Any]
 TRENDS = ("backlog_trend", "output_trend", "evidence")
 
 
@@ -51,7 +53,9 @@ def evidence_of(
         sut_reason=done.engine_failed,
         backlog=backlogs,
         output_lag=_output_lags(done),
-        backlog_max_s=bound_s if journal.overflowed else max(_largest(each, rate_per_s) for each in backlogs),
+        backlog_max_s=max(_largest(each, rate_per_s) for each in backlogs),
+        overflowed=journal.overflowed,
+        span_began=done.offered_until() > done.spans.measured_from_us or not journal.overflowed,
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
         verification=verified.verification if verified else None,
@@ -120,10 +124,28 @@ def _backlogs(done: Conducted) -> tuple[Samples, ...]:
     """The backlog of every query, since each reads at a pace of its own."""
     parts = {query: done.journal.of_query(query) for query in done.journal.queries()}
     found = [
-        _samples(figures.within(part.backlog_peaks(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
-        for part in parts.values()
+        _samples(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts.values()
     ]
     return tuple(found) or (Samples.of([], []),)
+
+
+def _with_open_backlog(journal: Journal, done: Conducted) -> Pair:
+    """The samples of the measured span. An engine that has stopped reading leaves none: where more waits at the end
+    than ever was found at a hand-out, that is one more, since the next hand-out will find at least as much.
+    """
+    times, peaks = figures.within(journal.backlog_peaks(), done.spans)
+    waiting = journal.waiting_at(done.measured_until)
+    if times.size and waiting > peaks.max():
+        return np.append(times, done.measured_until), np.append(peaks, waiting)
+    return times, peaks
+
+
+def _with_open_lag(journal: Journal, done: Conducted) -> Pair:
+    """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts."""
+    times, lags = figures.within(journal.output_lags(), done.spans)
+    if times.size and times[-1] < done.measured_until:
+        return np.append(times, done.measured_until), np.append(lags, journal.lag_at(done.measured_until))
+    return times, lags
 
 
 def _output_lags(done: Conducted) -> tuple[Samples, ...]:
@@ -133,7 +155,7 @@ def _output_lags(done: Conducted) -> tuple[Samples, ...]:
     silent = [sink for sink in done.journal.sinks if sink not in served]
     several = len(done.journal.sinks) > 1
     found = [
-        _samples(figures.within(part.output_lags(), done.spans), _sinks_of(part) if several and len(parts) > 1 else "")
+        _samples(_with_open_lag(part, done), _sinks_of(part) if several and len(parts) > 1 else "")
         for part in parts
         if part.sinks
     ]

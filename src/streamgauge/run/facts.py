@@ -65,6 +65,7 @@ class Evidence:
     Both are there once for each query of the job, since each goes at a pace of its own; every one of them must hold.
     `backlog_max_s`, `bound_s`: in seconds of the rate. `batches`, `windows_closed`: of the sink that has fewest; None
     where nothing is windowed. `sinks`: each one's latencies and verification; `latencies` are those of the slowest.
+    `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     """
 
@@ -90,6 +91,8 @@ class Evidence:
     bound_cut_by_memory: bool = False
     draining_at_start: bool = False
     interrupted: bool = False
+    overflowed: bool = False
+    span_began: bool = True
     look: int = 0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""

@@ -26,20 +26,27 @@ SLIP_LIMIT_US = 100_000
 
 
 def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
-    """Warm-up, measured span, tail and drain by planned time; empty ones are left out."""
+    """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out."""
     borders = (
         ("warm-up", spans.start_us, spans.measured_from_us),
         ("measured", spans.measured_from_us, spans.measured_to_us),
         ("tail", spans.measured_to_us, spans.end_us),
         ("drain", spans.end_us, max(spans.end_us, deadline_us)),
     )
-    return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in borders if high > low)
+    ended = ((name, low, min(high, deadline_us)) for name, low, high in borders)
+    return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in ended if high > low)
 
 
 def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
     """Events per second over the measured span."""
     journal, spans = done.journal, done.spans
-    low, high = spans.measured_from_us, max(spans.measured_from_us + 1, done.measured_until)
+    low, high = spans.measured_from_us, done.measured_until
+    if high <= low:
+        due_per_s = journal.plan.profile.rate_at((low - spans.start_us) / US)
+        return Rates(
+            offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, planned_per_s=due_per_s,
+            generator_ceiling_per_s=ceiling_per_s,
+        )  # fmt: skip
     seconds = (high - low) / US
     planned, kept = journal.kept_events(low, high, SLIP_LIMIT_US)
     return Rates(
@@ -61,7 +68,9 @@ def backlog(done: Conducted) -> Backlog:
     slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
     peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(done))
     rate = max(1.0, done.journal.plan.profile.rate_at((done.spans.measured_from_us - done.spans.start_us) / US))
-    return Backlog(max=max(peak, 0), end=max(_unread(done), 0), slope_per_s=slope, max_s=peak / rate)
+    end = max(_unread(done), 0)
+    most = max(peak, end)
+    return Backlog(max=most, end=end, slope_per_s=slope, max_s=most / rate)
 
 
 def _slope(times: Ints, events: Any) -> float:

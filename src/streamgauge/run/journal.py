@@ -231,6 +231,18 @@ class Journal:
                 lags.append((commit.committed_us - frontier) / US)
         return np.array(times, np.int64), np.array(lags, float)
 
+    def waiting_at(self, when_us: int) -> int:
+        """Events due by then and not handed out, for one query: no less gathers until its next hand-out."""
+        reached = max((part.to_us for part in self.all_hand_outs() if part.when_us < when_us), default=0)
+        return self.plan.planned_events(max(reached, self.plan.start_us), when_us)
+
+    def lag_at(self, when_us: int) -> float:
+        """Seconds that the output was behind the plan then, for one query: no less until its next commit."""
+        ends = self.batch_ends()
+        earlier = (commit for commit in self.commits if commit.committed_us < when_us)
+        reached = (ends.get((commit.query, commit.batch), commit.frontier_us) for commit in earlier)
+        return (when_us - max(reached, default=self.plan.start_us)) / US
+
     def _events_of_all(self, chosen: Callable[[HandOut], bool]) -> int:
         """Events of the chosen reads, re-reads left out; of each stream as many as its slowest reader has."""
         counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)

@@ -120,7 +120,7 @@ def conclude(
     ceiling_per_s: float | None,
 ) -> Judged:
     """Verify, judge and write down; what was measured is written before it is judged."""
-    base = _unjudged(ready, rig, folder, done, ceiling_per_s)
+    base = _unjudged(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
     folder.write_result(base)
     folder.write_batches(figures.batches(progress, done.spans.start_us, done.journal))
     folder.write_series(figures.series(done, None))
@@ -196,8 +196,11 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     return round(EXTENSION_SHARE * settings.duration_s * US)
 
 
-def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceiling_per_s: float | None) -> Result:
-    experiment = ready.experiment
+def _unjudged(
+    ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, rate_per_s: float, ceiling_per_s: float | None
+) -> Result:
+    load = ready.experiment.load.model_copy(update={"rate": rate_per_s})
+    experiment = ready.experiment.model_copy(update={"load": load})
     start = datetime.fromtimestamp(done.spans.start_us / US, UTC)
     return Result(
         run_id=folder.read_result().run_id,
@@ -220,15 +223,15 @@ def _unjudged(ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, ceilin
         driver=figures.driver(done),
         processes=figures.processes(done),
         phases=figures.phases(done.spans, done.deadline_us),
-        warnings=_warnings(ready, done),
+        warnings=_warnings(ready, done, rate_per_s),
         notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
         folder=str(folder.path),
     )
 
 
-def _warnings(ready: Ready, done: Conducted) -> tuple[str, ...]:
+def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ...]:
     warnings = []
-    bound_s, cut = ready.bound_s(ready.experiment.load.rate)
+    bound_s, cut = ready.bound_s(rate_per_s)
     if cut:
         warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
@@ -237,8 +240,12 @@ def _warnings(ready: Ready, done: Conducted) -> tuple[str, ...]:
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
     warnings += _work_done_twice(done.journal)
     if done.looks > 1:
-        warnings.append(f"extended {done.looks - 1} times because a trend was undecided")
+        warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")
     return tuple(warnings)
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")
 
 
 def _work_done_twice(journal: Journal) -> list[str]:

@@ -392,7 +392,8 @@ def _join_times(ready: Ready, done: Conducted, missing: Missing | None) -> Missi
         return missing
     last = _LastInWindow(ready, done)
     ends = missing.window_end_us
-    return Missing(0, last.event_time(ends), last.ingest_time(ends), ends)
+    ingest = last.ingest_time(ends)
+    return Missing(0, last.event_time(ends), ingest if (ingest > 0).all() else None, ends)
 
 
 def _rule(ready: Ready, done: Conducted) -> LatencyRule:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -76,12 +76,13 @@ class Sustain:
         started = time.monotonic()
         rig, fresh = self._rig_for(request)
         overloaded = request.purpose == "overload"
-        outcome = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
+        outcome, journal = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
         outcome = TrialOutcome(
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
                "engine_start": self._engine_starts}
         )  # fmt: skip
         self._remember(outcome)
+        self._drain(rig, journal)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
@@ -103,16 +104,15 @@ class Sustain:
             self._rig.start(self.ready.plan(next_start(self._rig) - START_LEAD_US, request.rate_per_s, 1.0))
         return self._rig, True
 
-    def _overload(self, rig: Rig, request: TrialRequest) -> TrialOutcome:
+    def _overload(self, rig: Rig, request: TrialRequest) -> tuple[TrialOutcome, Journal]:
         found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)
-        self._drain(rig, found.journal)
         why = f"drained {format_rate(found.drained_per_s)}: looking below that"
         if found.kept_up:
             why = f"kept up with {format_rate(found.drained_per_s)}, all that the generators offer"
         verdict: Any = "sustained" if found.kept_up else "not_sustained"
-        return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
+        return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why), found.journal
 
-    def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> TrialOutcome:
+    def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> tuple[TrialOutcome, Journal]:
         experiment = self.ready.experiment
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
@@ -129,8 +129,7 @@ class Sustain:
         self.last = judged
         if judged.result.verdict.value == "sustained":
             self.best[request.rate_per_s] = judged
-        self._drain(rig, judged.done.journal)
-        return outcome_of(request, judged, folder)
+        return outcome_of(request, judged, folder), judged.done.journal
 
     def _drain(self, rig: Rig, journal: Journal) -> None:
         """Leave the rig empty for the next trial; one that cannot be emptied is given up."""
@@ -198,9 +197,12 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        with suppress(KeyboardInterrupt):
+        stopped = False
+        try:
             _go(machine, work, view)
-        result = _result(work, machine.result(), time.monotonic() - started)
+        except KeyboardInterrupt:
+            stopped = True
+        result = _result(work, machine.result(), time.monotonic() - started, stopped)
     folder.write_result(result)
     write_page(folder, describe(ready.flow))
     view.finish(result)
@@ -240,8 +242,8 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
     )
 
 
-def _result(work: Sustain, search: SearchResult, seconds: float) -> Result:
-    """The study's result: that of the best trial, under the search's verdict."""
+def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) -> Result:
+    """The study's result: that of the best trial, under the search's verdict. `stopped`: somebody ended the search."""
     chosen = work.best.get(search.sustained_per_s or -1.0) or work.last
     search = search.model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
     base = chosen.result if chosen else work.folder.read_result()
@@ -249,14 +251,19 @@ def _result(work: Sustain, search: SearchResult, seconds: float) -> Result:
     return base.model_copy(update={
         "run_id": work.folder.read_result().run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen),
+        "verdict": _verdict(search, chosen, stopped),
         "search": search,
         "folder": str(work.folder.path),
     })  # fmt: skip
 
 
-def _verdict(search: SearchResult, chosen: Judged | None) -> Verdict:
+def _verdict(search: SearchResult, chosen: Judged | None, stopped: bool) -> Verdict:
     checks = chosen.result.verdict.checks if chosen else ()
+    if stopped:
+        sentence = (
+            f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
+        )
+        return Verdict(value="interrupted", checks=checks, sentence=sentence)
     last = search.trials[-1].verdict if search.trials else None
     if last in ("interrupted", "invalid"):
         return Verdict(value=last, checks=checks, sentence=search.sentence)
