@@ -11,14 +11,14 @@
 
 A trend is ok when its whole interval is at most the limit, failed when all of it is above, undecided otherwise.
 
-What interval is honest with 5 to 8 windows? The frontier of windowed results is a staircase, so its seconds are not
-observations: only the moments at which it moved are, one a window. With so few, neither a block length nor the shape of
-the noise can be estimated (a percentile bootstrap of six points covers 81 % where it says 95 %). The interval is then
-the one of Student's t with n - 2 degrees of freedom; it takes closing delays of different windows as independent, which
-they are where windows are longer than batches. It is wide: slope 0 is passed in nine trials of ten (simulated) where
-closing delays scatter by 40 ms (standard deviation) with 7 windows of 4 s, or by 150 ms with 15; with more it stays
-undecided. So a frontier that moves with every batch is worth having, and a longer span helps with its power 1.5, which
-the advice computes.
+What interval is honest with few samples? An output frontier that moves by windows alone is a staircase, so its seconds
+are not observations: only the moments at which it moved are (with Spark one a batch). With 5 to 8, neither a block
+length nor the shape of the noise can be estimated (a percentile bootstrap of six points covers 81 % where it says
+95 %). The interval is then the one of Student's t with n - 2 degrees of freedom; it takes closing delays of different
+windows as independent, which they are where windows are longer than batches. It is wide: slope 0 is passed in nine
+trials of ten (simulated) where closing delays scatter by 40 ms (standard deviation) with 7 windows of 4 s, or by
+150 ms with 15; with more it stays undecided. So a frontier that moves with every batch is worth having, and a longer
+span helps with its power 1.5, which the advice computes.
 """
 
 from __future__ import annotations
