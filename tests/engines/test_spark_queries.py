@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamgauge.engines.spark.queries import queries, steps_of
+from streamgauge.engines.spark.queries import operator_of, queries, steps_of
 from streamgauge.engines.spark.source import _taken_apart
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
-from streamgauge.flow.nodes import Flow
+from streamgauge.flow.nodes import Flow, RunningAggregate, Select, WindowAggregate
 from streamgauge.flow.stream import flow, hop, source, tumble
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
@@ -88,3 +88,28 @@ def test_rows_are_told_apart_by_what_is_not_null() -> None:
     assert second.to_pylist() == [{"half": 2}, {"half": None}]
     sliced, empty = _taken_apart(pa.record_batch({"_sink_0": dear, "_sink_1": even}).slice(3))
     assert (sliced.num_rows, empty.num_rows, sliced.schema.names) == (0, 0, ["price", "note"])
+
+
+def test_sinks_of_one_operator_share_it_though_each_reads_other_columns() -> None:
+    """What only one of them reads is not taken from the operator, which would then be two."""
+    both = BOUGHT.window(hop(2, 1), keys="pack").aggregate(low="min(price)", users="max(user_id)", unread="count(*)")
+    whole = with_lineage(flow(both.select(low="low").sink("low"), both.select(users="users").sink("users")))
+    (shared,) = queries(whole)
+    operator = operator_of(shared.sinks[0])
+    assert operator == operator_of(shared.sinks[1])
+    assert isinstance(operator, WindowAggregate)
+    assert [name for name, _ in operator.aggregates][:2] == ["low", "users"]
+    assert "unread" not in dict(operator.aggregates)
+
+
+def test_a_query_asks_for_no_column_that_only_another_one_reads() -> None:
+    """Neither of the transport nor in a select that both queries have."""
+    narrow = BOUGHT.select(pack="pack", price="price")
+    rows, counts = narrow.where("price > 90").sink("rows"), narrow.running(keys="pack", n="count(*)").sink("counts")
+    whole = with_lineage(flow(rows, counts))
+    _, counting = queries(whole)
+    assert counting.columns(whole, needed_columns(whole)) == {"purchases": ("pack", "event_time", "ingest_time")}
+    running = operator_of(counting.sinks[0])
+    assert isinstance(running, RunningAggregate)
+    assert isinstance(running.input, Select)
+    assert "price" not in dict(running.input.columns)
