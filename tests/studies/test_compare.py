@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from streamgauge.errors import InputError
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram, counts_of, log_lines, read_log, slots_of
+from streamgauge.report.store import RunFolder
 from streamgauge.result import (
     Comparison,
     Difference,
     Latencies,
     Latency,
     SearchResult,
+    SinkResult,
     TrialSummary,
     Verdict,
     Verification,
@@ -366,6 +368,21 @@ def test_a_second_of_nothing_is_no_second(make: Make) -> None:
     before = figure(compare(str(a), str(b)), "event_time_p50")
     path = a / "latency.hlog"
     path.write_text(path.read_text() + log_lines({START + 99: Histogram()}, "event_time"))
+    assert figure(compare(str(a), str(b)), "event_time_p50") == before
+
+
+def test_of_several_sinks_the_slowest_ones_seconds_are_compared(make: Make) -> None:
+    """Its latency is the run's; lines of the other sink are not mixed in."""
+    a, b = make("a", 1), make("b", 2)
+    before = figure(compare(str(a), str(b)), "event_time_p50")
+    for path in (a, b):
+        result = RunFolder(path).read_result()
+        quick = SinkResult(name="quick", rows=9, latency=Latencies())
+        slow = SinkResult(name="slow", rows=9, latency=result.latency)
+        RunFolder(path).write_result(result.model_copy(update={"sinks": (quick, slow)}))
+        log = (path / "latency.hlog").read_text()
+        other = log_lines({START: Histogram(counts_of([7, 7]))}, "event_time/quick")
+        (path / "latency.hlog").write_text(other + log.replace("Tag=event_time,", "Tag=event_time/slow,"))
     assert figure(compare(str(a), str(b)), "event_time_p50") == before
 
 

@@ -50,8 +50,6 @@ class Sut:
     def __init__(self, job: SparkJob) -> None:
         self._job = job
         self._ours, self._users = split(job.options)
-        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in schema.operators(job.flow))
-        self._ours["trigger"] = trigger(self._ours["trigger"], windowed)
         self._session: Any = None
         self._queries: dict[Query, Any] = {}
         self._native: Native | None = None
@@ -69,7 +67,7 @@ class Sut:
             raise
         except Exception as error:
             raise EngineError(own_reason(str(error))) from None
-        return {**self._ours, **conf}
+        return {**self._ours, **conf, "trigger": self._triggers()}
 
     def status(self) -> dict[str, Any]:
         """Alive where every query is; else the reason of the first that is not, named by its sinks."""
@@ -120,8 +118,8 @@ class Sut:
             frame = Lowering(read, read, choices, int(self._ours["buckets"])).output(query)
         writer = frame.writeStream.queryName(query.name)
         writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
-        if self._ours["trigger"] != "0 seconds":
-            writer = writer.trigger(processingTime=self._ours["trigger"])
+        if (interval := self._trigger(query)) != "0 seconds":
+            writer = writer.trigger(processingTime=interval)
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
             return self._start(writer, query)
 
@@ -129,6 +127,18 @@ class Sut:
         if query.mode == "update":
             return writer.outputMode("update").foreachBatch(partial(self._write_batch, query)).start()
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
+
+    def _trigger(self, query: Query) -> str:
+        nodes = schema.walk(*(sink.input for sink in query.sinks))
+        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
+        return trigger(self._ours["trigger"], windowed)
+
+    def _triggers(self) -> str:
+        """The interval in force; of several queries with different ones, each one's."""
+        intervals = {query.name: self._trigger(query) for query in self._queries}
+        if len(set(intervals.values())) == 1:
+            return next(iter(intervals.values()))
+        return "; ".join(f"{name}: {interval}" for name, interval in intervals.items())
 
     def _reading(self, session: Any, query: Query) -> Callable[..., Any]:
         """What reads a source for a query; each call is a reader of its own, numbered stream by stream."""
