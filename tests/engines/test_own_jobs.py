@@ -67,7 +67,7 @@ def check_right(found: Verification | None, independent: bool, rows_least: int) 
 
 # (example, whether its reference is its own, fewest results)
 @pytest.mark.parametrize(
-    ("name", "independent", "rows_least"), [("enrich", False, 30_000), ("revenue", True, 2000), ("rewards", True, 300)]
+    ("name", "independent", "rows_least"), [("enrich", False, 24_000), ("revenue", True, 1500), ("rewards", True, 200)]
 )
 def test_each_example_is_verified(tmp_path: Path, name: str, independent: bool, rows_least: int) -> None:
     """The three files of examples/, as they stand."""
@@ -253,7 +253,7 @@ def test_a_job_may_use_an_input_twice_and_what_lies_beside_its_file(tmp_path: Pa
     file = tmp_path / "twice_job.py"
     file.write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
     result = result_of(tmp_path, file)
-    check_right(result.verification, False, 30_000)
+    check_right(result.verification, False, 24_000)
     assert next(check.state for check in result.verdict.checks if check.name == "connected") == "ok"
 
 
@@ -264,4 +264,4 @@ def test_a_job_is_searched_on_a_warm_rig(tmp_path: Path) -> None:
         settings = TrialSettings(RATE, fresh=False, duration_s=DURATION_S, may_extend=False)
         for number in (1, 2):
             trial = folder.trial(number, datetime.now(UTC))
-            check_right(run_trial(ready, rig, trial, settings).result.verification, False, 20_000)
+            check_right(run_trial(ready, rig, trial, settings).result.verification, False, 16_000)

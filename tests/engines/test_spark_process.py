@@ -219,7 +219,7 @@ def check_answers(judged: Judged, independent: bool, rows_least: int) -> None:
 
 
 CASES = {
-    "two inputs, string keys": ("windowed_join", last_price(), False, 20_000),
+    "two inputs, string keys": ("windowed_join", last_price(), False, 16_000),
     "results of the watermark": ("windowed_aggregation", watermark_alone(), True, 300),
     "chained": ("windowed_aggregation", chained(), False, 300),
     "after windows": ("windowed_aggregation", after_windows(), True, 300),
