@@ -1,14 +1,20 @@
-"""When trials begin."""
+"""When trials begin, and what is kept of one whose verification is stopped."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from streamgauge.events import US
-from streamgauge.run.trial import START_LEAD_US, next_start
+from streamgauge.experiment import build
+from streamgauge.report.store import RunFolder
+from streamgauge.run import trial
+from streamgauge.run.check import check
+from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -28,3 +34,29 @@ def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, apart_us: int, start
     assert next_start(rig, apart_us) == start_us
     assert start_us >= NOW + START_LEAD_US
     assert start_us - reached_us >= apart_us
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
+def test_stopping_the_verification_keeps_what_was_measured(
+    stop: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
+    values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
+    ready = check(build(values))
+    folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
+    rig: Any = SimpleNamespace(
+        engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
+        settings=SimpleNamespace(chunk_us=50_000), folder=tmp_path,
+    )  # fmt: skip
+
+    def stopped(*_: Any) -> None:
+        raise stop
+
+    monkeypatch.setattr(trial, "_verified", stopped)
+    done = make.story().done()
+    judged = trial.conclude(
+        ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0), done, [], lambda _: None, None
+    )
+    assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
+    assert judged.result.rate is not None
+    assert judged.result.rate.ingested_per_s == pytest.approx(1000)

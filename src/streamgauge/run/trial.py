@@ -28,6 +28,8 @@ from streamgauge.system.machine import cpus, environment
 EXTENSIONS_MAX = 2
 EXTENSION_SHARE = 0.5
 """Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
+_QUERY_STOPPED = "interrupted"
+"""DuckDB answers Ctrl-C with a RuntimeError that says so."""
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
 """A warm-up at whose end the backlog is still falling goes on by such steps, at most so long."""
@@ -129,11 +131,15 @@ def conclude(
         folder.write_result(result)
         return Judged(result, done, None)
     on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
-    kept = folder if settings.keep_results else None
-    if isinstance(ready.workload, OwnJob):
-        verified = verify_own(ready, done, rig.folder / "engine" / "batch.log", kept)
-    else:
-        verified = verify(ready, done, kept)
+    try:
+        verified = _verified(ready, rig, done, folder if settings.keep_results else None)
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not (isinstance(error, KeyboardInterrupt) or _QUERY_STOPPED in str(error)):
+            raise
+        done.interrupted = True
+        result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
+        folder.write_result(result)
+        return Judged(result, done, None)
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
     verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, slowest.latencies))
@@ -144,6 +150,12 @@ def conclude(
     folder.write_hlog(_hlog(verified))
     folder.write_result(result)
     return Judged(result, done, verified)
+
+
+def _verified(ready: Ready, rig: Rig, done: Conducted, keep_in: RunFolder | None) -> Verified:
+    if isinstance(ready.workload, OwnJob):
+        return verify_own(ready, done, rig.folder / "engine" / "batch.log", keep_in)
+    return verify(ready, done, keep_in)
 
 
 def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
