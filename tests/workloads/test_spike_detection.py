@@ -40,7 +40,7 @@ def without_truth(flow: Flow) -> Flow:
             return replace(node, truth=None)
         return node if isinstance(node, Source) else replace(node, input=stripped(node.input))  # type: ignore[union-attr]
 
-    return Flow(replace(flow.sink, input=stripped(flow.sink.input)))
+    return Flow((replace(flow.sink, input=stripped(flow.sink.input)),))
 
 
 def answer(flow: Flow, readings: list[Reading]) -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ def _welch(a: Estimate, b: Estimate, estimate: float) -> float:
     whole = sum(part for part, _ in parts)
     if whole == 0:
         return max(1.0, min(a.freedom, b.freedom))
-    return whole**2 / sum(part**2 / max(1.0, freedom) for part, freedom in parts)
+    return 1 / sum((part / whole) ** 2 / max(1.0, freedom) for part, freedom in parts)
 
 
 def _error(replicates: Floats, n: int) -> float:
