@@ -123,7 +123,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
     assert latency.count > 0 or workload == "count"
     assert latency.min is None or latency.min > 0
     assert judged.verified is not None
-    assert judged.verified.latencies.negatives == 0
+    assert judged.verified.negatives == 0
     driver = judged.result.driver
     assert driver is not None
     assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed
