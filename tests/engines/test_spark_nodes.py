@@ -169,7 +169,7 @@ def _us(value: Any) -> Any:
 
 def lowered(flow: Flow, read: Any, choices: Mapping[str, str] | None = None) -> Any:
     names = list(schema.columns(flow.sink.input))
-    return Lowering(read, read, dict(choices or {}), 2).sink(flow).select(names)
+    return Lowering(read, read, dict(choices or {}), 2).lower(flow.sink.input).select(names)
 
 
 def in_batch(spark: Any, flow: Flow) -> list[tuple[Any, ...]]:

@@ -16,7 +16,8 @@ from streamgauge.flow.rules import STRING, Refused, TypeOf, as_literal, duckdb, 
 _SPACES = r" \t\n\x0B\f\r"
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _QUANTIFIER = re.compile(r"([*+?]|\{[0-9]{1,3}(,[0-9]{0,3})?\})\??")
-_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])+")
+_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*)+")
+"""Names only: of places in arrays, Spark and DuckDB give different values (a number, or a row beyond the end)."""
 
 
 class _Differs(Exception):
@@ -70,7 +71,7 @@ def json_value(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     except ValueError:  # sqlglot's word for a path that Spark has none of
         path = ""
     if not _PATH.fullmatch(path):
-        raise Refused("get_json_object takes a path of names and places", "get_json_object(x, '$.user.tags[0]')", node)
+        raise Refused("get_json_object takes a path of names", "get_json_object(x, '$.user.name')", node)
     return duckdb("CASE WHEN json_valid({x}) THEN json_extract_string({x}, {p}) END", x=node.this, p=as_literal(path))
 
 
