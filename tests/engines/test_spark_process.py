@@ -33,7 +33,7 @@ from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
 from streamgauge.system.children import Child
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.unproven]
 
 PURCHASES = source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int", gem_pack_id="int"))

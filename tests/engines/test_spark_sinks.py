@@ -38,7 +38,7 @@ from streamgauge.run.trial import (
 from streamgauge.run.verify import Received
 from streamgauge.system.children import Child
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.unproven]
 
 RATE_PER_S, DURATION_S = 20_000.0, 6.0
 SETTINGS = TrialSettings(RATE_PER_S, fresh=True, duration_s=DURATION_S, may_extend=False, keep_results=True)
