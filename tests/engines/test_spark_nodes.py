@@ -237,7 +237,21 @@ def expected_in_all(flow: Flow) -> list[tuple[Any, ...]]:
         return con.execute(lower.sql(flow, {name: f"rows_{name}" for name in inputs})).fetchall()
 
 
-@pytest.mark.parametrize("name", [name for name, flow in FLOWS.items() if flow.sink.mode == "append"])
+UNPROVEN = (
+    "distinct of words",
+    "window after join",
+    "window after interval join",
+    "window after distinct",
+    "join of exploded",
+)
+STREAMED = [
+    pytest.param(name, marks=[pytest.mark.unproven] if name in UNPROVEN else [])
+    for name, flow in FLOWS.items()
+    if flow.sink.mode == "append"
+]
+
+
+@pytest.mark.parametrize("name", STREAMED)
 def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: str) -> None:
     """In batches: every row once, whichever batch it came in."""
     flow = with_lineage(FLOWS[name])
@@ -246,6 +260,7 @@ def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: 
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
 
+@pytest.mark.unproven
 def test_a_window_follows_a_packed_join(spark: Any, tmp_path: Path) -> None:
     """The packed lowering of a join gives the time that a window after it needs."""
     flow = with_lineage(FLOWS["window after join"])
@@ -253,6 +268,7 @@ def test_a_window_follows_a_packed_join(spark: Any, tmp_path: Path) -> None:
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
 
+@pytest.mark.unproven
 @pytest.mark.parametrize("name", [name for name, flow in FLOWS.items() if flow.sink.mode == "update"])
 def test_as_a_stream_every_update_is_a_value_of_the_oracle(spark: Any, tmp_path: Path, name: str) -> None:
     """Every update is the key's value at its event time, and the last of each key the last one."""
