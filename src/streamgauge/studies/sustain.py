@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import InputError, Problem
@@ -38,7 +40,7 @@ DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
 """No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
 """
-MEMO = "search.jsonl"
+MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
 class Sustain:
@@ -50,8 +52,6 @@ class Sustain:
         self._rig: Rig | None = None
         self._engine_starts = 0
         self._number = 0
-        self.last: Judged | None = None
-        self.best: dict[float, Judged] = {}
 
     def __enter__(self) -> Sustain:
         return self
@@ -126,9 +126,6 @@ class Sustain:
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
         write_page(folder, describe(self.ready.flow))
-        self.last = judged
-        if judged.result.verdict.value == "sustained":
-            self.best[request.rate_per_s] = judged
         return outcome_of(request, judged, folder), judged.done.journal
 
     def _drain(self, rig: Rig, journal: Journal) -> None:
@@ -170,6 +167,14 @@ def _why(result: Result) -> str:
     return result.verdict.sentence
 
 
+def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
+    """The generators' ceiling of a search: measured once and kept, since one that goes on asks for the same rates."""
+    path = folder.path / CEILING
+    if not path.exists():
+        path.write_text(json.dumps(measure()))
+    return float(json.loads(path.read_text()))
+
+
 def recorded(folder: RunFolder) -> list[TrialOutcome]:
     """The outcomes that a search left in its folder; a line that a kill cut short is left out."""
     path = folder.path / MEMO
@@ -190,7 +195,7 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
     started = time.monotonic()
     if folder is None:
         folder = create_folder(ready)
-    ceiling = ceiling_of(ready, experiment.search.start_rate or experiment.load.rate)
+    ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
     view.header(header(ready, ceiling))
     with Sustain(ready, folder, view, ceiling) as work:
         machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
@@ -244,9 +249,9 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
 
 def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) -> Result:
     """The study's result: that of the best trial, under the search's verdict. `stopped`: somebody ended the search."""
-    chosen = work.best.get(search.sustained_per_s or -1.0) or work.last
+    chosen = trial_shown(work.folder, search)
     search = search.model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
-    base = chosen.result if chosen else work.folder.read_result()
+    base = chosen or work.folder.read_result()
     experiment = work.ready.experiment
     return base.model_copy(update={
         "run_id": work.folder.read_result().run_id,
@@ -257,8 +262,19 @@ def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) 
     })  # fmt: skip
 
 
-def _verdict(search: SearchResult, chosen: Judged | None, stopped: bool) -> Verdict:
-    checks = chosen.result.verdict.checks if chosen else ()
+def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
+    """The trial whose figures a search shows: the last one that held at the rate it found, else the last there is.
+
+    Read from the study's folder, so that a search that was killed and went on shows the same.
+    """
+    rate = search.sustained_per_s
+    held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
+    kept = [folder.path / "trials" / Path(trial.folder).name for trial in held if trial.folder]
+    return RunFolder.open(kept[-1]).read_result() if kept else None
+
+
+def _verdict(search: SearchResult, chosen: Result | None, stopped: bool) -> Verdict:
+    checks = chosen.verdict.checks if chosen else ()
     if stopped:
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
@@ -274,15 +290,15 @@ def _verdict(search: SearchResult, chosen: Judged | None, stopped: bool) -> Verd
     return Verdict(value="sustained", checks=checks, sentence=search.sentence)
 
 
-def limit_of(judged: Judged | None) -> str:
+def limit_of(shown: Result | None) -> str:
     """What keeps the rate from being higher, as far as the driver can see."""
-    if judged is None:
+    if shown is None:
         return ""
-    sut = next((one for one in judged.result.processes if one.role == "sut"), None)
-    driver = sum(one.cpu_percent_mean for one in judged.result.processes if one.role == "driver")
+    sut = next((one for one in shown.processes if one.role == "sut"), None)
+    driver = sum(one.cpu_percent_mean for one in shown.processes if one.role == "driver")
     if sut is None:
         return ""
-    whole = 100 * (len(judged.result.environment.get("sut_cpus", ())) or judged.result.environment.get("cpus", 1))
-    busy = sut.cpu_percent_mean + (driver if judged.result.isolation == "shared" else 0)
+    whole = 100 * (len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1))
+    busy = sut.cpu_percent_mean + (driver if shown.isolation == "shared" else 0)
     bound = "the engine is CPU bound" if busy >= 0.85 * whole else "not the CPU: look at the engine's batches"
     return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {whole:.0f} %: {bound}; driver used {driver:.0f} %"
