@@ -301,6 +301,14 @@ def test_steady_trials_are_not_hopeless(ready: Ready, make: Any) -> None:
         assert evidence.hopeless_reason(ready, done, RATE, START + second * US) is None
 
 
+def test_what_is_not_due_yet_does_not_wait(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:
+    """A queue that holds less than what is left of the span is not full because of that."""
+    monkeypatch.setattr(Ready, "bound_s", lambda *_: (10.0, True))
+    for second in range(12, 36, 5):
+        done = cut_short(done_of(make), second * US)
+        assert evidence.hopeless_reason(ready, done, RATE, START + second * US) is None
+
+
 def test_a_trial_that_can_no_longer_drain_is_hopeless(ready: Ready, make: Any) -> None:
     """Half of the rate is taken, and the span is nearly over."""
     done = cut_short(done_of(make, growth_us=500_000), 34 * US)

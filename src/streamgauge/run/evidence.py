@@ -134,18 +134,25 @@ def _with_open_backlog(journal: Journal, done: Conducted) -> Pair:
     than ever was found at a hand-out, that is one more, since the next hand-out will find at least as much.
     """
     times, peaks = figures.within(journal.backlog_peaks(), done.spans)
-    waiting = journal.waiting_at(done.measured_until)
+    end_us = _seen_until(done)
+    waiting = journal.waiting_at(end_us)
     if times.size and waiting > peaks.max():
-        return np.append(times, done.measured_until), np.append(peaks, waiting)
+        return np.append(times, end_us), np.append(peaks, waiting)
     return times, peaks
 
 
 def _with_open_lag(journal: Journal, done: Conducted) -> Pair:
     """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts."""
     times, lags = figures.within(journal.output_lags(), done.spans)
-    if times.size and times[-1] < done.measured_until:
-        return np.append(times, done.measured_until), np.append(lags, journal.lag_at(done.measured_until))
+    end_us = _seen_until(done)
+    if times.size and times[-1] < end_us:
+        return np.append(times, end_us), np.append(lags, journal.lag_at(end_us))
     return times, lags
+
+
+def _seen_until(done: Conducted) -> int:
+    """The end of what was measured; while a trial runs, of what is known of it: nothing waits that was not offered."""
+    return min(done.measured_until, done.offered_until())
 
 
 def _output_lags(done: Conducted) -> tuple[Samples, ...]:
