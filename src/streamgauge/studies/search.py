@@ -2,8 +2,8 @@
 
 The strategy stands in `studies.bracket`; here is what surrounds it: how a search ends, how it is resumed, what it
 says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told again what
-it had been told. Invalid (the driver failed) or interrupted ends it: the highest rate that held stays as a lower bound.
-A search that ends without confirmation says so.
+it had been told. Interrupted, or invalid twice in a row (the driver failed), ends it: the highest rate that held stays
+as a lower bound. A search that ends without confirmation says so.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from streamgauge.studies.bracket import (
 
 __all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
 
-TrialCall = Callable[[float, Purpose, bool, bool], TrialOutcome]
-"""trial(rate_per_s, purpose, fresh, shorter)."""
+TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
+"""trial(rate_per_s, purpose, fresh)."""
 
 
 class Search:
@@ -61,8 +61,8 @@ class Search:
         _require_same(request, outcome)
         state = self._state
         state.trials.append((request, outcome))
-        if outcome.verdict in ("invalid", "interrupted") and not _guesses(request, outcome):
-            return self._end(f"{outcome.verdict}: {outcome.why or 'no reason was given'}")
+        if outcome.verdict == "interrupted":
+            return self._end(f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
             self._end(f"the {state.settings.trials_max} trials that were allowed are used up")
@@ -93,7 +93,7 @@ def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome
     machine = replay(settings, recorded)
     while machine.request is not None:
         asked = machine.request
-        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh, asked.shorter))
+        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh))
     return machine.result()
 
 
@@ -113,11 +113,6 @@ def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
         rule = f"must be of a search with the same settings (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
         got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
         raise InputError(Problem("search.resume", rule, got, "resume with the same settings, or start anew"))
-
-
-def _guesses(request: TrialRequest, outcome: TrialOutcome) -> bool:
-    """An overload trial starves the driver on shared cores; its guess is still good, and it is no more than that."""
-    return request.purpose == "overload" and outcome.verdict == "invalid" and bool(outcome.drained_per_s)
 
 
 def _result(state: State) -> SearchResult:
