@@ -76,6 +76,7 @@ def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: fl
     assert result.relative_width is not None
     assert result.relative_width <= tolerance * 1.0001
     assert (result.confirmed, result.sustained_per_s) == (True, result.low)
+    assert result.high_verdict == "not_sustained"
 
 
 @settings(max_examples=100, deadline=None)
@@ -190,6 +191,31 @@ def test_undecided_is_not_held_and_is_reported_as_undecided() -> None:
     assert result.low <= 9e5
     assert "undecided" in {trial.verdict for trial in result.trials}
     assert "undecided, which is not proof" in result.sentence
+    assert (result.high_verdict, result.relative_width) == ("undecided", None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("sustained", "confirmed on a fresh engine and at 90 %"),
+        ("undecided", "but undecided at 90 %"),
+        ("invalid", "but the trial at 90 % was invalid"),
+    ],
+)
+def test_what_the_trial_at_ninety_percent_said_is_said(verdict: VerdictValue, said: str) -> None:
+    """Confirmed is the rate above it; the lower one only where it held."""
+    sut = Scripted(1e6, lambda rate, number, purpose: verdict if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert result.confirmed
+    assert said in result.sentence
+
+
+def test_an_overload_trial_has_no_verdict() -> None:
+    """An engine that kept up was not judged: neither sustained nor not, in the table."""
+    for capacity in (1e6, 2 * CEILING):
+        trials = search(Sut(capacity), PLENTY).trials
+        assert (trials[0].purpose, trials[0].verdict) == ("overload", None)
+        assert None not in [trial.verdict for trial in trials[1:]]
 
 
 def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import format_rate
+from streamgauge.report import words
 from streamgauge.result import SearchResult
 from streamgauge.studies.bracket import (
     SLACK,
@@ -121,7 +122,8 @@ def _result(state: State) -> SearchResult:
         sustained_per_s=state.low,
         low=state.low,
         high=state.high,
-        relative_width=width(state),
+        high_verdict=state.high_verdict,
+        relative_width=width(state) if state.high_verdict == "not_sustained" else None,
         confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,
         trials=trials,
@@ -137,10 +139,10 @@ def _sentences(state: State) -> list[str]:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
         said.append("the generator can offer no more, so the engine may sustain more")
-    if state.low is not None and not state.ended and not narrow(state) and state.high is not None:
+    if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not narrow(state):
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
-        said.append("confirmed on a fresh engine" + ("" if state.at_90_percent else ", but not tried at 90 %"))
+        said.append(words.confirmed(state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:
