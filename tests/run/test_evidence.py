@@ -42,13 +42,13 @@ def done_of(make: Any, **story: Any) -> Conducted:
     return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
 
 
-def verified(negatives: int = 0, **found: Any) -> Verified:
+def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verified:
     nothing = np.zeros(0)
     table = SecondsTable(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing, nothing, {}, {})
     histograms: dict[str, Histogram] = {}
-    latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms)
+    latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms, windows)
     verification = RIGHT.model_copy(update=found)
-    return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9, 9),))
+    return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9),))
 
 
 def judged(ready: Ready, done: Conducted, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
@@ -75,6 +75,14 @@ def test_without_answers_it_is_not_called_sustained(ready: Ready, make: Any) -> 
     """A trial that was not verified proves nothing."""
     verdict = judge(evidence.evidence_of(ready, done_of(make), RATE, None, LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("undecided", ("answers",))
+
+
+@pytest.mark.parametrize(("windows", "decided"), [(4, ("evidence",)), (5, ()), (None, ())])
+def test_windows_that_never_closed_are_no_evidence(
+    ready: Ready, make: Any, windows: int | None, decided: tuple[str, ...]
+) -> None:
+    """Only those that a result closed count, however many were due; rows that are not windowed need none."""
+    assert judged(ready, done_of(make), verified(windows=windows))[1] == decided
 
 
 def test_wrong_answers_decide(ready: Ready, make: Any) -> None:
