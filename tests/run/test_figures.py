@@ -250,7 +250,7 @@ def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
 
 
 def test_no_progress_is_an_empty_table(make: Any) -> None:
-    """A search has the probes off."""
+    """As where the probes are off."""
     assert figures.batches([], START, make.story().journal()).num_rows == 0
 
 

@@ -13,11 +13,15 @@ import pytest
 
 from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError
+from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Check, Verdict, VerdictValue
+from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
-from streamgauge.studies.search import Search, Settings, TrialOutcome, replay
+from streamgauge.run.trial import TrialSettings
+from streamgauge.studies import sustain
+from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.sustain import MEMO, Sustain, ceiling_kept, limit_of, recorded, trial_shown
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 110_250.0
@@ -72,6 +76,25 @@ def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> N
     shown = trial_shown(study, replay(settings, [failed]).result())
     assert shown is not None
     assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
+
+
+@pytest.mark.parametrize(("options", "probed"), [({}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)])
+def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
+    study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
+) -> None:
+    """Asking the engine for its own progress costs it something: `--option probes=off` holds for searches too."""
+    asked: list[TrialSettings] = []
+
+    def run_trial(ready: Any, rig: Any, folder: Any, settings: TrialSettings, **_: Any) -> None:
+        asked.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sustain, "run_trial", run_trial)
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=True), fresh=True)  # type: ignore[arg-type]
+    assert [settings.probe_batches for settings in asked] == [probed]
 
 
 def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamgauge.events import US
+from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_lines
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
@@ -71,6 +72,11 @@ def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
         driver_cpus=ready.driver_cpus, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
     )  # fmt: skip
+
+
+def probes(experiment: Experiment) -> bool:
+    """Whether the engine's own progress is kept as extra series; `--option probes=off` leaves it out."""
+    return experiment.options.get("probes", "on") == "on"
 
 
 def next_start(rig: Rig, apart_us: int = 0) -> int:

@@ -30,7 +30,7 @@ from streamgauge.run.conduct import drain_backlog
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.java import find_java
@@ -120,7 +120,7 @@ class Sustain:
         }))  # fmt: skip
         settings = TrialSettings(
             rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration, purpose=request.purpose,
-            keep_results=experiment.keep_results, skip_answers_when_failed=True,
+            keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
         )  # fmt: skip
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
