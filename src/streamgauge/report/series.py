@@ -13,7 +13,7 @@ series.parquet, one row per second of planned time, ascending:
     results                     results whose event time lies in that second
     slip_us_max                 greatest lateness of the driver against its own plan
     sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
-    others_cpu_percent          the same of all processes that are neither driver nor SUT: a machine that is busy besides
+    others_cpu_percent          the same of all processes that are neither driver nor SUT
     sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
     loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
     frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
