@@ -40,9 +40,7 @@ def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
 ) -> None:
     """In Spark's own words, without its stack; an error that speaks of no setting goes on as it is."""
     wrong = "[INVALID_CONF_VALUE] The value 'four' in the config \"spark.sql.shuffle.partitions\" is invalid."
-    said = (
-        f"Error:\n\tat org.x\nCaused by: org.x.SparkIllegalArgumentException: {wrong}\n\tat y"
-    )
+    said = f"Error:\n\tat org.x\nCaused by: org.x.SparkIllegalArgumentException: {wrong}\n\tat y"
 
     def fails(*_: object) -> None:
         raise RuntimeError(said)

@@ -1,4 +1,4 @@
-"""A rig that is killed leaves nothing: a real command, on the engine that needs no Java."""
+"""A command that is killed or stopped leaves nothing behind: a real one, on the engine that needs no Java."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ import psutil
 import pytest
 
 from streamgauge.system.children import wait_until
+from streamgauge.system.scratch import LOCK, PREFIX
 
 WORDS = ("run", "identity", "--engine", "known", "--rate", "2k", "--generators", "2", "--warmup", "1s", "--out", "runs")
 
 
 @contextmanager
 def running(at: Path, *words: str) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
-    """(the command, its children) once results flow; without a Java."""
-    (at / "tmp").mkdir()
+    """(the command, its children) once results flow; without a Java, beside what a run that was killed has left."""
+    old = at / "tmp" / f"{PREFIX}verify-old"
+    old.mkdir(parents=True)
+    (old / LOCK).touch()
     environment = {
         **os.environ, "TMPDIR": str(at / "tmp"), "JAVA_HOME": str(at / "nowhere"),
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
