@@ -129,6 +129,9 @@ class Outlet(Protocol):
     def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
         """What was offered and what was handed out since the last call."""
 
+    def drain_aborted(self) -> list[int]:
+        """When readers cut a read off since the last call, microseconds."""
+
 
 class Receiver(Protocol):
     """What an inlet calls; DriverError where results could not be kept, which their sender then hears."""

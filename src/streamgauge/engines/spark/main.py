@@ -122,9 +122,11 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = schema.walk(*(sink.input for sink in query.sinks))
+        nodes = list(schema.walk(*(sink.input for sink in query.sinks)))
         windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
-        return trigger(self._ours["trigger"], windowed)
+        joins = [node for node in nodes if isinstance(node, WindowJoin)]
+        state_copied = any(lowering_of(node, self._choices) == "stream_stream" for node in joins)
+        return trigger(self._ours["trigger"], windowed, state_copied)
 
     @property
     def _choices(self) -> dict[str, str]:
