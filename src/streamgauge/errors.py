@@ -3,7 +3,8 @@
     StreamgaugeError
     |-- InputError        what was asked cannot be done as asked (also a ValueError)      exit 2
     |   |-- ExpressionError   an expression of a flow that the binder refuses
-    |   `-- JobError          an own job that cannot be run as its file stands
+    |   |-- JobError          an own job that cannot be run as its file stands
+    |   `-- SettingError      a setting that a started engine does not know, or refuses
     |-- MachineError      this machine lacks something: Java, memory, disk, a port        exit 3
     |-- EngineError       the engine never started, or answered what cannot be used       exit 3
     |-- DriverError       our own processes failed: generator, transport, recorder        exit 3
@@ -53,6 +54,10 @@ class ExpressionError(InputError):
 
 class JobError(InputError):
     """An own job cannot be run as its file stands; where its code raised, the way out shows the user's traceback."""
+
+
+class SettingError(InputError):
+    """A started engine does not know a setting, or refuses its value; nothing was measured."""
 
 
 class MachineError(StreamgaugeError):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamgauge.errors import EngineError
 from streamgauge.measure import answers, answers_sql
-from streamgauge.measure.answers import Counts, compare, compare_sliced, files
+from streamgauge.measure.answers import Counts, compare, files
 from streamgauge.result import Verification
 
 Row = dict[str, Any]
@@ -279,18 +279,6 @@ def test_files_are_relations(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> 
 
 def _giving(rows: list[Row]) -> Callable[[], pa.Table]:
     return _same_again(_table(rows))
-
-
-def test_slices_add_up(con: duckdb.DuckDBPyConnection) -> None:
-    """Comparing slice by slice counts what comparing in one piece counts."""
-    came = [row for row in _rows() if row["event_id"] not in (3, 55)] + [_rows()[70]]
-    slices = []
-    for low in range(0, 100, 25):
-        parts = [[row for row in rows if low <= row["event_id"] < low + 25] for rows in (_rows(), came)]
-        slices.append((_giving(parts[0]), _giving(parts[1])))
-    whole = _compare(con, _rows(), came)
-    assert _numbers(compare_sliced(con, slices, IDS, FIELDS)) == _numbers(whole)
-    assert _numbers(whole) == Counts(100, matched=98, missing=2, duplicate=1)
 
 
 def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:

@@ -196,7 +196,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     spool = tmp_path / "spool"
     recorder = Recorder(RecorderSettings("127.0.0.1", 0, TOKEN, Clock.fixed_now().offset_us, str(spool)))
     yield Served(recorder, spool)
-    recorder.shutdown()
+    recorder.close()
 
 
 def results(first: int, rows: int) -> pa.RecordBatch:

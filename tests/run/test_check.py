@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from streamgauge.run import check, single
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
+from streamgauge.system.machine import environment
 
 GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
 TOO_MUCH = str(2**60)
@@ -82,7 +84,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"engine": "oracle"}, "engine", "oracle"),
     ({"transport": "pigeon"}, "transport", "pigeon"),
     ({"options": {"tirgger": "1 second"}}, "option tirgger", "1 second"),
-    ({"options": {"lowering.join": "fast"}}, "option lowering.join", "fast"),
+    ({"options": {"lowering.aggregate": "fast"}}, "option lowering.aggregate", "fast"),
+    ({"options": {"lowering.join": "packed"}}, "option lowering.join", "packed"),
+    ({"options": {"spark.sql.shuffle.partitions": "few"}}, "option spark.sql.shuffle.partitions", "few"),
+    ({"master": "yarm"}, "master", "yarm"),
+    ({"engine": "known", "master": "local[2]"}, "master", "local[2]"),
+    ({"engine": "known", "load": {"frontier": "free"}}, "load.frontier", "free"),
     ({"options": {"probes": "maybe"}}, "option probes", "maybe"),
     ({"options": {"buckets": "0"}}, "option buckets", "0"),
     ({"options": {"buckets": "eight"}}, "option buckets", "eight"),
@@ -194,7 +201,7 @@ def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], h
 
 def test_sparks_own_settings_are_sparks_business() -> None:
     """Any spark.* setting is passed on."""
-    options = {"spark.sql.shuffle.partitions": "3", "lowering.join": "packed"}
+    options = {"spark.sql.shuffle.partitions": "3", "lowering.aggregate": "window"}
     assert check_experiment(experiment.build(GOOD | {"options": options})).experiment.options == options
 
 
@@ -264,6 +271,22 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
         single.run_single(experiment.build(GOOD))
     assert caught.value.exit_code == 3
     assert "install" in str(caught.value)
+
+
+def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result then says that there is none."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert environment()["java"] == "not installed"
+    with pytest.raises(MachineError):
+        single.require_machine(check_experiment(experiment.build(GOOD)))
+
+
+def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
+    """By what its capabilities say."""
+    engine = replace(capabilities()["known"], transports=("pigeon",))
+    (problem,) = check._transport_problems(experiment.build(GOOD), engine)
+    assert (problem.rule, problem.way_out) == ("is none that known can read", "--transport pigeon")
 
 
 # --- files ---

@@ -16,7 +16,7 @@ identity never expected is extra; every further row of any identity is a duplica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -89,19 +89,6 @@ def compare(
     if update or any(kinds[name] == "float" for name in values):
         return _joined(sides, "true", None)
     return _by_fingerprint(sides)
-
-
-def compare_sliced(
-    con: duckdb.DuckDBPyConnection, slices: Iterable[tuple[Relation, Relation]], *args: Any, **rules: Any
-) -> Counts:
-    """The sum of `compare` over (expected, received) slices; no identity may lie in two slices.
-
-    `args` and `rules` are those of `compare` from `identity` on.
-    """
-    total = Counts()
-    for expected, received in slices:
-        total += compare(con, expected, received, *args, **rules)
-    return total
 
 
 def files(paths: Sequence[str | Path], schema: pa.Schema | None = None) -> Relation:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from streamgauge.errors import InputError, JobError
+from streamgauge.errors import InputError, JobError, SettingError
 from streamgauge.report import sentences, words
 from streamgauge.result import Check, Latency, Result, TrialSummary
 
@@ -166,13 +166,13 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
 
 
 def show_refusal(error: InputError, on: Console | None = None) -> None:
-    """Every problem with its way out, then that nothing was started (an own job is looked at by a started engine)."""
+    """Every problem with its way out, then that nothing was started (some are found by a started engine)."""
     to = on or console()
     for problem in error.problems:
         say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
         say(to, f"  got: {words.plain(problem.got)}")
         say(to, f"  try: {problem.way_out}")
-    say(to, "nothing was measured" if isinstance(error, JobError) else "nothing was started")
+    say(to, "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started")
 
 
 def say(to: Console, *parts: tuple[str, str] | str) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities
+from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
 from streamgauge.experiment import Experiment, build
@@ -27,11 +27,12 @@ from streamgauge.flow.schema import operators
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
-from streamgauge.run.catalogue import TRANSPORTS, capabilities, check_options, streaming_engines
+from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.system.machine import cpus, memory_bytes, split_cpus
+from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
 
 FRESH_WARMUP_S = 45.0
@@ -145,7 +146,6 @@ def check(experiment: Experiment) -> Ready:
 
     Raises:
         InputError: with every problem found.
-        MachineError: this machine lacks what is needed (Java).
     """
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
@@ -153,9 +153,9 @@ def check(experiment: Experiment) -> Ready:
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
     _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
     problems += [
-        *_transport_problems(experiment), *_load_problems(experiment), *_place_problems(experiment),
+        *_transport_problems(experiment, engine), *_load_problems(experiment), *_place_problems(experiment),
         *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_option_problems(experiment, engine) if engine else []),
+        *(_wanted_problems(experiment, flow, engine) if engine else []),
     ]  # fmt: skip
     bytes_max = _memory(experiment, problems)
     start_us(experiment, problems)
@@ -259,30 +259,22 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[Problem]:
-    known = {setting.name: setting for setting in engine.settings}
-    for name, value in experiment.options.items():
-        if name.startswith("spark.") and engine.name.startswith("spark"):
-            continue
-        if name not in known:
-            near = difflib.get_close_matches(name, [*known, "spark."], 1)
-            hint = f"--option {near[0]}=..." if near else f"one of {', '.join(known)}, or any spark.* setting"
-            yield Problem(f"option {name}", f"is not an option of {engine.name}", value, hint)
-        elif known[name].choices and value not in known[name].choices:
-            choices = known[name].choices
-            yield Problem(
-                f"option {name}", f"must be one of {', '.join(choices)}", value, f"--option {name}={choices[0]}"
-            )
-    free = {name: value for name, value in experiment.options.items() if name in known and not known[name].choices}
+def _wanted_problems(experiment: Experiment, flow: Flow | None, engine: Capabilities) -> list[Problem]:
+    wanted = Wanted(flow, experiment.options, experiment.master, experiment.load.frontier)
     found: list[Problem] = []
-    _try(lambda: check_options(engine.name, free), found)
-    yield from found
+    _try(lambda: check_wanted(engine.name, wanted), found)
+    return found
 
 
-def _transport_problems(experiment: Experiment) -> Iterator[Problem]:
-    if experiment.transport not in TRANSPORTS:
-        rule = f"must be one of {', '.join(TRANSPORTS)}"
-        yield Problem("transport", rule, experiment.transport, f"--transport {TRANSPORTS[0]}")
+def _transport_problems(experiment: Experiment, engine: Capabilities | None) -> Iterator[Problem]:
+    names = transports.NAMES
+    if experiment.transport not in names:
+        near = difflib.get_close_matches(experiment.transport, names, 1)
+        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {near[0] if near else names[0]}"
+        yield Problem("transport", rule, experiment.transport, way_out)
+    elif engine and experiment.transport not in engine.transports:
+        rule = f"is none that {engine.name} can read"
+        yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
     if reason := _port_problem(experiment.bind, 0):
         yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
         return

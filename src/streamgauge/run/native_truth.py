@@ -10,7 +10,6 @@ last: the reference is asked for each of these moments.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,6 +45,7 @@ from streamgauge.run.verify import (
     keep_results,
     never_came,
 )
+from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
 
 MOMENTS = 3
@@ -120,7 +120,7 @@ def _kind(ready: Ready, received: Received) -> Any:
 
 
 def _compare(ready: Ready, done: Conducted, received: Received, log: Path) -> Compared:
-    with tempfile.TemporaryDirectory(prefix="streamgauge-truth-") as folder, database() as connection:
+    with Scratch("truth") as folder, database() as connection:
         inputs = _written(ready, done, Path(folder))
         with _truth(ready, connection, inputs, Path(folder), log) as answer_before:
             if _job(ready).description.mode == "update":

@@ -35,6 +35,12 @@ def create_folder(ready: Ready) -> RunFolder:
     return folder
 
 
+def require_machine(ready: Ready) -> None:
+    """MachineError where this machine lacks what the engine needs."""
+    if ready.engine.needs_java:
+        find_java()
+
+
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:
     """What all generators together can make on this machine, events per second: one process's, measured now, times
     as many as have a core to themselves."""
@@ -50,7 +56,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
     ready = check(experiment)
-    find_java()
+    require_machine(ready)
     folder = create_folder(ready)
     load = experiment.load
     on_progress(

@@ -69,7 +69,7 @@ def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
         flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
         chunk_us=ready.chunk_for(rate_per_s), bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
-        driver_cpus=ready.driver_cpus, host=ready.experiment.bind,
+        driver_cpus=ready.driver_cpus, transport=ready.experiment.transport, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ time, the others in one piece.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,6 +44,7 @@ from streamgauge.result import Latency, SinkResult, Verification
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, Ints
+from streamgauge.system.scratch import Scratch
 
 SLICE_US = 5 * US
 ROWS_MAX = 262_144
@@ -245,7 +245,7 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
 def database() -> Iterator[Any]:
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="streamgauge-verify-") as folder:
+    with Scratch("verify") as folder:
         config = {"temp_directory": folder, "preserve_insertion_order": "false"}
         connection = duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config)
         try:

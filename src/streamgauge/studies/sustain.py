@@ -29,11 +29,10 @@ from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import drain_backlog
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
-from streamgauge.run.single import ceiling_of, create_folder, failure_noted
+from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 
 DRAIN_TIMEOUT_S = 90.0
@@ -82,7 +81,8 @@ class Sustain:
                "engine_start": self._engine_starts}
         )  # fmt: skip
         self._remember(outcome)
-        self._drain(rig, journal)
+        if outcome.verdict != "interrupted":  # no other trial follows
+            self._drain(rig, journal)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
@@ -125,6 +125,8 @@ class Sustain:
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
+        if judged.result.verdict.value == "interrupted":
+            self._give_up_rig()  # before the page, which takes long beside a busy engine: somebody waits for the end
         write_page(folder, describe(self.ready.flow))
         return outcome_of(request, judged, folder), judged.done.journal
 
@@ -133,6 +135,9 @@ class Sustain:
         with suppress(DriverError):
             if rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S):
                 return
+        self._give_up_rig()
+
+    def _give_up_rig(self) -> None:
         self._stack.close()
         self._rig = None
 
@@ -193,7 +198,7 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
     """Search, and write the study's folder; a killed search goes on with `search.resume`."""
     experiment, folder, outcomes = _resumed(experiment)
     ready = check(experiment)
-    find_java()
+    require_machine(ready)
     started = time.monotonic()
     if folder is None:
         folder = create_folder(ready)

@@ -186,8 +186,9 @@ class Sut:
 
 def main() -> None:
     # Written by the runner that started this process, into a folder of its own: never from a socket.
-    sut = Sut(pickle.loads(Path(sys.argv[1]).read_bytes()))
-    serve({name: getattr(sut, name) for name in ("start", "status", "facts")})
+    path = Path(sys.argv[1])
+    sut = Sut(pickle.loads(path.read_bytes()))
+    serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,15 @@ import re
 from collections.abc import Callable
 
 from streamgauge.engines.seam import Capabilities, Setting
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import Problem
+from streamgauge.flow.nodes import Node, WindowAggregate, WindowJoin
 from streamgauge.system.machine import memory_bytes
 
-LOWERINGS = {"aggregate": ("auto", "panes", "window"), "join": ("stream_stream", "packed")}
+LOWERINGS: dict[type[Node], tuple[str, ...]] = {
+    WindowAggregate: ("auto", "panes", "window"),
+    WindowJoin: ("stream_stream", "packed"),
+}
+"""The ways in which an operator of a kind can be done, the default first; `--option lowering.<its name>` chooses."""
 
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -31,10 +36,10 @@ SETTINGS = (
     Setting(
         "lowering.aggregate",
         "auto",
-        "how a windowed aggregate is done; auto: by panes where every aggregate can be joined from parts",
-        LOWERINGS["aggregate"],
+        "how the windowed aggregate of that name is done; auto: by panes where every value can be joined from parts",
+        LOWERINGS[WindowAggregate],
     ),
-    Setting("lowering.join", "stream_stream", "how a windowed join is done", LOWERINGS["join"]),
+    Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
     Setting("driver_memory", "4g", "heap of the JVM in local mode"),
     Setting("probes", "on", "keep the engine's own progress as extra series", ("on", "off")),
 )
@@ -60,6 +65,7 @@ CAPABILITIES = Capabilities(
     runs_streams=True,
     computes_truth=False,
     several_sinks=True,
+    needs_java=True,
     settings=SETTINGS,
 )
 
@@ -112,13 +118,6 @@ def with_python_state(conf: dict[str, str]) -> dict[str, str]:
     }
 
 
-def check(options: dict[str, str]) -> None:
-    """Refuse values that Spark would choke on only after its start; InputError with every problem."""
-    problems = [problem for name, rule in _RULES.items() if name in options and (problem := rule(options[name]))]
-    if problems:
-        raise InputError(problems)
-
-
 def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
     """The interval of batches in Spark's words.
 
@@ -162,11 +161,12 @@ def _check_memory(value: str) -> Problem | None:
     return Problem("option driver_memory", rule, value, "--option driver_memory=4g")
 
 
-_RULES: dict[str, Callable[[str], Problem | None]] = {
+RULES: dict[str, Callable[[str], Problem | None]] = {
     "trigger": _check_trigger,
     "buckets": _check_buckets,
     "driver_memory": _check_memory,
 }
+"""What is wrong with a value of an option of ours that has no choices; None where nothing is."""
 
 
 def split(options: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

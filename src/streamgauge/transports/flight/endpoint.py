@@ -14,6 +14,20 @@ from streamgauge.errors import DriverError
 from streamgauge.transports.flight.aborts import WATCH, WatchReads
 from streamgauge.transports.flight.access import TokenCheck
 from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.seam import Held, Listen
+
+
+class FlightOutlet(FlightQueue):
+    """A generator's queue with its server: what is offered here can be read there."""
+
+    def __init__(self, at: Listen, held: Held) -> None:
+        super().__init__(tuple(held.schemas), held.bound_us, held.bytes_max, held.now_us)
+        self._host = at.host
+        self._endpoint = Endpoint(self, held.schemas, at.token, at.host, at.port)
+
+    @property
+    def location(self) -> str:
+        return f"grpc://{self._host}:{self._endpoint.port}"
 
 
 class Endpoint(flight.FlightServerBase):
