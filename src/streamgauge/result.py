@@ -200,7 +200,7 @@ class Operator(Answer):
 
 
 class TrialSummary(Answer):
-    """One line of a search."""
+    """One line of a search; `verdict` is null for an overload trial, which is not judged."""
 
     number: int
     purpose: str
@@ -216,11 +216,16 @@ class TrialSummary(Answer):
 
 
 class SearchResult(Answer):
-    """The highest sustained rate: `low` held, `high` did not (null where nothing was found)."""
+    """The highest sustained rate: `low` held, `high` did not (null where nothing was found).
+
+    `high_verdict` is that of the trial that `high` rests on. Undecided is no proof that it fails: then the bracket is
+    not tested at both ends, and has no `relative_width`.
+    """
 
     sustained_per_s: float | None
     low: float | None
     high: float | None
+    high_verdict: VerdictValue | None = None
     relative_width: float | None
     confirmed: bool
     at_90_percent: TrialSummary | None = None
@@ -228,6 +233,11 @@ class SearchResult(Answer):
     seconds: float = 0.0
     sentence: str = ""
     limit: str = ""
+
+    @property
+    def refused_per_s(self) -> float | None:
+        """The upper end, where a trial has shown that it fails."""
+        return None if self.high_verdict == "undecided" else self.high
 
 
 class Phase(Answer):
@@ -260,7 +270,10 @@ class Input(Answer):
 
 
 class Result(Answer):
-    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum."""
+    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
+
+    `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -281,6 +294,7 @@ class Result(Answer):
     search: SearchResult | None = None
     operators: tuple[Operator, ...] = ()
     processes: tuple[ProcessUse, ...] = ()
+    others_cpu_percent: float | None = None
     phases: tuple[Phase, ...] = ()
     input: Input | None = None
     warnings: tuple[str, ...] = ()

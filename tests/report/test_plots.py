@@ -27,7 +27,7 @@ def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
 
 def test_nothing_measured_nothing_drawn() -> None:
     """Without data there is no chart, rather than an empty one."""
-    none = batch_plots.batches_of(series.empty_batches(), None)
+    none = batch_plots.batches_of(series.BATCHES.empty_table(), None)
     assert plots.over_time(None) is plots.resources(None) is plots.percentiles({"event_time": []}) is None
     assert batch_plots.durations(none) is batch_plots.waterfall(none) is None
 
@@ -163,13 +163,25 @@ def trial(number: int, rate: float | None, verdict: str) -> TrialSummary:
 def test_bracket_closes() -> None:
     """The bracket after each trial lies between what holds and what does not."""
     trials = [trial(1, 1.0, "sustained"), trial(2, 4.0, "not_sustained"), trial(3, 2.0, "sustained")]
-    assert search_plot.brackets(trials) == [(1.0, None), (1.0, 4.0), (2.0, 4.0)]
+    assert search_plot.brackets(trials) == [(1.0, None, False), (1.0, 4.0, True), (2.0, 4.0, True)]
 
 
 def test_failed_confirmation_takes_back_what_held() -> None:
     """A rate that held once and failed on a fresh engine does not hold."""
     trials = [trial(1, 1.0, "sustained"), trial(2, 2.0, "sustained"), trial(3, 2.0, "not_sustained")]
-    assert search_plot.brackets(trials)[-1] == (1.0, 2.0)
+    assert search_plot.brackets(trials)[-1] == (1.0, 2.0, True)
+
+
+def test_an_upper_end_that_is_undecided_is_drawn_as_such() -> None:
+    """Its band has another colour and its own word in the legend; a tested one has neither."""
+    none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
+    for verdict, tested in (("undecided", False), ("not_sustained", True)):
+        trials = (trial(1, 1.0, "sustained"), trial(2, 2.0, verdict))
+        assert search_plot.brackets(trials)[-1] == (1.0, 2.0, tested)
+        figure = search_plot.closing(none.model_copy(update={"trials": trials}))
+        assert figure is not None
+        areas = [(key.colour, "undecided" in key.label) for key in figure.keys if key.style == "area"]
+        assert areas == [("shade", False) if tested else ("undecided", True)]
 
 
 def test_search_without_rates_is_not_drawn() -> None:

@@ -92,6 +92,8 @@ def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
     ):
         assert third.index(cell) == names.index(name)
     assert "sustained   1.54 M events/s   (1.54 M holds, 1.64 M does not)   6 min 12 s" in lines
+    assert any(line.startswith("  1      overload     not judged ") for line in lines)
+    assert any(line.startswith("at 90 %") and "undecided   p50" in line for line in lines)
 
 
 def test_result_shows_only_checks_that_matter(make_result: Make) -> None:

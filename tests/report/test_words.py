@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.experiment import Experiment
 from streamgauge.report import words
-from streamgauge.result import LATENCY_KINDS, Check, Latency, SearchResult, Verification
+from streamgauge.result import LATENCY_KINDS, Check, Latency, SearchResult, TrialSummary, Verification
 
 
 def plain(text: str) -> str:
@@ -75,6 +75,15 @@ def test_bracket_says_what_is_not_known() -> None:
     """Where no rate held, or none failed, that is said."""
     search = SearchResult(sustained_per_s=None, low=None, high=2e6, relative_width=None, confirmed=False)
     assert plain(words.bracket(search)) == "no rate was found that holds, 2 M does not"
+    undecided = search.model_copy(update={"low": 1e6, "high_verdict": "undecided"})
+    assert plain(words.bracket(undecided)) == "1 M holds, 2 M is undecided"
+    assert (undecided.refused_per_s, search.refused_per_s) == (None, 2e6)
+
+
+def test_an_overload_trial_is_not_judged() -> None:
+    """It has no verdict, and no dash that could be read as none yet."""
+    trial = TrialSummary(number=1, purpose="overload", offered_per_s=1e6, verdict=None)
+    assert words.trial_verdict(trial) == "not judged"
 
 
 def test_not_judged_is_said() -> None:

@@ -12,7 +12,7 @@ import pytest
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.run import trial
+from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start
 
@@ -69,6 +69,16 @@ def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, 
     rig: Any = LateRig(make, 1)
     assert not trial._late_came(rig, make.story().done(**state))
     assert rig.ticks == 0
+
+
+def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a tenth of it on, whatever the verdict is."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    ready, done = check(build({"workload": "identity"})), make.story().done()
+    for percent, warned in ((20.0, False), (30.0, True)):
+        done.journal.others = [(make.start + 6 * US, percent)]
+        warnings = trial._warnings(ready, done, 1000.0)
+        assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])

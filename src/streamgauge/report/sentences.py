@@ -34,7 +34,8 @@ def bounds(result: Result) -> str:
     parts = []
     if result.search is not None:
         parts.append(words.bracket(result.search))
-        parts.append("confirmed on a fresh engine" if result.search.confirmed else "not confirmed")
+        confirmed = words.confirmed(result.search.at_90_percent) if result.search.confirmed else "not confirmed"
+        parts.append(confirmed)
     parts.append(f"isolation: {result.isolation}")
     if result.rate is not None and result.rate.generator_ceiling_per_s is not None:
         parts.append(f"generator ceiling {words.rate(result.rate.generator_ceiling_per_s)}")

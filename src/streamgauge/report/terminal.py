@@ -195,7 +195,7 @@ def _cells(trial: TrialSummary) -> tuple[str, ...]:
     return (
         str(trial.number),
         "overload" if trial.offered_per_s is None else words.rate(trial.offered_per_s, "/s").replace(" /s", "/s"),
-        words.VERDICTS[trial.verdict] if trial.verdict else words.NONE,
+        words.trial_verdict(trial),
         latency if known else words.NONE,
         words.slope(trial.backlog_slope_share),
         trial.why,
@@ -229,7 +229,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     if result.search is not None and result.search.at_90_percent is not None:
         at_90 = result.search.at_90_percent
         figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
-        found.append((f"at 90{words.GAP}%", f"{figures}   event time"))
+        found.append((f"at 90{words.GAP}%", f"{words.trial_verdict(at_90)}   {figures}   event time"))
     found += _answer_facts(result)
     found += _cpu_facts(result)
     if result.search is not None and result.search.limit:
@@ -295,5 +295,7 @@ def _cpu_facts(result: Result) -> list[tuple[str, str]]:
     totals = dict.fromkeys(("sut", "driver"), 0.0)
     for use in result.processes:
         totals[use.role] += use.cpu_percent_mean
-    text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}   of a core"
-    return [("cpu", text)]
+    text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}"
+    if result.others_cpu_percent is not None:
+        text += f"   others {words.percent(result.others_cpu_percent)}"
+    return [("cpu", f"{text}   of a core")]

@@ -17,6 +17,7 @@ from streamgauge.result import (
     Latency,
     NotTheSame,
     SearchResult,
+    TrialSummary,
     Verification,
 )
 
@@ -166,10 +167,25 @@ def interval(check: Check) -> str:
 def bracket(search: SearchResult) -> str:
     """`1.54 M holds, 1.6 M does not`, or what of it is known."""
     low = f"{rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
-    verdict = next((one.verdict for one in search.trials if one.offered_per_s == search.high), None)
-    not_held = "is undecided" if verdict == "undecided" else "does not"
+    not_held = "is undecided" if search.high_verdict == "undecided" else "does not"
     high = f"{rate(search.high, '')} {not_held}" if search.high is not None else "no rate was found that does not"
     return f"{low}, {high}"
+
+
+def confirmed(at_90_percent: TrialSummary | None) -> str:
+    """What a confirmed rate may be called, by the trial at 90 % of it."""
+    verdict = at_90_percent.verdict if at_90_percent is not None else None
+    at_90 = {
+        None: ", but not tried at 90 %",
+        "sustained": " and at 90 %",
+        "undecided": ", but undecided at 90 %",
+    }
+    return "confirmed on a fresh engine" + at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+
+
+def trial_verdict(trial: TrialSummary) -> str:
+    """A trial's verdict; that of an overload trial is none, whatever the engine did with it."""
+    return VERDICTS[trial.verdict] if trial.verdict else STATES["not_judged"]
 
 
 def verified(verification: Verification | None) -> str:

@@ -1,7 +1,7 @@
 """The one conductor of a trial, from the plan's first event to the last result; judging comes after.
 
 1. begin: generators follow the plan from the next whole second on
-2. warm-up, prolonged while start-up backlog drains; measured span: watch once a half second; end early only where it
+2. warm-up, prolonged while the engine is still starting; measured span: watch once a half second; end early only where it
    is hopeless
 3. at the end of the span: extend it (at most twice) where the trends are undecided
 4. tail: the plan goes on for the flow's reach, so that every measured result closes by itself
@@ -198,6 +198,8 @@ class Conductor:
         now_us = self._rig.clock.now_us()
         if not journal.usages or now_us - journal.usages[-1].time_us >= US:
             journal.usages += self._monitors.sample()
+            if self._monitors.others_percent is not None:
+                journal.others.append((now_us, self._monitors.others_percent))
             journal.loopback.append((now_us, loopback_bytes()))
         self._forget_committed()
         self._check_engine()

@@ -16,6 +16,8 @@ from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, SinkResult,
 Floats = NDArray[np.float64]
 
 CONFIDENCE, LOOKS = 0.95, 3
+OTHERS_SHARE_MAX = 0.1
+"""Where other processes use more of the machine than this, a verdict may be theirs."""
 
 _NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
 _LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
@@ -67,12 +69,12 @@ class Evidence:
     where nothing is windowed. `sinks`: each one's latencies and verification; `latencies` are those of the slowest.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
+    `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
     """
 
     rate_per_s: float
     planned_per_s: Floats
     offered_per_s: Floats
-    slip_us_p50: float
     slip_us_p99: float
     core_wait_us: float
     sut_alive: bool
@@ -94,6 +96,7 @@ class Evidence:
     overflowed: bool = False
     span_began: bool = True
     look: int = 0
+    others_share: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""

@@ -98,8 +98,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     )  # fmt: skip
     rows = sum(commit.rows for commit in done.journal.commits)
     query = next((commit.query for commit in done.journal.commits), "")
-    closed = latencies.effective_count if rule.windowed else None
-    sink = SinkVerified(ready.flow.sink.name, query, verification, latencies, rows, closed)
+    sink = SinkVerified(ready.flow.sink.name, query, verification, latencies, rows)
     return Verified(verification, (sink,))
 
 

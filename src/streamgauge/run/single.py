@@ -21,7 +21,7 @@ from streamgauge.run.check import Ready, check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
-from streamgauge.run.trial import TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 
@@ -61,7 +61,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
     settings = TrialSettings(
         rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
         may_extend=load.profile == "constant", look_for_late=not isinstance(ready.workload, OwnJob),
-        probe_batches=experiment.options.get("probes", "on") == "on",
+        probe_batches=probes(experiment),
     )  # fmt: skip
     with Rig(
         rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()

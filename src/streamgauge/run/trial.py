@@ -12,6 +12,7 @@ from typing import Any
 
 from streamgauge.errors import DriverError
 from streamgauge.events import US
+from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_lines
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
@@ -19,7 +20,8 @@ from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor
-from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
+from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, starting, worth_extending
+from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.own_job import OwnJob
@@ -35,7 +37,7 @@ _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
-"""A warm-up at whose end the backlog is still falling goes on by such steps, at most so long."""
+"""A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
@@ -50,7 +52,6 @@ class TrialSettings:
     rate_per_s: float
     fresh: bool
     duration_s: float
-    purpose: str = "trial"
     may_extend: bool = True
     keep_results: bool = False
     probe_batches: bool = True
@@ -78,6 +79,11 @@ def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
         driver_cpus=ready.driver_cpus, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
     )  # fmt: skip
+
+
+def probes(experiment: Experiment) -> bool:
+    """Whether the engine's own progress is kept as extra series; `--option probes=off` leaves it out."""
+    return experiment.options.get("probes", "on") == "on"
 
 
 def next_start(rig: Rig, apart_us: int = 0) -> int:
@@ -213,7 +219,7 @@ def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if backlog_falls(done, settings.rate_per_s) else 0
+    return LEVEL_STEP_US if starting(done, settings.rate_per_s) else 0
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
@@ -258,6 +264,7 @@ def _unjudged(
         backlog=figures.backlog(done),
         driver=figures.driver(done),
         processes=figures.processes(done),
+        others_cpu_percent=figures.others_percent(done),
         phases=figures.phases(done.offered_spans, done.deadline_us),
         input=figures.offered_input(done),
         warnings=_warnings(ready, done, rate_per_s),
@@ -276,7 +283,10 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
     if done.hopeless:
         warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
+        reason = "the engine's first batch was not done, or its backlog still draining"
+        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
+    if (others := figures.others_share(done)) > OTHERS_SHARE_MAX:
+        warnings.append(f"other processes used {others:.0%} of the machine: figures hold only beside such a load")
     warnings += _work_done_twice(done.journal)
     if done.looks > 1:
         warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")

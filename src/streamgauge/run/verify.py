@@ -61,7 +61,6 @@ class SinkVerified:
     verification: Verification
     latencies: SinkLatencies
     rows: int
-    windows_closed: int | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,8 @@ class Verified:
     @property
     def windows_closed(self) -> int | None:
         """Of the windowed sink that closed fewest; None where nothing is windowed."""
-        return min((sink.windows_closed for sink in self.sinks if sink.windows_closed is not None), default=None)
+        closed = [sink.latencies.windows_closed for sink in self.sinks]
+        return min((number for number in closed if number is not None), default=None)
 
     @property
     def results(self) -> tuple[SinkResult, ...]:
@@ -237,10 +237,8 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
         uncommitted=sum(done.journal.rows_ignored.values()),
         seconds=seconds, sentence=_sentence(ready, counts), **counts.as_dict(),
     )  # fmt: skip
-    windowed = WINDOW_END in schema.columns(ready.flow.sink.input)
-    closed = latencies.effective_count if windowed else None
     query = next((commit.query for commit in done.journal.commits), "")
-    return SinkVerified(ready.flow.sink.name, query, verification, latencies, rows, closed)
+    return SinkVerified(ready.flow.sink.name, query, verification, latencies, rows)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def capacity(mode: Mode, sizes: Sizes, say: Say, true_share: float = 1.0) -> Ite
 
 
 def _found(mode: Mode, bench: Bench, seconds: float, say: Say) -> Made:
-    def trial(rate_per_s: float, purpose: str, fresh: bool, shorter: bool) -> TrialOutcome:
+    def trial(rate_per_s: float, purpose: str, fresh: bool) -> TrialOutcome:
         verdict = bench.undisturbed(rate_per_s, seconds, say).result.verdict
         say(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
         return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose)

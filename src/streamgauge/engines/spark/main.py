@@ -129,9 +129,10 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = schema.walk(*(sink.input for sink in query.sinks))
+        nodes = list(schema.walk(*(sink.input for sink in query.sinks)))
         windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
-        return trigger(self._ours["trigger"], windowed)
+        joined = any(isinstance(node, WindowJoin) for node in nodes)
+        return trigger(self._ours["trigger"], windowed, joined and self._ours["lowering.join"] == "stream_stream")
 
     def _triggers(self) -> str:
         """The interval in force; of several queries with different ones, each one's."""

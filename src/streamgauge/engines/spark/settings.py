@@ -18,7 +18,8 @@ SETTINGS = (
     Setting(
         "trigger",
         "auto",
-        "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1 second for windows, else 0",
+        "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1 second for windows, 2 for "
+        "Spark's own join of them, else 0",
     ),
     Setting(
         "source",
@@ -75,6 +76,8 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) ->
         "spark.ui.showConsoleProgress": "false",
         # Larger than Spark's 10 000: each batch crosses to Python and to the recorder as one piece.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        # Without a limit in bytes beside the one in rows: Spark adds up a batch's size anew after every row.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         # Kept until the end of a trial, when they are read once instead of polled.
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
         "spark.sql.streaming.minBatchesToRetain": "2",
@@ -86,6 +89,9 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) ->
     if local_checkpoint:
         # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+        # Both are for disks and executors that fail. Here the checkpoint ends with the run, and no executor is lost.
+        conf["spark.sql.streaming.checkpoint.fileChecksum.enabled"] = "false"
+        conf["spark.sql.shuffle.orderIndependentChecksum.enabled"] = "false"
     if local_checkpoint and raw_files:
         conf |= {
             "spark.hadoop.fs.file.impl": _LOCAL_FILES,
@@ -113,15 +119,23 @@ def check(options: dict[str, str]) -> None:
         raise InputError(problems)
 
 
-def trigger(asked: str, windowed: bool) -> str:
+def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
     """The interval of batches in Spark's words.
+
+    Args:
+        asked: the option's value.
+        windowed: whether results wait for a window's end.
+        state_copied: whether a batch touches all of the state, as Spark's own join of streams does.
 
     Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
     the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back soon,
-    and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway.
+    and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway. Spark's
+    own join copies its whole state and looks for what is out of date in every batch, so there it pays to have few.
     """
     if asked != "auto":
         return asked
+    if state_copied:
+        return "2 seconds"
     return "1 second" if windowed else "0 seconds"
 
 
