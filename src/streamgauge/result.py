@@ -50,10 +50,16 @@ class Verdict(Answer):
     advice: str = ""
 
 
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+"""Name to the share of the results that are at most that late; the only list of them."""
+STATISTICS = ("min", "mean", *PERCENTILES, "max")
+
+
 class Latency(Answer):
     """One latency over the measured span, microseconds. A percentile that `effective_count` cannot carry is null.
 
-    `lower_bounds` counts expected results still missing at the deadline; they are in here as "at least this late".
+    `lower_bounds` counts expected results still missing at the deadline; they are in here as "at least this late", so
+    wherever it is above 0 every figure is a lower bound itself.
     """
 
     min: float | None = None
@@ -83,6 +89,15 @@ class Latencies(Answer):
     match_time_us: Latency | None = None
     uncorrected_us: Latency | None = None
     notes: tuple[str, ...] = ()
+
+    def of(self, kind: str) -> Latency | None:
+        """One of `LATENCY_KINDS`."""
+        found: Latency | None = getattr(self, f"{kind}_us")
+        return found
+
+
+LATENCY_KINDS = tuple(name.removesuffix("_us") for name in Latencies.model_fields if name.endswith("_us"))
+"""`event_time` and the others, in the order in which they are shown."""
 
 
 class Rates(Answer):
@@ -233,6 +248,27 @@ class Phase(Answer):
     end_us: int
 
 
+class RatePiece(Answer):
+    """From `start_s` after the input's start on, until the next piece: a rate that changes evenly."""
+
+    start_s: float
+    rate_per_s: float
+    slope_per_s2: float = 0.0
+
+
+class Input(Answer):
+    """What was offered, as far as it is not in the experiment: with both, `generate --of` makes the same events again.
+
+    All events with start <= event time < end, microseconds since the epoch: of a run that was extended, more than its
+    `duration` says; of one that ended early, less.
+    """
+
+    start_us: int
+    end_us: int
+    generators: int
+    profile: tuple[RatePiece, ...]
+
+
 class Result(Answer):
     """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
 
@@ -260,6 +296,7 @@ class Result(Answer):
     processes: tuple[ProcessUse, ...] = ()
     others_cpu_percent: float | None = None
     phases: tuple[Phase, ...] = ()
+    input: Input | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str = ""
@@ -275,12 +312,13 @@ class Result(Answer):
 
 
 class ComparedRun(Answer):
-    """One run, or one search, of a side."""
+    """One run, or one search, of a side; `failed`: why its figures are not those of a job that did its work."""
 
     run_id: str
     folder: str
     start_time: str
     verdict: VerdictValue
+    failed: str = ""
 
 
 class ComparedSide(Answer):

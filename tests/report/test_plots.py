@@ -68,6 +68,35 @@ def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callabl
         assert not re.search(r'(?:fill|stroke)="(?!none|transparent|var\()', figure.wide)
 
 
+def scaled(table: pa.Table, factor: float) -> pa.Table:
+    """Every measured number of a table times a factor."""
+    for field in table.schema:
+        if pa.types.is_floating(field.type):
+            table = replaced(table, field.name, pc.multiply(table.column(field.name), factor).to_pylist())
+        elif field.name in ("planned", "offered", "handed_out", "backlog_events"):
+            numbers = pc.multiply(table.column(field.name).cast(pa.float64()), factor)
+            table = replaced(table, field.name, pc.round(numbers).cast(pa.int64()).to_pylist())
+    return table
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-5, 1e-3, 0.05, 0.2, 1, 7, 1e3])
+def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
+    """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
+    line = timeline.of(scaled(make_series(), factor))
+    batches = batch_plots.batches_of(scaled(make_batches(), factor), None)
+    points = [curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
+    drawn = [
+        plots.over_time(line), plots.resources(line), plots.percentiles({"event_time": points}),
+        batch_plots.durations(batches), batch_plots.waterfall(batches),
+    ]  # fmt: skip
+    labels = [text for one in drawn if one for svg in (one.wide, one.narrow) for text in texts(svg)]
+    numbers = [text for text in labels if re.match(r"[-\d.]", text)]
+    assert len(numbers) > 40
+    assert not [text for text in numbers if not re.fullmatch(r"-?\d[\d,]*(\.\d+)?[kMG]?", text)]
+    measured = [one for one in drawn[1:] if one]
+    assert not [text for one in measured for text in texts(one.wide) if re.fullmatch(r"[\d.]+[kMG]", text)]
+
+
 def test_ids_of_both_renderings_differ(make_series: Table) -> None:
     """Two drawings on one page never share an id, or one would clip the other away."""
     figure = plots.over_time(timeline.of(make_series()))

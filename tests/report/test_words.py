@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.experiment import Experiment
 from streamgauge.report import words
-from streamgauge.result import Check, SearchResult, TrialSummary, Verification
+from streamgauge.result import LATENCY_KINDS, Check, Latency, SearchResult, TrialSummary, Verification
 
 
 def plain(text: str) -> str:
@@ -112,3 +112,17 @@ def test_numbers_are_read_back_by_the_command_line() -> None:
 def test_flat_keeps_empty_mappings() -> None:
     """Nested settings get dotted names; an empty mapping stays a value."""
     assert words.flat({"a": {"b": 1, "c": {}}, "d": 2}) == {"a.b": 1, "a.c": {}, "d": 2}
+
+
+def test_a_latency_that_holds_missing_results_is_a_lower_bound() -> None:
+    """Results that had not come are in every figure as "at least so late", so none is given without a sign."""
+    whole = Latency(p50=1.5e6, max=3e6, count=10)
+    bounded = whole.model_copy(update={"lower_bounds": 1})
+    assert words.latency(whole, "p50").replace(words.GAP, " ") == "1.5 s"
+    assert words.latency(bounded, "p50").replace(words.GAP, " ") == "≥ 1.5 s"
+    assert words.latency(bounded, "p99") == words.latency(None, "p50") == words.NONE
+
+
+def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
+    """What a result can hold can be shown, in the order of the result."""
+    assert tuple(words.LATENCIES) == tuple(words.MEANINGS) == LATENCY_KINDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from streamgauge import experiment
 from streamgauge.errors import InputError, MachineError, Problem
 from streamgauge.events import US, Schema
+from streamgauge.experiment import FLAGS
 from streamgauge.flow.stream import flow, source
 from streamgauge.run import check, single
 from streamgauge.run.catalogue import capabilities
@@ -30,7 +32,22 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"rate": "fast"}}, "load.rate", "fast"),
     ({"load": {"rate": "0"}}, "load.rate", "0"),
     ({"load": {"rate": "-5k"}}, "load.rate", "-5k"),
-    ({"load": {"rate": "1e5"}}, "load.rate", "1e5"),
+    ({"load": {"rate": "1e999"}}, "load.rate", "1e999"),
+    ({"load": {"rate": "1e5x"}}, "load.rate", "1e5x"),
+    ({"load": {"rate": "1__0"}}, "load.rate", "1__0"),
+    ({"load": {"rate": [1]}}, "load.rate", "[1]"),
+    ({"load": {"profile": 3}}, "load.profile", "3"),
+    ({"load": {"warmup": "1e999"}}, "load.warmup", "1e999"),
+    ({"load": {"start": 3}}, "load.start", "3"),
+    ({"search": {"start_rate": "none"}}, "search.start_rate", "none"),
+    ({"search": {"quick": "perhaps"}}, "search.quick", "perhaps"),
+    ({"search": {"tolerance": "wide"}}, "search.tolerance", "wide"),
+    ({"parameters": 3}, "parameters", "3"),
+    ({"options": {"buckets": 4}}, "options.buckets", "4"),
+    ({"options": "buckets=4"}, "options", "buckets=4"),
+    ({"limits": "p99<=2s"}, "limits", "p99<=2s"),
+    ({"limits": [3]}, "limits.0", "3"),
+    ({"workload": 3}, "workload", "3"),
     ({"load": {"rate": True}}, "load.rate", "True"),
     ({"load": {"rate": "2G"}}, "load.rate", "2000000000"),
     ({"load": {"duration": "soon"}}, "load.duration", "soon"),
@@ -137,6 +154,28 @@ def test_bad_input_is_refused(asked: dict[str, Any], setting: str, got: str) -> 
     assert problem.rule
     assert problem.way_out
     assert all(text in str(problem) for text in (problem.setting, problem.rule, problem.way_out))
+    assert not re.search(r"input should|valid |unable to|value error|another kind", problem.rule.lower())
+
+
+NO_OPTION = ("load.rte", "serach", "search.fast", "workload", "command", "load")
+"""Settings that there are not, or that the command line has as words of their own."""
+
+
+@pytest.mark.parametrize(("asked", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
+def test_the_way_out_is_one_for_the_command_line(asked: dict[str, Any], setting: str, got: str) -> None:
+    """It names the option of the very setting, not only the file's key."""
+    (problem,) = refused(GOOD | asked)
+    head = problem.setting.partition(" ")[0].removeprefix("--")
+    names = {
+        "set": "parameters",
+        "option": "options",
+        "limit": "limits",
+        "profile": "load.profile",
+        "slide": "parameters",
+    }
+    known = [name for name in FLAGS if (names.get(head, head) + ".").startswith(name + ".")]
+    assert known or problem.setting in NO_OPTION
+    assert not known or FLAGS[known[0]] in problem.way_out or problem.way_out.startswith("one of ")
 
 
 def test_good_input_is_ready() -> None:
@@ -246,6 +285,13 @@ def test_out_that_is_a_file(tmp_path: Path) -> None:
         (problem,) = refused(GOOD | {"out": str(tmp_path / out)})
         assert problem.setting == "out"
         assert "file" in problem.rule
+
+
+def test_out_below_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """Told with everything else, for a misspelt path; `generate` makes the whole way to its folder."""
+    (problem,) = refused(GOOD | {"out": str(tmp_path / "no" / "such")})
+    assert (problem.setting, problem.rule) == ("out", "the folder above it must exist")
+    check_experiment(experiment.build(GOOD | {"command": "generate", "out": str(tmp_path / "no" / "such")}))
 
 
 def test_out_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,16 @@ def test_phases_follow_each_other_without_gaps() -> None:
     assert [phase.name for phase in bare] == ["measured"]
 
 
+@pytest.mark.parametrize("why", ["hopeless", "engine_failed", "driver_failed", "interrupted"])
+def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: Any, why: str) -> None:
+    """Offered for 8 of the 15 planned seconds: 3 were measured, there was no tail, the rest was waiting for the end."""
+    done = make.story(seconds=8).done(**{why: True if why == "interrupted" else "said so"}, deadline_us=START + 9 * US)
+    found = figures.phases(done.offered_spans, done.deadline_us)
+    assert [(phase.name, (phase.end_us - phase.start_us) / US) for phase in found] == [
+        ("warm-up", 5), ("measured", 3), ("drain", 1)
+    ]  # fmt: skip
+
+
 def test_rates_are_over_the_measured_span(make: Any) -> None:
     """Planned, offered, ingested and committed of a steady trial are all the rate; the shares are the plan's."""
     rates = figures.rates(make.story(plan=make.plan(streams=2)).done(), 5e6)

@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.measure.histogram import Histogram, SecondHistograms
-from streamgauge.result import Latencies, Latency
+from streamgauge.result import PERCENTILES, Latencies, Latency
 from streamgauge.stats.percentile import carries
 
 Times = NDArray[np.int64]
 """Microseconds since the epoch (n,)."""
 
 Kind = Literal["row", "window", "update", "join"]
-
-_PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def summary(
     if lower_bounds_us is not None and lower_bounds_us.size:
         whole, bounds = histogram.copy(), int(lower_bounds_us.size)
         whole.add(lower_bounds_us)
-    percentiles = {name: _float(whole.percentile(q)) for name, q in _PERCENTILES.items() if carries(q, effective_count)}
+    percentiles = {name: _float(whole.percentile(q)) for name, q in PERCENTILES.items() if carries(q, effective_count)}
     return Latency(
         min=_float(whole.min),
         mean=whole.mean,

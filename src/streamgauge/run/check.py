@@ -19,7 +19,7 @@ from typing import Any
 from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
-from streamgauge.experiment import Experiment, build
+from streamgauge.experiment import Experiment, build, parse_setting
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us, tail_us
@@ -151,7 +151,8 @@ def check(experiment: Experiment) -> Ready:
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
-    _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
+    if experiment.load.duration > 0:
+        _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
     problems += [
         *_transport_problems(experiment, engine), *_load_problems(experiment), *_place_problems(experiment),
         *(_capability_problems(flow, engine) if flow and engine else []),
@@ -313,7 +314,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
 
 
 def _memory(experiment: Experiment, problems: list[Problem]) -> int:
-    asked = _try(lambda: parse_size(experiment.load.memory, "load.memory"), problems)
+    asked = _try(partial(parse_setting, parse_size, "load.memory", experiment.load.memory), problems)
     there = memory_bytes()
     if asked is not None and not 2**20 <= asked <= there:
         rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
@@ -326,5 +327,7 @@ def _place_problems(experiment: Experiment) -> Iterator[Problem]:
     standing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
     if not standing.is_dir():
         yield Problem("out", "must be a folder, and a file has that name", str(root), "--out DIR")
+    elif experiment.command != "generate" and not root.absolute().parent.is_dir():
+        yield Problem("out", "the folder above it must exist", str(root), "--out DIR with a folder you may write to")
     elif not os.access(standing, os.W_OK):
         yield Problem("out", f"must be a place you may write to ({standing} is not)", str(root), "--out DIR")

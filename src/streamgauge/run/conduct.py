@@ -73,10 +73,23 @@ class Conducted:
     earlier_trials: bool = False
 
     @property
+    def ended_early(self) -> bool:
+        return bool(self.hopeless or self.engine_failed or self.driver_failed or self.interrupted)
+
+    @property
     def measured_until(self) -> int:
         """The end of what was measured: that of the span, or where a trial ended early."""
-        early = self.hopeless or self.engine_failed or self.driver_failed or self.interrupted
-        return min(self.spans.measured_to_us, self.offered_until()) if early else self.spans.measured_to_us
+        return self.offered_spans.measured_to_us
+
+    @property
+    def offered_spans(self) -> Spans:
+        """The spans as they were: of a trial that ended early, no more of each than was offered."""
+        spans = self.spans
+        if not self.ended_early:
+            return spans
+        until = self.offered_until()
+        borders = (spans.measured_from_us, spans.measured_to_us, spans.end_us)
+        return Spans(spans.start_us, *(min(border, until) for border in borders))
 
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, parse_duration
-from streamgauge.result import Latencies, SinkResult, Verification
+from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, SinkResult, Verification
 
 Floats = NDArray[np.float64]
 
@@ -19,9 +19,9 @@ CONFIDENCE, LOOKS = 0.95, 3
 OTHERS_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, a verdict may be theirs."""
 
-_KINDS = ("event_time", "processing_time", "closing_delay", "match_time", "uncorrected")
-_STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max")
-_LIMIT = re.compile(rf"\s*(?:({'|'.join(_KINDS)})_)?({'|'.join(_STATISTICS)}|p99\.9)\s*<=\s*(\S+)\s*$")
+_NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
+_LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
+_LIMIT = re.compile(rf"\s*(?:({'|'.join(LATENCY_KINDS)})_)?({_NAMES})\s*<=\s*(\S+)\s*$")
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,13 @@ def parse_limit(text: str, setting: str = "limit") -> ServiceLevel:
     """`event_time_p99 <= 2s` as a service level; `p99<=2s` means event time. InputError on anything else."""
     match = _LIMIT.match(text)
     if match is None:
-        rule = f"must be KIND_STATISTIC <= TIME, KIND one of {', '.join(_KINDS)}, STATISTIC of {', '.join(_STATISTICS)}"
-        raise InputError(Problem(setting, rule, text, '"event_time_p99 <= 2s"'))
-    limit_us = parse_duration(match.group(3), setting) * US
+        kinds, statistics = ", ".join(LATENCY_KINDS), ", ".join(STATISTICS)
+        rule = f"must be KIND_STATISTIC <= TIME, KIND one of {kinds}, STATISTIC of {statistics}"
+        raise InputError(Problem(setting, rule, text, _LIMIT_EXAMPLE))
+    try:
+        limit_us = parse_duration(match.group(3)) * US
+    except InputError as error:
+        raise InputError(Problem(setting, error.problems[0].rule, match.group(3), _LIMIT_EXAMPLE)) from None
     if limit_us <= 0:
-        raise InputError(Problem(setting, "must allow more than no time", text, '"event_time_p99 <= 2s"'))
+        raise InputError(Problem(setting, "must allow more than no time", text, _LIMIT_EXAMPLE))
     return ServiceLevel(match.group(1) or "event_time", match.group(2).replace(".", "_"), limit_us, text.strip())

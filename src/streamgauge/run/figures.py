@@ -17,7 +17,7 @@ from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import Usage, machine_percent
 from streamgauge.report.series import BATCHES
-from streamgauge.result import Backlog, DriverResult, Phase, ProcessUse, Rates, Slip
+from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
@@ -26,7 +26,10 @@ SLIP_LIMIT_US = 100_000
 
 
 def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
-    """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out."""
+    """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out.
+
+    Of a trial that ended early, the spans are those of what was offered.
+    """
     borders = (
         ("warm-up", spans.start_us, spans.measured_from_us),
         ("measured", spans.measured_from_us, spans.measured_to_us),
@@ -35,6 +38,16 @@ def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
     )
     ended = ((name, low, min(high, deadline_us)) for name, low, high in borders)
     return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in ended if high > low)
+
+
+def offered_input(done: Conducted) -> Input:
+    """The input as it was offered: what `run.generate` makes again from it."""
+    plan, spans = done.journal.plan, done.offered_spans
+    pieces = tuple(
+        RatePiece(start_s=piece.start_s, rate_per_s=piece.rate_per_s, slope_per_s2=piece.slope_per_s2)
+        for piece in plan.profile.pieces
+    )
+    return Input(start_us=plan.start_us, end_us=spans.end_us, generators=plan.partitions, profile=pieces)
 
 
 def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:

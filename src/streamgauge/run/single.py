@@ -18,6 +18,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
 from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial
@@ -65,7 +66,8 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
     ceiling = ceiling_of(ready, load.rate)
     settings = TrialSettings(
         rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
-        may_extend=load.profile == "constant", probe_batches=probes(experiment),
+        may_extend=load.profile == "constant", look_for_late=not isinstance(ready.workload, OwnJob),
+        probe_batches=probes(experiment),
     )  # fmt: skip
     with Rig(
         rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_lines
@@ -35,6 +38,9 @@ _QUERY_STOPPED = "interrupted"
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
 """A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
+LATE_S = 8.0
+"""So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
+LATE_POLL_S = 0.1
 HOLD_US = 60 * US
 """How long generators may go on while a trend is judged; far more than that takes."""
 
@@ -50,6 +56,7 @@ class TrialSettings:
     keep_results: bool = False
     probe_batches: bool = True
     skip_answers_when_failed: bool = False
+    look_for_late: bool = False
 
 
 @dataclass
@@ -139,6 +146,8 @@ def conclude(
     on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
     try:
         verified = _verified(ready, rig, done, folder if settings.keep_results else None)
+        if settings.look_for_late and verified.verification.missing and _late_came(rig, done):
+            verified = _verified(ready, rig, done, folder if settings.keep_results else None)
     except (KeyboardInterrupt, RuntimeError) as error:
         if not (isinstance(error, KeyboardInterrupt) or _QUERY_STOPPED in str(error)):
             raise
@@ -162,6 +171,21 @@ def _verified(ready: Ready, rig: Rig, done: Conducted, keep_in: RunFolder | None
     if isinstance(ready.workload, OwnJob):
         return verify_own(ready, done, rig.folder / "engine" / "batch.log", keep_in)
     return verify(ready, done, keep_in)
+
+
+def _late_came(rig: Rig, done: Conducted) -> bool:
+    """Whether results came after the deadline of a trial whose input was all committed; they are in its journal then.
+
+    Without this look a result that comes late could not be told from one that is lost.
+    """
+    before, until = len(done.journal.commits), time.monotonic() + LATE_S
+    if not done.drained or done.ended_early:
+        return False
+    with suppress(DriverError):
+        while time.monotonic() < until and len(done.journal.commits) == before:
+            time.sleep(LATE_POLL_S)
+            done.journal.add(rig.tick())
+    return len(done.journal.commits) > before
 
 
 def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
@@ -241,7 +265,8 @@ def _unjudged(
         driver=figures.driver(done),
         processes=figures.processes(done),
         others_cpu_percent=figures.others_percent(done),
-        phases=figures.phases(done.spans, done.deadline_us),
+        phases=figures.phases(done.offered_spans, done.deadline_us),
+        input=figures.offered_input(done),
         warnings=_warnings(ready, done, rate_per_s),
         notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
         folder=str(folder.path),
@@ -255,6 +280,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+    if done.hopeless:
+        warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:
         reason = "the engine's first batch was not done, or its backlog still draining"
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
