@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,8 @@ def test_an_own_job_may_end_a_read_as_it_likes(ready: Ready, make: Any) -> None:
     """`limit` takes what it needs; what a job loses by that shows in its answers."""
     done = done_of(make)
     done.journal.aborted_us = [START + 9 * US]
-    own = object.__new__(OwnJob)
+    nothing: Any = None
+    own = OwnJob(**vars(ready.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
     found = evidence.evidence_of(replace(ready, workload=own), done, RATE, verified(), LATENCIES)
     assert found.aborted_reads == 0
 
