@@ -98,7 +98,7 @@ def test_a_side_that_failed_is_said_first() -> None:
     assert "B failed; B is better in 1 of 4 figures" in text
     assert text.index("B failed: answers not judged.") < text.index("B is worse: ")
     assert "<small>answers not judged</small>" in text
-    assert "failed" not in comparison_page.render(comparison())
+    assert "failed:" not in comparison_page.render(comparison())
 
 
 @pytest.mark.parametrize(("gates", "badge"), [((), None), (GATES, "unknown"), (GATES[1:], "passed")])

@@ -27,10 +27,10 @@ from streamgauge.report.draw import (
     unit_of_time,
     values,
 )
+from streamgauge.report.series import LATENCIES
 from streamgauge.report.timeline import Band, Timeline
 
 _PANEL_PX = 120
-_LATENCY_COLUMNS = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
 _DASH = (6, 3)
 _FEW_POINTS = 90
 _ROOM_ABOVE = 2.5
@@ -105,7 +105,7 @@ def _time_keys(timeline: Timeline) -> list[Key]:
         Key("ingested, per point", "ingested", "area"),
         Key("backlog", "backlog", "area"),
     ]
-    if timeline.known(*_LATENCY_COLUMNS):
+    if timeline.known(*LATENCIES):
         keys.append(Key("event time p99 (thin: p50)", "event-time"))
         keys.append(Key("processing time p99 (thin: p50)", "processing-time", "dash"))
     if timeline.known("frontier_lag_us"):
@@ -115,7 +115,7 @@ def _time_keys(timeline: Timeline) -> list[Key]:
 
 def _time_panels(timeline: Timeline) -> list[_Panel]:
     panels = [_rate_panel(timeline), _backlog_panel(timeline)]
-    if timeline.known(*_LATENCY_COLUMNS):
+    if timeline.known(*LATENCIES):
         panels.append(_latency_panel(timeline))
     if timeline.known("frontier_lag_us"):
         panels.append(_frontier_panel(timeline))
@@ -156,7 +156,7 @@ def _backlog_panel(timeline: Timeline) -> _Panel:
 
 
 def _latency_panel(timeline: Timeline) -> _Panel:
-    top = timeline.top(*_LATENCY_COLUMNS)
+    top = timeline.top(*LATENCIES)
     factor, unit = unit_of_time(top)
     layers = (
         _line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=_DASH),

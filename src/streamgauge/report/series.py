@@ -31,12 +31,12 @@ import pyarrow.compute as pc
 from streamgauge.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
-_LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
+LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
 
 SCHEMA: pa.Schema = pa.schema(
     [pa.field("time_us", pa.int64(), nullable=False), pa.field("phase", pa.string(), nullable=False)]
     + [pa.field(name, pa.int64()) for name in _COUNTS]
-    + [pa.field(name, pa.float64()) for name in _LATENCIES]
+    + [pa.field(name, pa.float64()) for name in LATENCIES]
     + [
         pa.field("results", pa.int64()),
         pa.field("slip_us_max", pa.float64()),

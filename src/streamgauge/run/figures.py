@@ -16,7 +16,7 @@ import pyarrow as pa
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import Usage, machine_percent
-from streamgauge.report.series import BATCHES
+from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
@@ -309,8 +309,7 @@ def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
     def column(values: Any) -> list[Any]:
         return [None if place is None else values[place].item() for place in places]
 
-    names = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
-    return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in names}}
+    return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in LATENCIES}}
 
 
 def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal) -> pa.Table:

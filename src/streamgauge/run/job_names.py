@@ -1,8 +1,8 @@
 """Which streams and columns an own job's code names, read without running it: what is misspelt is told before a start.
 
 Only what is sure is told. Streams: `inputs["name"]` with a name that `@job` does not have. Columns: `col("name")`,
-`["name"]` and names given to `select`, `groupBy` and `withWatermark`, on a frame that is an input itself or one on
-which rows were only chosen or columns added since. Beyond a method that changes the columns nothing is told: Spark does that.
+`["name"]`, and names given to `select`, `groupBy` and `withWatermark`, on a frame that is an input itself, or one on
+which rows were only chosen or columns added since. Beyond a method that changes the columns Spark must tell.
 """
 
 from __future__ import annotations
