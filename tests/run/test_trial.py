@@ -81,6 +81,25 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
 
 
+@pytest.mark.parametrize(("interrupted", "order"), [(True, ["evidence", "stop", "judged"]), (False, ["evidence", "judged"])])
+def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
+    interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says is kept; to judge and to draw beside a busy engine would take long."""
+    said: list[str] = []
+    done = make.story().done()
+    done.interrupted = interrupted
+    engine = SimpleNamespace(evidence=lambda: said.append("evidence") or [])
+    rig: Any = SimpleNamespace(
+        engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
+    )
+    monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
+    monkeypatch.setattr(trial, "conclude", lambda *_: said.append("judged"))
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert said == order
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
 def test_stopping_the_verification_keeps_what_was_measured(
     stop: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -61,13 +61,17 @@ def test_what_is_owned_stays(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_owner_left_is_removed(tmp_path: Path) -> None:
-    """kill -9 takes the lock from it, and nothing else is needed."""
+    """kill -9 takes the lock from it, and nothing else is needed; what it only linked to stays."""
+    linked = tmp_path / "linked"
+    linked.mkdir()
     with owner(tmp_path) as (folder, process):
+        (folder / "link").symlink_to(linked)
         process.kill()
         process.wait()
         assert (folder / LOCK).exists()
         sweep()
         assert not folder.exists()
+    assert linked.exists()
 
 
 def test_folders_that_are_no_scratch_stay(tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ def run_trial(
     )  # fmt: skip
     done = conductor.conduct()
     progress = rig.engine.evidence() if settings.probe_batches and not done.engine_failed else []
+    if done.interrupted:
+        rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
     return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)
 
 

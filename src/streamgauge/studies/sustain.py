@@ -125,8 +125,6 @@ class Sustain:
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
-        if judged.result.verdict.value == "interrupted":
-            self._give_up_rig()  # before the page, which takes long beside a busy engine: somebody waits for the end
         write_page(folder, describe(self.ready.flow))
         return outcome_of(request, judged, folder), judged.done.journal
 
@@ -135,9 +133,6 @@ class Sustain:
         with suppress(DriverError):
             if rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S):
                 return
-        self._give_up_rig()
-
-    def _give_up_rig(self) -> None:
         self._stack.close()
         self._rig = None
 

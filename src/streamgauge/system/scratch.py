@@ -46,11 +46,22 @@ def remove_if_abandoned(folder: Path) -> None:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     except BlockingIOError:
         pass
     finally:
         os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    # The lock last: where somebody who is about to end still writes, the next one finds it and tries again.
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.name != LOCK:
+            entry.unlink(missing_ok=True)
+    if [entry.name for entry in folder.iterdir()] == [LOCK]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep() -> None:
