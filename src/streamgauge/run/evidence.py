@@ -98,8 +98,11 @@ def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: f
     verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return False
-    undecided = [check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"]
-    return bool(undecided) and all(_may_be_decided(check, longest) for check in undecided)
+    undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
+    # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
+    return "evidence" in undecided or (
+        bool(undecided) and all(_may_be_decided(check, longest) for check in undecided.values())
+    )
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:

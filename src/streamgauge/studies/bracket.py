@@ -195,7 +195,8 @@ def _bracket(state: State, guess: float) -> Asking:
             following = _within(settings, _below(rate, step, outcome.drained_per_s))
         if following == rate:
             return
-        rate, step = following, min(step**3, _STEP_MAX)
+        # An undecided rate lies near the border more often than far away.
+        rate, step = following, min(step ** (1.5 if outcome.verdict == "undecided" else 3), _STEP_MAX)
 
 
 def _below(rate: float, step: float, drained_per_s: float | None) -> float:
