@@ -135,6 +135,8 @@ def test_a_share_of_a_batch_that_is_sent_twice_is_a_retried_task() -> None:
     ledger.begin(("q", 0, 0, 5, "out"))
     ledger.begin(("q", 1, 1, 6, "out"))
     assert len(ledger.retried()) == 1
+    ledger.begin(("q", 1, 0, 7, "out"))  # of a batch that was under way when another one was committed
+    assert len(ledger.retried()) == 1
     assert ledger.retried() == []
 
 
