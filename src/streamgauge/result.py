@@ -234,7 +234,10 @@ class Phase(Answer):
 
 
 class Result(Answer):
-    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum."""
+    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
+
+    `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -255,6 +258,7 @@ class Result(Answer):
     search: SearchResult | None = None
     operators: tuple[Operator, ...] = ()
     processes: tuple[ProcessUse, ...] = ()
+    others_cpu_percent: float | None = None
     phases: tuple[Phase, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -193,6 +193,17 @@ def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
     assert rows["driver_cpu_percent"] == [None] * 21
 
 
+def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mean, as a share of the machine too, and each second's own; not known is no 0 in the series."""
+    done = make.story().done()
+    assert (figures.others_percent(done), figures.others_share(done)) == (None, 0.0)
+    done.journal.others = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
+    monkeypatch.setattr(figures, "machine_percent", lambda: 400.0)
+    assert (figures.others_percent(done), figures.others_share(done)) == (80.0, 0.2)
+    shown = figures.series(done, None)["others_cpu_percent"].to_pylist()
+    assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
+
+
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:
     """The counter's growth between two readings, in the second of the later one; null where it was not read."""
     done = make.story().done()

@@ -12,7 +12,7 @@ import pytest
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.run import trial
+from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start
 
@@ -34,6 +34,16 @@ def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, apart_us: int, start
     assert next_start(rig, apart_us) == start_us
     assert start_us >= NOW + START_LEAD_US
     assert start_us - reached_us >= apart_us
+
+
+def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a tenth of it on, whatever the verdict is."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    ready, done = check(build({"workload": "identity"})), make.story().done()
+    for percent, warned in ((20.0, False), (30.0, True)):
+        done.journal.others = [(make.start + 6 * US, percent)]
+        warnings = trial._warnings(ready, done, 1000.0)
+        assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])

@@ -167,6 +167,16 @@ def test_an_undecided_trend_says_how_much_longer() -> None:
     assert "rate a little lower" in judge(evidence(backlog=ramp(0.01))).advice
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"backlog": ramp(0.05)}, True), ({"batches": 3}, True), ({"driver_reason": "ended"}, True), ({}, False)],
+)
+def test_a_busy_machine_is_named_before_the_system_is_blamed(changed: dict[str, Any], said: bool) -> None:
+    """Not sustained, undecided or invalid beside other processes: look at those first; a rate that held needs none."""
+    assert ("other processes used 40%" in judge(evidence(others_share=0.4, **changed)).advice) is said
+    assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
+
+
 def test_each_look_is_at_a_corrected_level() -> None:
     """Three looks share the 5 %; a fourth is refused, and so undecided."""
     assert evidence(look=2).confidence == pytest.approx(1 - 0.05 / 3)

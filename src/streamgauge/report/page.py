@@ -140,7 +140,8 @@ def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
     if not by_role["sut"]:
         return []
     driver = f"driver {words.percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
-    return [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver)]
+    others = f", others {words.percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else ""
+    return [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver + others)]
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:

@@ -13,6 +13,7 @@ series.parquet, one row per second of planned time, ascending:
     results                     results whose event time lies in that second
     slip_us_max                 greatest lateness of the driver against its own plan
     sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
+    others_cpu_percent          the same of all processes that are neither driver nor SUT
     sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
     loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
     frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
@@ -41,6 +42,7 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("slip_us_max", pa.float64()),
         pa.field("sut_cpu_percent", pa.float64()),
         pa.field("driver_cpu_percent", pa.float64()),
+        pa.field("others_cpu_percent", pa.float64()),
         pa.field("sut_memory_bytes", pa.int64()),
         pa.field("driver_memory_bytes", pa.int64()),
         pa.field("loopback_bytes_per_s", pa.float64()),

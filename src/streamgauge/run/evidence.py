@@ -68,6 +68,7 @@ def evidence_of(
         draining_at_start=any(_draining(each, rate_per_s) for each in backlogs),
         interrupted=done.interrupted,
         look=done.looks - 1,
+        others_share=figures.others_share(done),
         levels=ready.limits if latencies is not None else (),
     )
 

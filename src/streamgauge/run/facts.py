@@ -16,6 +16,8 @@ from streamgauge.result import Latencies, SinkResult, Verification
 Floats = NDArray[np.float64]
 
 CONFIDENCE, LOOKS = 0.95, 3
+OTHERS_SHARE_MAX = 0.1
+"""Where other processes use more of the machine than this, a verdict may be theirs."""
 
 _KINDS = ("event_time", "processing_time", "closing_delay", "match_time", "uncorrected")
 _STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max")
@@ -67,6 +69,7 @@ class Evidence:
     where nothing is windowed. `sinks`: each one's latencies and verification; `latencies` are those of the slowest.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
+    `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
     """
 
     rate_per_s: float
@@ -94,6 +97,7 @@ class Evidence:
     overflowed: bool = False
     span_began: bool = True
     look: int = 0
+    others_share: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""

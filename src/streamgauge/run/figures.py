@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
-from streamgauge.measure.monitors import Usage
+from streamgauge.measure.monitors import Usage, machine_percent
 from streamgauge.report.series import BATCHES
 from streamgauge.result import Backlog, DriverResult, Phase, ProcessUse, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
@@ -134,6 +134,18 @@ def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
     )  # fmt: skip
 
 
+def others_percent(done: Conducted) -> float | None:
+    """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
+    spans = done.spans
+    inside = [cpu for when, cpu in done.journal.others if spans.measured_from_us <= when < spans.measured_to_us]
+    return float(np.mean(inside)) if inside else None
+
+
+def others_share(done: Conducted) -> float:
+    """The same as a share of the machine; 0 where it is not known."""
+    return (others_percent(done) or 0.0) / machine_percent()
+
+
 def core_wait_us(done: Conducted) -> float:
     """The mean wait for a core of the driver process that waited longest, over the measured span."""
     spans = done.spans
@@ -174,6 +186,7 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
         "slip_us_max": _slip_max(journal, starts),
         "frontier_lag_us": _frontier_lag(journal, starts),
         **_usage_columns(journal, starts),
+        "others_cpu_percent": _others(journal, starts),
         "loopback_bytes_per_s": _loopback(journal, starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
@@ -261,6 +274,11 @@ def _usage_columns(journal: Journal, starts: Ints) -> dict[str, Any]:
         columns[f"{role}_cpu_percent"] = [one[0] if one else None for one in seconds]
         columns[f"{role}_memory_bytes"] = [one[1] if one else None for one in seconds]
     return columns
+
+
+def _others(journal: Journal, starts: Ints) -> list[float | None]:
+    by_second = {when // US: cpu for when, cpu in journal.others}
+    return [by_second.get(int(start) // US) for start in starts]
 
 
 def _loopback(journal: Journal, starts: Ints) -> list[float | None]:

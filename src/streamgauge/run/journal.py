@@ -40,6 +40,7 @@ class Journal:
     """Grows while a trial runs. Times are microseconds of the run's clock.
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted.
+    `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Journal:
     hand_outs: list[list[HandOut]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
+    others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     bytes_peak: int = 0
     overflowed: bool = False

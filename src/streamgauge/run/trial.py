@@ -18,6 +18,7 @@ from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor
 from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
+from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.own_job import OwnJob
@@ -240,6 +241,7 @@ def _unjudged(
         backlog=figures.backlog(done),
         driver=figures.driver(done),
         processes=figures.processes(done),
+        others_cpu_percent=figures.others_percent(done),
         phases=figures.phases(done.spans, done.deadline_us),
         warnings=_warnings(ready, done, rate_per_s),
         notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
@@ -256,6 +258,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
     if done.prolonged_us:
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
+    if (others := figures.others_share(done)) > OTHERS_SHARE_MAX:
+        warnings.append(f"other processes used {others:.0%} of the machine: figures hold only beside such a load")
     warnings += _work_done_twice(done.journal)
     if done.looks > 1:
         warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")

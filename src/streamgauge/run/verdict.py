@@ -11,7 +11,7 @@ import numpy as np
 
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of
-from streamgauge.run.facts import Evidence, Floats, Samples, ServiceLevel, parse_limit
+from streamgauge.run.facts import OTHERS_SHARE_MAX, Evidence, Floats, Samples, ServiceLevel, parse_limit
 from streamgauge.stats.bootstrap import independent_slope_interval
 
 __all__ = ["Evidence", "Samples", "ServiceLevel", "hopeless", "judge", "parse_limit"]
@@ -30,7 +30,7 @@ def judge(evidence: Evidence) -> Verdict:
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
         sentence=_sentence(value, deciding),
-        advice=_advice(value, deciding, evidence),
+        advice=_advice(value, deciding, evidence) + _others(value, evidence),
     )
 
 
@@ -98,6 +98,16 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     if value == "not_sustained":
         return _ADVICE_FAILED.get(first.name, _ADVICE_OTHER)
     return _advice_undecided(first, evidence)
+
+
+def _others(value: VerdictValue, evidence: Evidence) -> str:
+    """A machine that is busy besides may be what kept the system, or the driver, from its work."""
+    if value in ("sustained", "interrupted") or evidence.others_share <= OTHERS_SHARE_MAX:
+        return ""
+    return (
+        f"; but first see what else runs on this machine: other processes used {evidence.others_share:.0%} of it "
+        "meanwhile, which may be the reason"
+    )
 
 
 def _advice_undecided(check: Check, evidence: Evidence) -> str:
