@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from streamgauge.result import Latencies, Latency, Verdict, Verification
 from streamgauge.run import criteria, evidence
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import SinkVerified, Verified
 from streamgauge.stats.bootstrap import Interval
@@ -154,6 +156,32 @@ def test_a_read_that_was_repeated_is_a_retried_task(ready: Ready, make: Any) -> 
     done = done_of(make)
     done.journal.hand_outs[0].append(HandOut("purchases", START, START + US, 500, START + US, 9, True))
     assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+def test_a_task_that_sent_its_results_again_was_retried(ready: Ready, make: Any) -> None:
+    """Where it read no input, what the recorder saw twice is all that tells of it."""
+    done = done_of(make)
+    done.journal.add(make.tick([[], []], [[], []], [], retried_us=[START - US, START + 9 * US]))
+    assert evidence.evidence_of(ready, done, RATE, verified(), LATENCIES).retried_tasks == 1
+    assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+@pytest.mark.parametrize(("at_s", "counts"), [(4.9, False), (5.0, True), (34.9, True), (35.0, False)])
+def test_a_read_that_was_cut_off_in_the_span_decides(ready: Ready, make: Any, at_s: float, counts: bool) -> None:
+    """Before it the engine may still be starting, after it somebody may have stopped it."""
+    done = done_of(make)
+    done.journal.add(make.tick([[], []], [[], []], [], aborted_us=[START + round(at_s * US)]))
+    assert judged(ready, done) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
+
+
+def test_an_own_job_may_end_a_read_as_it_likes(ready: Ready, make: Any) -> None:
+    """`limit` takes what it needs; what a job loses by that shows in its answers."""
+    done = done_of(make)
+    done.journal.aborted_us = [START + 9 * US]
+    nothing: Any = None
+    own = OwnJob(**vars(ready.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    found = evidence.evidence_of(replace(ready, workload=own), done, RATE, verified(), LATENCIES)
+    assert found.aborted_reads == 0
 
 
 @pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 12_999_999, 20_050_000])

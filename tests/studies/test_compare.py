@@ -158,11 +158,18 @@ def test_a_run_against_itself_differs_in_nothing(make: Make) -> None:
 
 
 def search(
-    make: Make, name: str, seed: int, sustained: float | None, confirmed: bool = True, high_verdict: str = "not_sustained"
+    make: Make,
+    name: str,
+    seed: int,
+    sustained: float | None,
+    confirmed: bool = True,
+    high_verdict: Any = "not_sustained",
 ) -> Path:
     trial = TrialSummary(number=2, purpose="confirm", offered_per_s=sustained, verdict="sustained")
-    found = SearchResult(sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained,
-                         high_verdict=high_verdict, relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so")  # fmt: skip
+    found = SearchResult(
+        sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained, high_verdict=high_verdict,
+        relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so",
+    )  # fmt: skip
     return make(name, seed, search=found)
 
 

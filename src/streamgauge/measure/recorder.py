@@ -77,9 +77,25 @@ class Ledger:
         self._now_us = now_us
         self._lock = threading.Lock()
         self._staged: dict[Key, Staged] = {}
+        self._begun: set[tuple[str, int, int, str]] = set()
+        self._retried_us: list[int] = []
         self._committed: set[tuple[str, int]] = set()
         self._news: list[Commit] = []
         self._ignored: dict[str, int] = {}
+
+    def begin(self, key: Key) -> None:
+        """An attempt begins to send; the second one for the same share of a batch is that of a retried task."""
+        query, batch, partition, _, sink = key
+        with self._lock:
+            if (query, batch, partition, sink) in self._begun or (query, batch) in self._committed:
+                self._retried_us.append(self._now_us())
+            self._begun.add((query, batch, partition, sink))
+
+    def retried(self) -> list[int]:
+        """When tasks sent their results again since the last call, microseconds."""
+        with self._lock:
+            retried, self._retried_us = self._retried_us, []
+            return retried
 
     def stage(self, key: Key, staged: Staged) -> None:
         with self._lock:
@@ -119,6 +135,7 @@ class Ledger:
             return dict(self._ignored)
 
     def _drop(self, query: str, batch: int) -> None:
+        self._begun = {share for share in self._begun if share[:2] != (query, batch)}
         for key in [key for key in self._staged if key[:2] == (query, batch)]:
             self._ignored[key[4]] = self._ignored.get(key[4], 0) + self._staged.pop(key).rows
 
@@ -160,6 +177,7 @@ class Recorder(flight.FlightServerBase):
             "commits": [asdict(commit) for commit in self.ledger.news()],
             "rows_staged": self.ledger.rows_staged,
             "rows_ignored": self.ledger.rows_ignored,
+            "retried_us": self.ledger.retried(),
             "failed": self.failed,
         }
 
@@ -167,6 +185,7 @@ class Recorder(flight.FlightServerBase):
         address = json.loads(descriptor.command)
         key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
         # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
+        self.ledger.begin(key)
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
             self.ledger.stage(key, self._receive(reader, path))

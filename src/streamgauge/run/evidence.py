@@ -63,7 +63,9 @@ def evidence_of(
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
-        retried_tasks=journal.reads_again(as_a_rule=own_job),
+        # A job of the user's own may end a read as it likes: `limit` does.
+        aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
+        retried_tasks=journal.retried_tasks(as_a_rule=own_job),
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each, rate_per_s) for each in backlogs),
         interrupted=done.interrupted,

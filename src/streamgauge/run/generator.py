@@ -104,6 +104,7 @@ class Generator:
             "failed": segment.failed if segment else "",
             "chunks": [astuple(chunk) for chunk in chunks],
             "hand_outs": [astuple(hand_out) for hand_out in hand_outs],
+            "aborted_us": self._queue.drain_aborted(),
         }
 
     def _follow_safely(self, segment: Segment) -> None:

@@ -49,6 +49,8 @@ class Journal:
     hand_outs: list[list[HandOut]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
+    aborted_us: list[int] = field(default_factory=list)
+    retried_us: list[int] = field(default_factory=list)
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     bytes_peak: int = 0
@@ -66,6 +68,8 @@ class Journal:
         for log, fresh in zip(self.hand_outs, tick.hand_outs, strict=True):
             log += [part for part in fresh if part.to_us > start_us]
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
+        self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
+        self.retried_us += [when for when in tick.retried_us if when >= start_us]
         self.bytes_peak = max(self.bytes_peak, tick.bytes_peak)
         self.overflowed = self.overflowed or tick.overflowed
         self.rows_ignored = tick.rows_ignored
@@ -128,6 +132,14 @@ class Journal:
                 reached[key] = max(reached.get(key, 0), part.to_us)
         wanted = len(self.plan.streams) * self.plan.partitions
         return min(reached.values()) if len(reached) == wanted else 0
+
+    def aborted_between(self, from_us: int, to_us: int) -> int:
+        """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
+        return sum(from_us <= when < to_us for when in self.aborted_us)
+
+    def retried_tasks(self, as_a_rule: bool = False) -> int:
+        """How many tasks ran again, at least: by what was read again, and by what was sent again."""
+        return max(self.reads_again(as_a_rule), len(self.retried_us))
 
     def reads_again(self, as_a_rule: bool = False) -> int:
         """How many reads were of what had been read before.

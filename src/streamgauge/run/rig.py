@@ -7,7 +7,7 @@ import pickle
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,10 @@ class RigSettings:
 
 @dataclass(frozen=True)
 class Tick:
-    """What happened since the last look, in all processes of ours."""
+    """What happened since the last look, in all processes of ours.
+
+    `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again.
+    """
 
     chunks: list[list[Chunk]]
     hand_outs: list[list[HandOut]]
@@ -57,6 +60,8 @@ class Tick:
     overflowed: bool
     ended: bool
     rows_ignored: dict[str, int]
+    aborted_us: list[int] = field(default_factory=list)
+    retried_us: list[int] = field(default_factory=list)
 
 
 class Rig:
@@ -150,6 +155,8 @@ class Rig:
             overflowed=overflowed,
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
+            aborted_us=[when for status in statuses for when in status["aborted_us"]],
+            retried_us=recorded["retried_us"],
         )
 
     def engine_status(self) -> EngineStatus:
