@@ -300,8 +300,17 @@ def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
     for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
         done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
         done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-        assert evidence.backlog_falls(done, RATE) is falls
-    assert not evidence.backlog_falls(Conducted(make.story(seconds=0).journal(), done.spans), RATE)
+        assert evidence.starting(done, RATE) is falls
+
+
+def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
+    """Events that were read are none: the first batch may still be at work when the span would begin."""
+    done = done_of(make)
+    assert not evidence.starting(done, RATE)
+    done.journal.sinks = ("", "late")
+    assert evidence.starting(done, RATE)
+    done.journal.sinks, done.journal.commits = ("",), []
+    assert evidence.starting(done, RATE)
 
 
 def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:

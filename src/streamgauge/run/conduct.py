@@ -1,8 +1,8 @@
 """The one conductor of a trial, from the plan's first event to the last result; judging comes after.
 
 1. begin: generators follow the plan from the next whole second on
-2. warm-up, prolonged while start-up backlog drains; measured span: watch once a half second; end early only where it
-   is hopeless
+2. warm-up, prolonged while the engine is still starting; measured span: watch once a half second; end early only where
+   it is hopeless
 3. at the end of the span: extend it (at most twice) where the trends are undecided
 4. tail: the plan goes on for the flow's reach, so that every measured result closes by itself
 5. drain: wait until the sink has committed what was offered, up to a deadline

@@ -75,8 +75,14 @@ def evidence_of(
     )
 
 
-def backlog_falls(done: Conducted, rate_per_s: float) -> bool:
-    """At the end of the warm-up: whether some query is surely still working off the backlog of the start."""
+def starting(done: Conducted, rate_per_s: float) -> bool:
+    """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
+    surely still working off the backlog of the start.
+    """
+    return not done.journal.committed_until() or _backlog_falls(done, rate_per_s)
+
+
+def _backlog_falls(done: Conducted, rate_per_s: float) -> bool:
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
     return any(_falls(part, done.spans.measured_from_us, rate_per_s) for part in parts)
 

@@ -17,7 +17,7 @@ from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor
-from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
+from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, starting, worth_extending
 from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import verify_own
@@ -34,7 +34,7 @@ _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
-"""A warm-up at whose end the backlog is still falling goes on by such steps, at most so long."""
+"""A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
 HOLD_US = 60 * US
 """How long generators may go on while a trend is judged; far more than that takes."""
 
@@ -196,7 +196,7 @@ def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if backlog_falls(done, settings.rate_per_s) else 0
+    return LEVEL_STEP_US if starting(done, settings.rate_per_s) else 0
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
@@ -257,7 +257,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
     if ready.experiment.isolation == "shared":
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
     if done.prolonged_us:
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
+        reason = "the engine's first batch was not done, or its backlog still draining"
+        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
     if (others := figures.others_share(done)) > OTHERS_SHARE_MAX:
         warnings.append(f"other processes used {others:.0%} of the machine: figures hold only beside such a load")
     warnings += _work_done_twice(done.journal)
