@@ -27,7 +27,7 @@ def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
 
 def test_nothing_measured_nothing_drawn() -> None:
     """Without data there is no chart, rather than an empty one."""
-    none = batch_plots.batches_of(series.empty_batches(), None)
+    none = batch_plots.batches_of(series.BATCHES.empty_table(), None)
     assert plots.over_time(None) is plots.resources(None) is plots.percentiles({"event_time": []}) is None
     assert batch_plots.durations(none) is batch_plots.waterfall(none) is None
 

@@ -138,7 +138,6 @@ def test_good_input_is_ready() -> None:
     assert ready.generators >= 1
     assert ready.reach_us == 12 * US
     assert ready.tail_us == 13 * US
-    assert ready.chunk_us == 10_000
     assert (ready.driver_cpus, ready.sut_cpus) == (None, None)
 
 
@@ -351,7 +350,7 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     ready = check_experiment(experiment.build(GOOD))
     assert (ready.chunk_for(1e6), ready.chunk_for(1e5)) == (50_000, 10_000)
     asked = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
-    assert (asked.chunk_for(1e6), asked.chunk_us) == (25_000, 25_000)
+    assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
 
 
 def test_memory_cuts_the_bound() -> None:

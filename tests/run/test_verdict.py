@@ -37,7 +37,6 @@ def evidence(**changes: Any) -> Evidence:
         rate_per_s=RATE,
         planned_per_s=np.full(60, RATE),
         offered_per_s=np.full(60, RATE),
-        slip_us_p50=20_000,
         slip_us_p99=60_000,
         core_wait_us=200.0,
         sut_alive=True,

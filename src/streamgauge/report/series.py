@@ -66,16 +66,6 @@ BATCHES: pa.Schema = pa.schema(
 )
 
 
-def empty() -> pa.Table:
-    """A series with no seconds in it."""
-    return SCHEMA.empty_table()
-
-
-def empty_batches() -> pa.Table:
-    """A batch table with no batches in it."""
-    return BATCHES.empty_table()
-
-
 def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
     """`table` with exactly the columns of `schema`, in its order and types; absent nullable columns become null.
 

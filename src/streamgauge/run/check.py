@@ -59,7 +59,6 @@ class Ready:
     engine: Capabilities
     flow: Flow
     generators: int
-    chunk_us: int
     bytes_max: int
     tail_us: int
     reach_us: int | None
@@ -167,15 +166,14 @@ def check(experiment: Experiment) -> Ready:
     assert engine is not None
     reach = reach_us(flow)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
-    ready = Ready(
+    return Ready(
         experiment, workload, parameters, engine, flow,
         generators=experiment.load.generators or max(1, min(len(sut or cpus()), 8)),
-        chunk_us=0, bytes_max=bytes_max,
+        bytes_max=bytes_max,
         tail_us=round((TAIL_MARGIN_S + max(tail_us(flow) / US, UNBOUNDED_TAIL_S if reach is None else 0.0)) * US),
         reach_us=reach, limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
-    return replace(ready, chunk_us=ready.chunk_for(experiment.load.rate))
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:

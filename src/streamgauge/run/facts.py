@@ -75,7 +75,6 @@ class Evidence:
     rate_per_s: float
     planned_per_s: Floats
     offered_per_s: Floats
-    slip_us_p50: float
     slip_us_p99: float
     core_wait_us: float
     sut_alive: bool

@@ -123,16 +123,6 @@ class Journal:
         """
         return min((reached[-2] if len(reached) > 1 else 0 for reached in self.committed_ends().values()), default=0)
 
-    def handed_until(self) -> int:
-        """The event time up to which every partition of every stream was handed out."""
-        reached: dict[tuple[int, str], int] = {}
-        for partition, log in enumerate(self.hand_outs):
-            for part in log:
-                key = (partition, part.stream)
-                reached[key] = max(reached.get(key, 0), part.to_us)
-        wanted = len(self.plan.streams) * self.plan.partitions
-        return min(reached.values()) if len(reached) == wanted else 0
-
     def aborted_between(self, from_us: int, to_us: int) -> int:
         """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
         return sum(from_us <= when < to_us for when in self.aborted_us)

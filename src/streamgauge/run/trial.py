@@ -46,7 +46,6 @@ class TrialSettings:
     rate_per_s: float
     fresh: bool
     duration_s: float
-    purpose: str = "trial"
     may_extend: bool = True
     keep_results: bool = False
     probe_batches: bool = True

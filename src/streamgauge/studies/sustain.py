@@ -119,7 +119,7 @@ class Sustain:
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
         }))  # fmt: skip
         settings = TrialSettings(
-            rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration, purpose=request.purpose,
+            rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
             keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
         )  # fmt: skip
         judged = run_trial(
