@@ -80,7 +80,7 @@ def not_come(result: Result) -> str:
     if latency is None or not latency.lower_bounds:
         return ""
     had = f"{words.count(latency.lower_bounds)} of {words.count(latency.count)} results had not come when the run ended"
-    return f"{had}; they count as at least as late as they were by then, so every figure is a lower bound (≥)."
+    return f"{had}; they count as at least as late as they were by then, so a figure with ≥ is a lower bound."
 
 
 def three(result: Result) -> tuple[str, ...]:

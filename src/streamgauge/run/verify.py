@@ -235,7 +235,7 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
     verification = Verification(
         judged=True, independent=independent, reference=REFERENCE if independent else REFERENCE_WITH_CLASSES,
         uncommitted=sum(done.journal.rows_ignored.values()),
-        seconds=seconds, sentence=_sentence(ready, counts), **counts.as_dict(),
+        seconds=seconds, sentence=_sentence(ready, counts, done.drained), **counts.as_dict(),
     )  # fmt: skip
     query = next((commit.query for commit in done.journal.commits), "")
     return SinkVerified(ready.flow.sink.name, query, verification, latencies, rows)
@@ -467,7 +467,8 @@ def keep_results(received: Received, path: Path) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=shown))
 
 
-def _sentence(ready: Ready, counts: answers.Counts) -> str:
+def _sentence(ready: Ready, counts: answers.Counts, whole: bool) -> str:
+    """`whole`: all that was offered was committed; else less is expected, and that is said."""
     noun = "windows" if WINDOW_START in identity(ready.flow) and not _joins(ready.flow) else "results"
     faults = {
         "missing": counts.missing,
@@ -477,6 +478,7 @@ def _sentence(ready: Ready, counts: answers.Counts) -> str:
         "late": counts.late,
     }
     found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
-    return f"{counts.expected:,} {noun} expected, " + (
+    of = "" if whole else " of what was committed"
+    return f"{counts.expected:,} {noun} expected{of}, " + (
         f"{counts.matched:,} matched, {found}" if found else "all matched"
     )
