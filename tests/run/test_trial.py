@@ -81,7 +81,9 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
 
 
-@pytest.mark.parametrize(("interrupted", "order"), [(True, ["evidence", "stop", "judged"]), (False, ["evidence", "judged"])])
+@pytest.mark.parametrize(
+    ("interrupted", "order"), [(True, ["evidence", "stop", "judged"]), (False, ["evidence", "judged"])]
+)
 def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Child processes that cannot outlive their parent, spoken to in JSON lines.
 
 A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself.
+A parent that stops a child says goodbye first; where that did not come, the child is an orphan.
 The same pipe carries requests (one JSON object a line), the child's original standard output carries the answers, each
 with its request's number. Everything else that a child prints goes to its log file.
 """
@@ -25,6 +26,9 @@ from streamgauge.system.scratch import remove_if_abandoned
 
 Handlers = dict[str, Callable[..., Any]]
 
+FAREWELL = "null\n"
+ORPHANED_S = 5.0
+"""The lifeline of a killed parent may end a little before its locks do."""
 CLOSING_S = 4.0
 """So long may a child take to let go of what it has started, once its lifeline has ended."""
 
@@ -101,9 +105,11 @@ class Child:
         return answer["answer"]
 
     def release(self) -> None:
-        """Close the lifeline: the child ends itself."""
+        """Say goodbye and close the lifeline: the child ends itself, and knows that it is no orphan."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(FAREWELL.encode())
         with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
             self._process.stdin.close()
 
     def stop(self, grace_s: float = 5.0) -> None:
@@ -186,14 +192,18 @@ def _private_standard_output() -> Any:
 def _watch_lifeline(
     requests: queue.Queue[dict[str, Any]], on_orphaned: Callable[[], None] | None, scratch: Path | None
 ) -> None:
+    orphaned = True
     for line in sys.stdin:
+        if line == FAREWELL:
+            orphaned = False
+            break
         requests.put(json.loads(line))
     if on_orphaned is not None:
         closing = threading.Thread(target=on_orphaned, daemon=True)
         closing.start()
         closing.join(CLOSING_S)
-    if scratch is not None:
-        remove_if_abandoned(scratch)
+    if scratch is not None and orphaned:
+        wait_until(lambda: remove_if_abandoned(scratch), ORPHANED_S)
     sys.stderr.flush()
     os._exit(0)
 

@@ -38,17 +38,18 @@ def _locked(folder: Path) -> int:
     return lock
 
 
-def remove_if_abandoned(folder: Path) -> None:
-    """Remove a scratch folder whose owner is gone; any other folder stays."""
+def remove_if_abandoned(folder: Path) -> bool:
+    """Remove a scratch folder whose owner is gone; any other folder stays. False where an owner is still there."""
     try:
         lock = os.open(folder / LOCK, os.O_RDWR)
     except OSError:  # no scratch folder, or somebody else's
-        return
+        return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(folder)
+        return True
     except BlockingIOError:
-        pass
+        return False
     finally:
         os.close(lock)
 
