@@ -51,7 +51,7 @@ def packed_join(
         F.unix_micros(f"{WINDOW}.{end}").alias(name) for end, name in (("start", WINDOW_START), ("end", WINDOW_END))
     ]
     tasks = int(held.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    # By number, not by hash: a batch closes one window, and a hash sends its few buckets anywhere, once all to one task.
+    # By number: a batch closes one window, and a hash sends its few buckets anywhere, at times all to one task.
     gathered = held.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(tasks, F.pmod(F.col(BUCKET), F.lit(tasks)))
     opened = gathered.mapInArrow(_opener(node), _ddl(node))
     inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)

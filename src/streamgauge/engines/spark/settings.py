@@ -128,8 +128,8 @@ def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
 
     Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
     the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back soon,
-    and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway. Spark's
-    own join copies its whole state and looks for what is out of date in every batch, so there it pays to have few.
+    and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway.
+    Spark's own join copies its whole state and looks for what is out of date in every batch, so it pays to have few.
     """
     if asked != "auto":
         return asked
