@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,28 @@ def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(rig: Rig, name:
     process.kill()
     with pytest.raises(DriverError, match=name):
         wait_until(lambda: not rig.tick(), TIMEOUT_S)
+
+
+def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(rig: Rig) -> None:
+    """One that has streams the rig was not started for: the process lives, and says what is wrong."""
+    other = check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}}))
+    start = next_start(rig)
+    rig.begin(other.plan(start, RATE, 5.0), start + US)
+    with pytest.raises(DriverError, match="ads"):
+        wait_until(lambda: not rig.tick(), TIMEOUT_S)
+
+
+def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: Path) -> None:
+    """Generators stop there because nobody reads; the trial judges that."""
+    settings = replace(rig_settings(ready, RATE), bound_us=200_000)
+    with Rig(settings, Played, tmp_path, Clock.fixed_now()) as rig:
+        start = next_start(rig)
+        plan = ready.plan(start, RATE, 60.0)
+        rig.start(plan)
+        rig.begin(plan, start + 60 * US)
+        last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
+    assert last.overflowed
+    assert rig.reached_us == start + 200_000
 
 
 @pytest.mark.parametrize("engine", [Played, Broken])
