@@ -117,15 +117,17 @@ def test_a_real_process_that_works_is_seen_working() -> None:
     code = "print(flush=True)\nwhile True: sum(range(1000))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as busy:
         assert busy.stdout is not None
-        busy.stdout.readline()
-        clock = iter([0, US])
-        watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
-        watched.sample()
-        begin = psutil.Process(busy.pid).cpu_times().user
-        while psutil.Process(busy.pid).cpu_times().user < begin + 0.05:
-            pass
-        (usage,) = watched.sample()
-        busy.kill()
+        try:
+            busy.stdout.readline()
+            clock = iter([0, 0, US, US])
+            watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
+            watched.sample()
+            begin = psutil.Process(busy.pid).cpu_times().user
+            while psutil.Process(busy.pid).cpu_times().user < begin + 0.05:
+                pass
+            (usage,) = watched.sample()
+        finally:
+            busy.kill()
     assert usage.cpu_percent >= 4
     assert usage.memory_bytes > 2**20
     assert usage.core_wait_us >= 0
