@@ -178,41 +178,48 @@ def test_streams_of_an_epoch_get_the_same_cut(pair: tuple[Served, Served]) -> No
     for epoch in range(1, 5):
         for one in pair:
             offer(one.queue, range(3 * epoch - 3, 3 * epoch - 1))
-        first = client.common_cut(locations, TOKEN, position)
+        first = client.common_cut(locations, TOKEN, position, reader="purchases")
         for one in pair:
             offer(one.queue, range(3 * epoch - 1, 3 * epoch))
-        second = client.common_cut(locations, TOKEN, position)
+        second = client.common_cut(locations, TOKEN, position, reader="ads")
         assert first == second == (3 * epoch - 1) * CHUNK_US
         position = first
 
 
 def test_cuts_never_go_back() -> None:
-    """A stream that stands further than the frontier (a restart) stays where it is."""
+    """A reader that stands further than the frontier (a restart) stays where it is."""
     cuts = Cuts()
-    assert cuts.agree(0, 50) == 50
-    assert cuts.agree(0, 80) == 50
-    assert cuts.agree(50, 40) == 50
-    assert cuts.agree(90, 60) == 90
+    assert [cuts.agree(0, 50, reader=who) for who in "ab"] == [50, 50]
+    assert cuts.agree(50, 40, reader="a") == 50
+    assert cuts.agree(90, 60, reader="a") == 90
+
+
+def test_nothing_new_for_the_first_reader_is_nothing_new_for_any() -> None:
+    """A chunk that comes in between must not put the second reader an epoch ahead, for as long as data flow."""
+    cuts = Cuts()
+    assert [cuts.agree(0, frontier, reader=who) for who, frontier in (("a", 50), ("b", 50))] == [50, 50]
+    assert [cuts.agree(50, frontier, reader=who) for who, frontier in (("a", 50), ("b", 80))] == [50, 50]
+    assert [cuts.agree(50, frontier, reader=who) for who, frontier in (("a", 90), ("b", 95))] == [90, 90]
 
 
 def test_queries_cut_each_at_its_own_pace() -> None:
     """A fast query's next epoch does not move the cut that a slow one's second stream still has to get."""
     cuts = Cuts()
-    assert cuts.agree(0, 50, "slow") == 50
-    assert cuts.agree(0, 50, "fast") == 50
-    assert cuts.agree(50, 80, "fast") == 80
-    assert cuts.agree(0, 80, "slow") == 50
-    assert cuts.agree(50, 90, "slow") == 90
+    assert cuts.agree(0, 50, "slow", "a") == 50
+    assert cuts.agree(0, 50, "fast", "a") == 50
+    assert cuts.agree(50, 80, "fast", "a") == 80
+    assert cuts.agree(0, 80, "slow", "b") == 50
+    assert cuts.agree(50, 90, "slow", "a") == 90
 
 
 def test_cuts_agree_when_all_ask_at_once() -> None:
-    """Streams that ask at the same moment, with frontiers of their own, get one answer."""
+    """Readers that ask at the same moment, with frontiers of their own, get one answer."""
     cuts, answers = Cuts(), []
     begin = threading.Barrier(8)
 
     def ask(frontier_us: int) -> None:
         begin.wait()
-        answers.append(cuts.agree(0, frontier_us))
+        answers.append(cuts.agree(0, frontier_us, reader=str(frontier_us)))
 
     threads = [threading.Thread(target=ask, args=(100 + index,)) for index in range(8)]
     for thread in threads:

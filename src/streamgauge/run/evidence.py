@@ -12,7 +12,7 @@ from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, BATCHES_MIN, TREND_POINTS_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
@@ -103,6 +103,11 @@ def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: f
     return "evidence" in undecided or (
         bool(undecided) and all(_may_be_decided(check, longest) for check in undecided.values())
     )
+
+
+def too_few_batches(done: Conducted) -> bool:
+    """Whether the span so far holds fewer batches than any verdict needs."""
+    return _batches(done) < BATCHES_MIN
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:

@@ -57,8 +57,7 @@ class _Names:
         self._assigned = self._once_assigned()
 
     def problems(self) -> Iterator[Problem]:
-        stored = any(isinstance(node, ast.Name) and node.id == self._inputs and _stored(node) for node in self._nodes)
-        if stored or self._arguments.count(self._inputs) > 1:
+        if not self._only_read():
             return
         for node in self._nodes:
             stream = self._stream(node)
@@ -69,6 +68,13 @@ class _Names:
                 yield from self._unknown(frame, [node.slice])
             elif isinstance(node, ast.Call) and (frame := self._frame(getattr(node.func, "value", None))):
                 yield from self._unknown(frame, list(_named(node)))
+
+    def _only_read(self) -> bool:
+        """Whether the inputs are used as `inputs["name"]` alone: not changed, asked, handed on, or tried."""
+        uses = sum(isinstance(node, ast.Name) and node.id == self._inputs for node in self._nodes)
+        reads = sum(isinstance(node, ast.Subscript) and self._stream(node) is not None for node in self._nodes)
+        tried = any(isinstance(node, ast.Try) for node in self._nodes)
+        return uses == reads and not tried and self._arguments.count(self._inputs) == 1
 
     def _once_assigned(self) -> dict[str, ast.expr]:
         """Names that stand for one value throughout."""
@@ -82,8 +88,10 @@ class _Names:
 
     def _stream(self, node: ast.AST | None) -> str | None:
         """The stream of `inputs["stream"]`."""
-        named = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == self._inputs
-        return _text(node.slice) if named and isinstance(node, ast.Subscript) else None
+        if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)):
+            return None
+        named = isinstance(node.value, ast.Name) and node.value.id == self._inputs
+        return _text(node.slice) if named else None
 
     def _frame(self, node: ast.AST | None, depth: int = _DEPTH) -> _Frame | None:
         """The input that an expression is, as far as its columns are known."""
@@ -119,6 +127,8 @@ def _named(call: ast.Call) -> Iterator[ast.expr]:
     if method not in _READS:
         return
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(isinstance(node, ast.Attribute) and node.attr == "alias" for each in arguments for node in ast.walk(each)):
+        return  # a name given here may be used beside where it is given
     if method in _TAKES_NAMES:
         yield from arguments[: 1 if method == "withWatermark" else None]
     for argument in arguments:

@@ -20,7 +20,14 @@ from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor
-from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, starting, worth_extending
+from streamgauge.run.evidence import (
+    evidence_of,
+    failed_trend,
+    hopeless_reason,
+    starting,
+    too_few_batches,
+    worth_extending,
+)
 from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import verify_own
@@ -33,6 +40,8 @@ from streamgauge.system.machine import cpus, environment
 EXTENSIONS_MAX = 2
 EXTENSION_SHARE = 0.5
 """Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
+EXTENSION_SHARE_MAX = 1.0
+"""The same where the engine's batches are so long that the span held too few of them to say anything."""
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 START_LEAD_US = 700_000
@@ -214,7 +223,7 @@ def _spare_s(settings: TrialSettings) -> float:
     """How much longer than planned a trial may get."""
     if not settings.may_extend:
         return 0.0
-    return EXTENSIONS_MAX * EXTENSION_SHARE * settings.duration_s + (HOLD_US + LEVEL_MAX_US) / US
+    return EXTENSIONS_MAX * EXTENSION_SHARE_MAX * settings.duration_s + (HOLD_US + LEVEL_MAX_US) / US
 
 
 def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
@@ -234,10 +243,9 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     if not settings.may_extend or done.looks > EXTENSIONS_MAX:
         return 0
     measured_s = (done.spans.measured_to_us - done.spans.measured_from_us) / US
-    longest = settings.duration_s * (1 + EXTENSIONS_MAX * EXTENSION_SHARE) / measured_s
-    if not worth_extending(ready, done, settings.rate_per_s, longest):
-        return 0
-    return round(EXTENSION_SHARE * settings.duration_s * US)
+    extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if too_few_batches(done) else EXTENSION_SHARE)
+    longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
+    return round(extension_s * US) if worth_extending(ready, done, settings.rate_per_s, longest) else 0
 
 
 def _unjudged(

@@ -8,7 +8,8 @@ for the short series that trials give; all were chosen by simulation, which test
   correlated than the noise was; at most a quarter of the series, so that four blocks or more are drawn from.
 - The spread of the replicates is multiplied by Student's t with (number of blocks - fitted parameters) degrees of
   freedom instead of by the normal quantile: few blocks are few observations.
-- It is never narrower than the textbook interval for independent residuals.
+- It is never narrower than the textbook interval for independent residuals, and just that where the blocks spread no
+  more than independent residuals would.
 
 Coverage of the 95 % slope interval under AR(1) noise, 400 simulations each: no correlation 95-98 %; correlation 0.5
 between neighbours 91-93 % (20 to 300 points); correlation 0.8, which no short series can show, 83 % at 20, 85 % at 40,
@@ -136,10 +137,13 @@ def _half_width(
     # Blocks of one are the independent bootstrap, whose exact counterpart is at hand.
     if length == 1:
         return independent
-    spread = _replicates(residuals, weights, length, replicates, seed).std()
     lost = residuals.size / max(1, residuals.size - _PARAMETERS)
-    quantile = student(residuals.size / length - _PARAMETERS, confidence)
-    return max(independent, float(quantile * spread * math.sqrt(lost)))
+    spread = float(_replicates(residuals, weights, length, replicates, seed).std()) * math.sqrt(lost)
+    # Neighbours that differ (long and short batches in turns) make a slope more certain than independent ones would:
+    # there is nothing to widen for, and few blocks are no reason to.
+    if spread <= _independent_error(residuals, weights):
+        return independent
+    return max(independent, student(residuals.size / length - _PARAMETERS, confidence) * spread)
 
 
 def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int, seed: int) -> Floats:
@@ -151,9 +155,12 @@ def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int
 
 
 def _independent_half_width(residuals: Floats, weights: Floats, confidence: float) -> float:
+    return student(residuals.size - _PARAMETERS, confidence) * _independent_error(residuals, weights)
+
+
+def _independent_error(residuals: Floats, weights: Floats) -> float:
     freedom = residuals.size - _PARAMETERS
-    error = math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
-    return student(freedom, confidence) * error
+    return math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
 
 
 def student(freedom: float, confidence: float) -> float:

@@ -84,7 +84,8 @@ class Reader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, list[int]], limit: Any) -> dict[str, list[int]]:
         if self._common:
-            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]), self._query)
+            who = f"{self._stream}/{self._number}"
+            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]), self._query, who)
             return {POSITIONS: [cut_us] * len(self._locations)}
         reached = [client.act(location, self._token, "frontier") for location in self._locations]
         return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], reached, strict=True)]}

@@ -37,10 +37,11 @@ def common_frontier(locations: Sequence[str], token: str) -> int:
     return min(act(location, token, "frontier") for location in locations)
 
 
-def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "") -> int:
-    """The next cut for a stream that stands at `position_us`; the same for all streams of an epoch of one query."""
+def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "", reader: str = "") -> int:
+    """The next cut for a reader that stands at `position_us`; the same for all readers of an epoch of one query."""
     frontier_us = common_frontier(locations, token)
-    return int(act(locations[0], token, "cut", position_us=position_us, frontier_us=frontier_us, query=query))
+    asked = {"position_us": position_us, "frontier_us": frontier_us, "query": query, "reader": reader}
+    return int(act(locations[0], token, "cut", **asked))
 
 
 def read_range(

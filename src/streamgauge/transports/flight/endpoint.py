@@ -62,18 +62,22 @@ class Endpoint(flight.FlightServerBase):
 
 
 class Cuts:
-    """One cut per epoch for all streams of a query: the stream that asks first moves it, the others get the same.
+    """One cut per epoch for all readers of a query: the reader that asked first of all moves it, the others get the same.
 
-    Queries of one job go each at its own pace, so each has cuts of its own. A stream asks with the position it has;
-    whoever stands at the current cut has finished the epoch and opens the next one.
+    Queries of one job go each at its own pace, so each has cuts of its own. An engine asks its readers once an epoch, in
+    a fixed order; were any of them to move the cut, one that asks after a chunk came in would be an epoch ahead. A
+    reader that asks from beyond the cut (after a restart) is never sent back.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._current_us: dict[str, int] = {}
+        self._leaders: dict[str, str] = {}
 
-    def agree(self, position_us: int, frontier_us: int, query: str = "") -> int:
+    def agree(self, position_us: int, frontier_us: int, query: str = "", reader: str = "") -> int:
         with self._lock:
-            if position_us >= self._current_us.get(query, 0):
-                self._current_us[query] = max(frontier_us, position_us)
-            return self._current_us[query]
+            current_us = max(self._current_us.get(query, 0), position_us)
+            if reader == self._leaders.setdefault(query, reader):
+                current_us = max(current_us, frontier_us)
+            self._current_us[query] = current_us
+            return current_us
