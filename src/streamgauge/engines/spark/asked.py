@@ -1,7 +1,7 @@
 """What is asked of Spark and can be refused without one: options, lowerings, the master, types of Spark's settings.
 
 PySpark ships no list of Spark's settings, so only what a setting's name says of its type is looked at here; a session
-that runs knows its names, and is asked (`session.refuse_unknown`).
+that runs knows its names, and is asked (`session.open_checked`).
 """
 
 from __future__ import annotations
