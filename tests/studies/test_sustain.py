@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from streamgauge.run.rig import Tick
 from streamgauge.run.trial import TrialSettings
 from streamgauge.studies import sustain
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.sustain import MEMO, Sustain, ceiling_kept, limit_of, recorded, trial_shown
+from streamgauge.studies.sustain import CEILING, MEMO, Sustain, ceiling_kept, limit_of, recorded, trial_shown
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 110_250.0
 
@@ -102,7 +103,7 @@ def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
     for fails in (True, False):
         rig: Any = SimpleNamespace(engine_status=lambda: EngineStatus(True), commit=lambda before_us: None)
         rig.tick = lambda fails=fails: drained_tick(fails)
-        work = Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+        work = worker(study)
         work._rig = rig
         work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
         assert (work._rig is None) is fails
@@ -116,7 +117,49 @@ def drained_tick(fails: bool) -> Any:
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
-    """What stands before it is whole."""
+    """What stands before it is whole; and so is what the search that goes on writes after it."""
     with (study.path / MEMO).open("a") as memo:
         memo.write('{"rate_per_s": 1.2e')
-    assert len(recorded(study)) == 2
+    outcomes = recorded(study)
+    assert len(outcomes) == 2
+    work = worker(study)
+    work.skip(outcomes)
+    work._remember(outcomes[0])
+    assert recorded(study) == [*outcomes, outcomes[0]]
+
+
+def worker(study: RunFolder) -> Sustain:
+    """A search that starts nothing."""
+    return Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+
+
+def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
+    """Wherever they stand: stopped twice, a search goes on; and no later trial writes into the folder of one."""
+    good = recorded(study)
+    stopped = dataclasses.replace(good[0], verdict="interrupted", folder="trials/02")
+    last = dataclasses.replace(good[1], folder="trials/03")
+    (study.path / MEMO).write_text("".join(json.dumps(asdict(one)) + "\n" for one in (good[0], stopped, last, stopped)))
+    assert recorded(study) == [good[0], last]
+    work = worker(study)
+    work.skip(recorded(study))
+    assert work._number == 3
+
+
+def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search that goes on makes it again; what it writes then comes after the same outcomes."""
+    before, work = recorded(study), worker(study)
+    monkeypatch.setattr(work, "_rig_for", lambda request: (None, True))
+    monkeypatch.setattr(work, "_drain", lambda rig, journal: None)
+    for verdict, written in (("interrupted", 0), ("sustained", 1)):
+        outcome = TrialOutcome(HELD_PER_S, verdict)  # type: ignore[arg-type]
+        monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: (outcome, None))
+        assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
+        assert len(recorded(study)) == len(before) + written
+        assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
+
+
+@pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])
+def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: str) -> None:
+    """A kill in the midst of writing must not end the search for good."""
+    (study.path / CEILING).write_text(left)
+    assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]

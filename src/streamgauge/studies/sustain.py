@@ -21,7 +21,7 @@ from streamgauge.experiment import Experiment
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.report.page import write_page
-from streamgauge.report.store import RunFolder
+from streamgauge.report.store import RunFolder, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, SearchResult, Verdict
 from streamgauge.run.catalogue import start_of
@@ -80,15 +80,17 @@ class Sustain:
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
                "engine_start": self._engine_starts}
         )  # fmt: skip
-        self._remember(outcome)
-        if outcome.verdict != "interrupted":  # no other trial follows
+        # An interrupted trial says nothing and is made again; no other trial follows it here.
+        if outcome.verdict != "interrupted":
+            self._remember(outcome)
             self._drain(rig, journal)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
-        """Trials that an earlier, killed search has made."""
-        self._number = len(outcomes)
+        """Trials that an earlier, killed search has made; the memo then holds these and ends with a whole line."""
+        self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
+        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), "search.resume")
 
     def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
         if self._rig is not None and not request.fresh and self._rig.engine_status().alive:
@@ -138,7 +140,7 @@ class Sustain:
 
     def _remember(self, outcome: TrialOutcome) -> None:
         with (self.folder.path / MEMO).open("a") as memo:
-            memo.write(json.dumps(asdict(outcome)) + "\n")
+            memo.write(_line(outcome))
 
     def _note(self, phase: str, note: str) -> None:
         self.view.trial_progress(TrialSnapshot(phase, 0.0, 0.0, note=note))
@@ -172,13 +174,18 @@ def _why(result: Result) -> str:
 def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
     """The generators' ceiling of a search: measured once and kept, since one that goes on asks for the same rates."""
     path = folder.path / CEILING
-    if not path.exists():
-        path.write_text(json.dumps(measure()))
-    return float(json.loads(path.read_text()))
+    with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
+        return float(json.loads(path.read_text()))
+    ceiling = measure()
+    write_text(path, json.dumps(ceiling), "search.resume")
+    return ceiling
 
 
 def recorded(folder: RunFolder) -> list[TrialOutcome]:
-    """The outcomes that a search left in its folder; a line that a kill cut short is left out."""
+    """The outcomes that a search left in its folder; a line that a kill cut short is left out.
+
+    So are interrupted trials, which older searches wrote down.
+    """
     path = folder.path / MEMO
     outcomes = []
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -186,7 +193,18 @@ def recorded(folder: RunFolder) -> list[TrialOutcome]:
             outcomes.append(TrialOutcome(**json.loads(line)))
         except (json.JSONDecodeError, TypeError):
             break
-    return outcomes
+    return [outcome for outcome in outcomes if outcome.verdict != "interrupted"]
+
+
+def number_of(outcome: TrialOutcome) -> int:
+    """The number of its folder under trials/, 0 where it has none: no later trial may write into it."""
+    name = Path(outcome.folder).name
+    return int(name) if name.isdecimal() else 0
+
+
+def _line(outcome: TrialOutcome) -> str:
+    """Of the memo."""
+    return json.dumps(asdict(outcome)) + "\n"
 
 
 def sustain(experiment: Experiment, view: SearchView) -> Result:
