@@ -239,7 +239,10 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     result = search(sut, PLENTY)
     assert sut.purposes[-4:] == ["confirm", "at 90 %", "confirm", "at 90 %"]
     assert result.confirmed
-    assert result.low == sut.asked[-2].rate_per_s < sut.asked[-4].rate_per_s
+    refuted = sut.asked[-3].rate_per_s
+    assert refuted == pytest.approx(0.9 * sut.asked[-4].rate_per_s)
+    assert (result.low, result.high) == (pytest.approx(refuted / 1.05), refuted)
+    assert result.low == sut.asked[-2].rate_per_s
 
 
 @pytest.mark.parametrize("refuted", ["confirm", "at 90 %"])
@@ -253,7 +256,7 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
     assert not result.confirmed
     assert confirmed.low is not None
     assert result.low is None or result.low < confirmed.low
-    assert result.high == confirmed.low
+    assert result.high == sut.asked[-1].rate_per_s <= confirmed.low
 
 
 @pytest.mark.parametrize(("verdict", "trials"), [("invalid", 6), ("interrupted", 5)])

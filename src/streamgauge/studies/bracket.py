@@ -8,8 +8,8 @@ Pure: no engine, no clock, no chance. The steps, in order:
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
  3. bisection at the geometric middle until the bracket is as narrow as asked;
- 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. A failed confirmation steps down by the
-    width and is repeated.
+ 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search steps
+    down by the width from the rate that failed, and confirms again.
 
 A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time ends
 the search. Only at 90 % it does not: there nothing is said against the rate above.
@@ -221,7 +221,7 @@ def _between(state: State, low: float, high: float) -> float:
 
 
 def _confirm(state: State) -> Asking:
-    """On a fresh engine, then at 90 %; stepping down by the width until both are there.
+    """On a fresh engine, then at 90 %; stepping down by the width, from the rate that failed, until both are there.
 
     At 90 % only "not sustained" refutes: undecided or invalid there says nothing against the rate above it.
     """
@@ -229,11 +229,10 @@ def _confirm(state: State) -> Asking:
     while rate is not None:
         outcome = yield from _try(state, rate, "confirm", fresh=True)
         if outcome.holds:
-            lower = yield from _try_at_90_percent(state, rate)
-            if lower.verdict != "not_sustained":
+            refuted = yield from _refuted_at_90_percent(state, rate)
+            if refuted is None:
                 return
-            # The rate below was refuted, so this one is too, whatever its own trials said.
-            state.note(TrialOutcome(rate, "not_sustained"), rate)
+            rate = refuted
         if rate <= settings.floor_per_s * (1 + SLACK):
             raise Ended(f"not even {format_rate(settings.floor_per_s)} was confirmed")
         rate = _within(settings, rate / (1 + settings.tolerance))
@@ -265,14 +264,17 @@ def _says_nothing(request: TrialRequest, outcome: TrialOutcome) -> bool:
     return outcome.verdict == "invalid" and not guessed
 
 
-def _try_at_90_percent(state: State, rate: float) -> Trial:
+def _refuted_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, float | None]:
+    """The lower rate, where it is not sustained: so the one above is not either, whatever its own trials said."""
     # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
     state.confirmed_per_s = rate
-    request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", state.settings.fresh_always)
-    outcome = yield from _twice_if_invalid(request)
-    if outcome.verdict == "not_sustained":
-        state.confirmed_per_s = None
-    return outcome
+    below = _within(state.settings, 0.9 * rate)
+    outcome = yield from _twice_if_invalid(TrialRequest(below, "at 90 %", state.settings.fresh_always))
+    if outcome.verdict != "not_sustained":
+        return None
+    state.confirmed_per_s = None
+    state.note(outcome, below)
+    return below
 
 
 def _within(settings: Settings, rate_per_s: float) -> float:
