@@ -353,6 +353,15 @@ def test_outcomes_of_another_search_are_refused() -> None:
         replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
 
 
+def test_outcomes_of_another_purpose_are_refused() -> None:
+    """The rate alone may be the same by chance; outcomes that name no purpose are taken by their rate."""
+    settings = dataclasses.replace(PLENTY, start_per_s=1e6)
+    for purpose in ("", "bracket"):
+        assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None
+    with pytest.raises(InputError, match=r"next: bracket at 1e\+06/s\); got 'confirm at 1e\+06/s'"):
+        replay(settings, [TrialOutcome(1e6, "sustained", purpose="confirm")])
+
+
 def test_more_outcomes_than_the_search_makes_are_refused() -> None:
     """A record longer than the search belongs to another one."""
     outcome = TrialOutcome(CEILING, "sustained")

@@ -33,9 +33,7 @@ from streamgauge.result import TrialSummary, VerdictValue
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
 DRAIN_FLATTERS = 1.05
-"""Rate drained under overload over rate sustained; only the first guess rests on it."""
-_DRAIN_FLATTERS_LITTLE = 1.05
-"""The same for a trial that was offered less: its drain rate is nearer to what holds."""
+"""Rate drained by a trial that fell behind over rate sustained; only where to look next rests on it."""
 _STEP_MAX, _WIDE = 4.0, 1.5
 SLACK = 1e-9
 
@@ -203,7 +201,7 @@ def _below(rate: float, step: float, drained_per_s: float | None) -> float:
     """The next rate down: a step, or further where the trial's own drain rate says that it was far too much."""
     if not drained_per_s or drained_per_s <= 0:
         return rate / step
-    return min(rate / step, drained_per_s / _DRAIN_FLATTERS_LITTLE)
+    return min(rate / step, drained_per_s / DRAIN_FLATTERS)
 
 
 def _bisect(state: State) -> Asking:

@@ -53,7 +53,7 @@ class Search:
         self._advance(lambda: next(self._asking))
 
     def tell(self, outcome: TrialOutcome) -> None:
-        """What the requested trial said. InputError where the outcome is of another rate or purpose."""
+        """What the requested trial said. InputError where the outcome is of another rate, or names another purpose."""
         request = self.request
         if request is None:
             raise InputError(
@@ -110,7 +110,8 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 
 
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
-    if not math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6):
+    same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
+    if not same_rate or outcome.purpose not in ("", request.purpose):
         rule = f"must be of a search with the same settings (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
         got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
         raise InputError(Problem("search.resume", rule, got, "resume with the same settings, or start anew"))
