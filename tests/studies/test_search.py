@@ -318,6 +318,17 @@ def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
     assert search(sut, PLENTY).confirmed
 
 
+def test_a_driver_that_fails_in_the_overload_trial_says_nothing_of_the_engine() -> None:
+    """Made once more where nothing was drained; twice, the search ends with the driver's reason, and shows invalid."""
+    outcomes = [TrialOutcome(CEILING, "invalid", 0.0, why=f"generator {n} ended") for n in range(2)]
+    once = replay(PLENTY, outcomes[:1])
+    assert once.request == TrialRequest(CEILING, "overload", fresh=True)
+    twice = replay(PLENTY, outcomes).result()
+    assert [trial.verdict for trial in twice.trials] == ["invalid", "invalid"]
+    assert "ended early: invalid twice" in twice.sentence
+    assert "generator 1 ended" in twice.sentence
+
+
 @pytest.mark.parametrize("allowed", [1, 2, 3, 5, 8])
 def test_no_more_trials_than_allowed(allowed: int) -> None:
     """The bracket as far as it got, and no claim that it was confirmed."""

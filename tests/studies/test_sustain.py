@@ -22,8 +22,18 @@ from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
 from streamgauge.run.trial import TrialSettings
 from streamgauge.studies import sustain
+from streamgauge.studies.overload import Overloaded
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.sustain import CEILING, MEMO, Sustain, ceiling_kept, limit_of, recorded, trial_shown
+from streamgauge.studies.sustain import (
+    CEILING,
+    MEMO,
+    Sustain,
+    ceiling_kept,
+    limit_of,
+    outcome_of_overload,
+    recorded,
+    trial_shown,
+)
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 110_250.0
 
@@ -156,6 +166,25 @@ def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, mon
         assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
         assert len(recorded(study)) == len(before) + written
         assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "why"),
+    [
+        ({"kept_up": True}, "sustained", "kept up with"),
+        ({}, "not_sustained", "looking below that"),
+        ({"engine_failed": "exit code 137"}, "not_sustained", "the engine failed: exit code 137"),
+        ({"driver_failed": "generator 0 ended"}, "invalid", "the driver failed: generator 0 ended"),
+        ({"driver_failed": "its edge closed", "engine_failed": "it ended"}, "invalid", "its edge closed"),
+    ],
+)
+def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
+    """A driver that failed says nothing of the engine; an engine's own death is said."""
+    nothing: Any = None
+    overloaded = Overloaded(**({"drained_per_s": 0.0, "kept_up": False, "journal": nothing} | found))
+    outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
+    assert outcome.verdict == verdict
+    assert why in outcome.why
 
 
 @pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])

@@ -8,8 +8,8 @@ Pure: no engine, no clock, no chance. The steps, in order:
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
  3. bisection at the geometric middle until the bracket is as narrow as asked;
- 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search steps
-    down by the width from the rate that failed, and confirms again.
+ 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search
+    steps down by the width from the rate that failed, and confirms again.
 
 A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time ends
 the search. Only at 90 % it does not: there nothing is said against the rate above.
@@ -89,7 +89,8 @@ class TrialRequest:
 class TrialOutcome:
     """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
 
-    An overload trial is not judged: its verdict only says whether the engine kept up with what was offered.
+    An overload trial is not judged: its verdict only says whether the engine kept up with what was offered, or that the
+    driver failed.
     """
 
     rate_per_s: float
@@ -293,12 +294,13 @@ def width(state: State) -> float | None:
 
 
 def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
-    """One line of the search's table. An overload trial has no verdict: it is not judged."""
+    """One line of the search's table. An overload trial is not judged; it has a verdict only where it is invalid."""
+    judged = request.purpose != "overload" or outcome.verdict == "invalid"
     return TrialSummary(
         number=number,
         purpose=request.purpose,
         offered_per_s=outcome.rate_per_s,
-        verdict=None if request.purpose == "overload" else outcome.verdict,
+        verdict=outcome.verdict if judged else None,
         event_time_p50_us=outcome.event_time_p50_us,
         event_time_p99_us=outcome.event_time_p99_us,
         backlog_slope_share=outcome.backlog_slope_share,

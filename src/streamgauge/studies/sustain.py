@@ -13,7 +13,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from streamgauge.errors import DriverError, InputError, Problem
 from streamgauge.events import Clock, format_rate
@@ -23,7 +22,7 @@ from streamgauge.flow.picture import describe
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
-from streamgauge.result import Result, SearchResult, Verdict
+from streamgauge.result import Result, SearchResult, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import drain_backlog
@@ -31,7 +30,7 @@ from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
-from streamgauge.studies.overload import overload
+from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.machine import cpus
 
@@ -108,11 +107,7 @@ class Sustain:
 
     def _overload(self, rig: Rig, request: TrialRequest) -> tuple[TrialOutcome, Journal]:
         found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)
-        why = f"drained {format_rate(found.drained_per_s)}: looking below that"
-        if found.kept_up:
-            why = f"kept up with {format_rate(found.drained_per_s)}, all that the generators offer"
-        verdict: Any = "sustained" if found.kept_up else "not_sustained"
-        return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why), found.journal
+        return outcome_of_overload(request, found), found.journal
 
     def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> tuple[TrialOutcome, Journal]:
         experiment = self.ready.experiment
@@ -162,6 +157,20 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> Tria
         backlog_slope_share=slope,
         folder=str(folder.path),
     )
+
+
+def outcome_of_overload(request: TrialRequest, found: Overloaded) -> TrialOutcome:
+    """What the search needs of an overload trial: a guess, or that and why it could be no better."""
+    drained = format_rate(found.drained_per_s)
+    verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
+    why = f"drained {drained}: looking below that"
+    if found.driver_failed:
+        verdict, why = "invalid", f"drained {drained} until the driver failed: {found.driver_failed}"
+    elif found.engine_failed:
+        why = f"drained {drained} until the engine failed: {found.engine_failed}"
+    elif found.kept_up:
+        why = f"kept up with {drained}, all that the generators offer"
+    return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
 
 
 def _why(result: Result) -> str:
