@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +14,10 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.seam import EngineStatus
-from streamgauge.errors import DriverError
+from streamgauge.errors import DriverError, EngineError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Check, Verdict, VerdictValue
+from streamgauge.result import Check, Result, Verdict, VerdictValue
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
@@ -185,6 +186,82 @@ def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValu
     outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
     assert outcome.verdict == verdict
     assert why in outcome.why
+
+
+Sit = Callable[..., Result]
+
+
+@pytest.fixture
+def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
+    """One sitting at the search of `study`, with nothing remembered, or what is in `outcomes`.
+
+    Its trials are what `said` answers or raises, one after the other.
+    """
+    monkeypatch.setattr(sustain, "require_machine", lambda ready: None)
+    monkeypatch.setattr(sustain, "ceiling_of", lambda ready, rate: 1e6)
+    asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
+    study.write_experiment(asked)
+    resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
+
+    def one(said: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
+        (study.path / MEMO).write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in outcomes))
+        answers = iter(said)
+
+        def trial(work: Sustain, request: TrialRequest) -> TrialOutcome:
+            answer = next(answers)
+            if isinstance(answer, BaseException):
+                raise answer
+            return TrialOutcome(request.rate_per_s, answer, purpose=request.purpose)
+
+        monkeypatch.setattr(Sustain, "trial", trial)
+        nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
+        return sustain.sustain(resumed, SimpleNamespace(**nothing))  # type: ignore[arg-type]
+
+    return one
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        (["undecided"] * 5, "undecided"),
+        (["undecided"] * 4 + ["not_sustained"], "not_sustained"),
+        (["not_sustained"] + ["undecided"] * 4, "not_sustained"),
+        (["undecided"] * 4 + ["sustained"], "sustained"),
+        (["undecided", "invalid", "invalid"], "invalid"),
+        (["undecided", "interrupted"], "interrupted"),
+    ],
+)
+def test_only_proof_makes_a_search_say_that_nothing_holds(sit: Sit, said: Any, verdict: VerdictValue) -> None:
+    """Undecided trials alone leave it undecided."""
+    assert sit(said).verdict.value == verdict
+
+
+@pytest.mark.parametrize("said", [["sustained"], []])
+def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, sit: Sit, said: Any) -> None:
+    """In the folder and on its page, with what ended it; the failure itself goes on to who asked."""
+    with pytest.raises(EngineError, match="no such master"):
+        sit([*said, EngineError("no such master\nand more of it")])
+    left = study.read_result()
+    assert left.search is not None
+    assert left.search.sustained_per_s == (HELD_PER_S if said else None)
+    assert left.verdict.value == "invalid"
+    assert left.verdict.sentence.endswith("ended early: no such master")
+    assert "ended early: no such master" in study.report.read_text()
+
+
+def test_a_confirmed_rate_stays_so_whatever_fails_later(study: RunFolder, sit: Sit) -> None:
+    """An engine that does not start at 90 % says nothing against the rate above."""
+    with pytest.raises(EngineError):
+        sit(["sustained", "not_sustained", "sustained", "sustained", EngineError("no such master")])
+    assert study.read_result().verdict.value == "sustained"
+
+
+def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None:
+    """Those of this one, and of the trials that were made before it."""
+    before = [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)]
+    found = sit(["interrupted"], before)
+    assert found.search is not None
+    assert 1000.0 < found.search.seconds < 1100.0
 
 
 @pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])

@@ -63,11 +63,16 @@ class Search:
         state = self._state
         state.trials.append((request, outcome))
         if outcome.verdict == "interrupted":
-            return self._end(f"interrupted: {outcome.why or 'no reason was given'}")
+            return self.end(f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            self._end(f"the {state.settings.trials_max} trials that were allowed are used up")
+            self.end(f"the {state.settings.trials_max} trials that were allowed are used up")
         return None
+
+    def end(self, reason: str) -> None:
+        """No more trials, whatever they would have been; the result says why."""
+        self._asking.close()
+        self._state.ended, self.request = reason, None
 
     def result(self) -> SearchResult:
         """The answer so far."""
@@ -79,11 +84,7 @@ class Search:
         except StopIteration:
             self.request = None
         except Ended as reason:
-            self._end(str(reason))
-
-    def _end(self, reason: str) -> None:
-        self._asking.close()
-        self._state.ended, self.request = reason, None
+            self.end(str(reason))
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamgauge.errors import DriverError, InputError, Problem
+from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import read as read_experiment
@@ -38,6 +38,8 @@ DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
 """No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
 """
+EndedBy = KeyboardInterrupt | StreamgaugeError | None
+"""What ended a search before its time: somebody who stopped it, or a rig that failed."""
 MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
@@ -217,7 +219,12 @@ def _line(outcome: TrialOutcome) -> str:
 
 
 def sustain(experiment: Experiment, view: SearchView) -> Result:
-    """Search, and write the study's folder; a killed search goes on with `search.resume`."""
+    """Search, and write the study's folder; a killed search goes on with `search.resume`.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
+    """
     experiment, folder, outcomes = _resumed(experiment)
     ready = check(experiment)
     require_machine(ready)
@@ -231,25 +238,32 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        stopped = False
-        try:
-            _go(machine, work, view)
-        except KeyboardInterrupt:
-            stopped = True
-        result = _result(work, machine.result(), time.monotonic() - started, stopped)
+        ended_by = _go(machine, work, view)
+        seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
+        result = _result(work, machine.result(), seconds, ended_by)
     folder.write_result(result)
     write_page(folder, describe(ready.flow))
+    if isinstance(ended_by, StreamgaugeError):
+        raise ended_by
     view.finish(result)
     return result
 
 
-def _go(machine: Search, work: Sustain, view: SearchView) -> None:
-    while machine.request is not None:
-        outcome = work.trial(machine.request)
-        if outcome.verdict == "interrupted":
-            raise KeyboardInterrupt
-        machine.tell(outcome)
-        view.trial(machine.result().trials[-1])
+def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
+    """Trial after trial, to the end of the search or to what ended it before."""
+    try:
+        while machine.request is not None:
+            outcome = work.trial(machine.request)
+            if outcome.verdict == "interrupted":
+                raise KeyboardInterrupt
+            machine.tell(outcome)
+            view.trial(machine.result().trials[-1])
+    except KeyboardInterrupt as stop:
+        return stop
+    except StreamgaugeError as failure:
+        machine.end(str(failure).splitlines()[0])
+        return failure
+    return None
 
 
 def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list[TrialOutcome]]:
@@ -276,8 +290,8 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
     )
 
 
-def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) -> Result:
-    """The study's result: that of the best trial, under the search's verdict. `stopped`: somebody ended the search."""
+def _result(work: Sustain, search: SearchResult, seconds: float, ended_by: EndedBy) -> Result:
+    """The study's result: that of the best trial, under the search's verdict."""
     chosen = trial_shown(work.folder, search)
     search = search.model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
     base = chosen or work.folder.read_result()
@@ -285,7 +299,7 @@ def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) 
     return base.model_copy(update={
         "run_id": work.folder.read_result().run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen, stopped),
+        "verdict": _verdict(search, chosen, ended_by),
         "search": search,
         "folder": str(work.folder.path),
     })  # fmt: skip
@@ -302,21 +316,24 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     return RunFolder.open(kept[-1]).read_result() if kept else None
 
 
-def _verdict(search: SearchResult, chosen: Result | None, stopped: bool) -> Verdict:
+def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy) -> Verdict:
     checks = chosen.verdict.checks if chosen else ()
-    if stopped:
+    if isinstance(ended_by, KeyboardInterrupt):
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
         return Verdict(value="interrupted", checks=checks, sentence=sentence)
-    last = search.trials[-1].verdict if search.trials else None
-    if last in ("interrupted", "invalid") and not search.confirmed:
-        return Verdict(value=last, checks=checks, sentence=search.sentence)
-    if not search.trials:
-        return Verdict(value="interrupted", sentence="the search was stopped before its first trial ended")
-    if search.sustained_per_s is None:
-        return Verdict(value="not_sustained", checks=checks, sentence=search.sentence)
-    return Verdict(value="sustained", checks=checks, sentence=search.sentence)
+    return Verdict(value=_value(search, failed=ended_by is not None), checks=checks, sentence=search.sentence)
+
+
+def _value(search: SearchResult, failed: bool) -> VerdictValue:
+    """Of a search that nobody stopped; where nothing held, only a trial that is proof says that nothing does."""
+    verdicts = [trial.verdict for trial in search.trials]
+    if (failed or verdicts[-1:] == ["invalid"]) and not search.confirmed:
+        return "invalid"
+    if search.sustained_per_s is not None:
+        return "sustained"
+    return "not_sustained" if "not_sustained" in verdicts else "undecided"
 
 
 def limit_of(shown: Result | None) -> str:
