@@ -44,14 +44,14 @@ class Stairs:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         self.seen: list[tuple[float, float]] = []
-        self.now_s, self.capacity_per_s, self.last = 0.0, capacity_per_s, last
+        self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
         monkeypatch.setattr(module, "_step", self.step)
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
     def step(self, ready: Any, rig: Any, rate_per_s: float, seconds: float, on_progress: Any) -> Conducted:
         self.seen.append((rate_per_s, seconds))
         self.now_s += seconds
-        behind = rate_per_s > self.capacity_per_s
+        behind = rate_per_s > self.capacity_per_s and len(self.seen) >= self.last_from
         return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
 
     def climb(self, most_per_s: float) -> Overloaded:
@@ -85,17 +85,23 @@ def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatc
 
 @pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])
 def test_a_rig_that_failed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
-    """What was drained until then is all the guess there is."""
+    """What was drained until then is all the guess there is; the reason goes along."""
     stairs = Stairs(monkeypatch, 2e5, **failed)
     found = stairs.climb(50e6)
     assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(2e5), False)
+    reasons = {"engine_failed": found.engine_failed, "driver_failed": found.driver_failed}
+    assert reasons == {"engine_failed": "", "driver_failed": ""} | failed
 
 
-def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search that asked for it is stopped, not told a guess."""
+@pytest.mark.parametrize("stair", [2, 3])
+def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, stair: int) -> None:
+    """The search that asked for it is stopped, not told a guess; on the way up, and on the last stair."""
+    stairs = Stairs(monkeypatch, 2e5, interrupted=True)
+    stairs.last_from = stair
     with pytest.raises(KeyboardInterrupt):
-        Stairs(monkeypatch, 2e5, interrupted=True).climb(50e6)
+        stairs.climb(50e6)
+    assert len(stairs.seen) == stair
 
 
 def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

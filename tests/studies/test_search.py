@@ -239,7 +239,10 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     result = search(sut, PLENTY)
     assert sut.purposes[-4:] == ["confirm", "at 90 %", "confirm", "at 90 %"]
     assert result.confirmed
-    assert result.low == sut.asked[-2].rate_per_s < sut.asked[-4].rate_per_s
+    refuted = sut.asked[-3].rate_per_s
+    assert refuted == pytest.approx(0.9 * sut.asked[-4].rate_per_s)
+    assert (result.low, result.high) == (pytest.approx(refuted / 1.05), refuted)
+    assert result.low == sut.asked[-2].rate_per_s
 
 
 @pytest.mark.parametrize("refuted", ["confirm", "at 90 %"])
@@ -253,7 +256,7 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
     assert not result.confirmed
     assert confirmed.low is not None
     assert result.low is None or result.low < confirmed.low
-    assert result.high == confirmed.low
+    assert result.high == sut.asked[-1].rate_per_s <= confirmed.low
 
 
 @pytest.mark.parametrize(("verdict", "trials"), [("invalid", 6), ("interrupted", 5)])
@@ -315,6 +318,17 @@ def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
     assert search(sut, PLENTY).confirmed
 
 
+def test_a_driver_that_fails_in_the_overload_trial_says_nothing_of_the_engine() -> None:
+    """Made once more where nothing was drained; twice, the search ends with the driver's reason, and shows invalid."""
+    outcomes = [TrialOutcome(CEILING, "invalid", 0.0, why=f"generator {n} ended") for n in range(2)]
+    once = replay(PLENTY, outcomes[:1])
+    assert once.request == TrialRequest(CEILING, "overload", fresh=True)
+    twice = replay(PLENTY, outcomes).result()
+    assert [trial.verdict for trial in twice.trials] == ["invalid", "invalid"]
+    assert "ended early: invalid twice" in twice.sentence
+    assert "generator 1 ended" in twice.sentence
+
+
 @pytest.mark.parametrize("allowed", [1, 2, 3, 5, 8])
 def test_no_more_trials_than_allowed(allowed: int) -> None:
     """The bracket as far as it got, and no claim that it was confirmed."""
@@ -348,6 +362,15 @@ def test_outcomes_of_another_search_are_refused() -> None:
     """Rates that these settings would not have asked for name the setting and the way out."""
     with pytest.raises(InputError, match=r"search\.resume"):
         replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
+
+
+def test_outcomes_of_another_purpose_are_refused() -> None:
+    """The rate alone may be the same by chance; outcomes that name no purpose are taken by their rate."""
+    settings = dataclasses.replace(PLENTY, start_per_s=1e6)
+    for purpose in ("", "bracket"):
+        assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None
+    with pytest.raises(InputError, match=r"next: bracket at 1e\+06/s\); got 'confirm at 1e\+06/s'"):
+        replay(settings, [TrialOutcome(1e6, "sustained", purpose="confirm")])
 
 
 def test_more_outcomes_than_the_search_makes_are_refused() -> None:

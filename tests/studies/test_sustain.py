@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,17 +14,27 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.seam import EngineStatus
-from streamgauge.errors import DriverError
+from streamgauge.errors import DriverError, EngineError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Check, Verdict, VerdictValue
+from streamgauge.result import Check, Result, Verdict, VerdictValue
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
 from streamgauge.run.trial import TrialSettings
 from streamgauge.studies import sustain
+from streamgauge.studies.overload import Overloaded
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.sustain import MEMO, Sustain, ceiling_kept, limit_of, recorded, trial_shown
+from streamgauge.studies.sustain import (
+    CEILING,
+    MEMO,
+    Sustain,
+    ceiling_kept,
+    limit_of,
+    outcome_of_overload,
+    recorded,
+    trial_shown,
+)
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 110_250.0
 
@@ -102,7 +114,7 @@ def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
     for fails in (True, False):
         rig: Any = SimpleNamespace(engine_status=lambda: EngineStatus(True), commit=lambda before_us: None)
         rig.tick = lambda fails=fails: drained_tick(fails)
-        work = Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+        work = worker(study)
         work._rig = rig
         work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
         assert (work._rig is None) is fails
@@ -116,7 +128,144 @@ def drained_tick(fails: bool) -> Any:
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
-    """What stands before it is whole."""
+    """What stands before it is whole; and so is what the search that goes on writes after it."""
     with (study.path / MEMO).open("a") as memo:
         memo.write('{"rate_per_s": 1.2e')
-    assert len(recorded(study)) == 2
+    outcomes = recorded(study)
+    assert len(outcomes) == 2
+    work = worker(study)
+    work.skip(outcomes)
+    work._remember(outcomes[0])
+    assert recorded(study) == [*outcomes, outcomes[0]]
+
+
+def worker(study: RunFolder) -> Sustain:
+    """A search that starts nothing."""
+    return Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+
+
+def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
+    """Wherever they stand: stopped twice, a search goes on; and no later trial writes into the folder of one."""
+    good = recorded(study)
+    stopped = dataclasses.replace(good[0], verdict="interrupted", folder="trials/02")
+    last = dataclasses.replace(good[1], folder="trials/03")
+    (study.path / MEMO).write_text("".join(json.dumps(asdict(one)) + "\n" for one in (good[0], stopped, last, stopped)))
+    assert recorded(study) == [good[0], last]
+    work = worker(study)
+    work.skip(recorded(study))
+    assert work._number == 3
+
+
+def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search that goes on makes it again; what it writes then comes after the same outcomes."""
+    before, work = recorded(study), worker(study)
+    monkeypatch.setattr(work, "_rig_for", lambda request: (None, True))
+    monkeypatch.setattr(work, "_drain", lambda rig, journal: None)
+    for verdict, written in (("interrupted", 0), ("sustained", 1)):
+        outcome = TrialOutcome(HELD_PER_S, verdict)  # type: ignore[arg-type]
+        monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: (outcome, None))
+        assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
+        assert len(recorded(study)) == len(before) + written
+        assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "why"),
+    [
+        ({"kept_up": True}, "sustained", "kept up with"),
+        ({}, "not_sustained", "looking below that"),
+        ({"engine_failed": "exit code 137"}, "not_sustained", "the engine failed: exit code 137"),
+        ({"driver_failed": "generator 0 ended"}, "invalid", "the driver failed: generator 0 ended"),
+        ({"driver_failed": "its edge closed", "engine_failed": "it ended"}, "invalid", "its edge closed"),
+    ],
+)
+def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
+    """A driver that failed says nothing of the engine; an engine's own death is said."""
+    nothing: Any = None
+    overloaded = Overloaded(**({"drained_per_s": 0.0, "kept_up": False, "journal": nothing} | found))
+    outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
+    assert outcome.verdict == verdict
+    assert why in outcome.why
+
+
+Sit = Callable[..., Result]
+
+
+@pytest.fixture
+def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
+    """One sitting at the search of `study`, with nothing remembered, or what is in `outcomes`.
+
+    Its trials are what `said` answers or raises, one after the other.
+    """
+    monkeypatch.setattr(sustain, "require_machine", lambda ready: None)
+    monkeypatch.setattr(sustain, "ceiling_of", lambda ready, rate: 1e6)
+    asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
+    study.write_experiment(asked)
+    resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
+
+    def one(said: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
+        (study.path / MEMO).write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in outcomes))
+        answers = iter(said)
+
+        def trial(work: Sustain, request: TrialRequest) -> TrialOutcome:
+            answer = next(answers)
+            if isinstance(answer, BaseException):
+                raise answer
+            return TrialOutcome(request.rate_per_s, answer, purpose=request.purpose)
+
+        monkeypatch.setattr(Sustain, "trial", trial)
+        nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
+        return sustain.sustain(resumed, SimpleNamespace(**nothing))  # type: ignore[arg-type]
+
+    return one
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        (["undecided"] * 5, "undecided"),
+        (["undecided"] * 4 + ["not_sustained"], "not_sustained"),
+        (["not_sustained"] + ["undecided"] * 4, "not_sustained"),
+        (["undecided"] * 4 + ["sustained"], "sustained"),
+        (["undecided", "invalid", "invalid"], "invalid"),
+        (["undecided", "interrupted"], "interrupted"),
+    ],
+)
+def test_only_proof_makes_a_search_say_that_nothing_holds(sit: Sit, said: Any, verdict: VerdictValue) -> None:
+    """Undecided trials alone leave it undecided."""
+    assert sit(said).verdict.value == verdict
+
+
+@pytest.mark.parametrize("said", [["sustained"], []])
+def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, sit: Sit, said: Any) -> None:
+    """In the folder and on its page, with what ended it; the failure itself goes on to who asked."""
+    with pytest.raises(EngineError, match="no such master"):
+        sit([*said, EngineError("no such master\nand more of it")])
+    left = study.read_result()
+    assert left.search is not None
+    assert left.search.sustained_per_s == (HELD_PER_S if said else None)
+    assert left.verdict.value == "invalid"
+    assert left.verdict.sentence.endswith("ended early: no such master")
+    assert "ended early: no such master" in study.report.read_text()
+
+
+def test_a_confirmed_rate_stays_so_whatever_fails_later(study: RunFolder, sit: Sit) -> None:
+    """An engine that does not start at 90 % says nothing against the rate above."""
+    with pytest.raises(EngineError):
+        sit(["sustained", "not_sustained", "sustained", "sustained", EngineError("no such master")])
+    assert study.read_result().verdict.value == "sustained"
+
+
+def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None:
+    """Those of this one, and of the trials that were made before it."""
+    before = [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)]
+    found = sit(["interrupted"], before)
+    assert found.search is not None
+    assert 1000.0 < found.search.seconds < 1100.0
+
+
+@pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])
+def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: str) -> None:
+    """A kill in the midst of writing must not end the search for good."""
+    (study.path / CEILING).write_text(left)
+    assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]

@@ -8,8 +8,8 @@ Pure: no engine, no clock, no chance. The steps, in order:
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
  3. bisection at the geometric middle until the bracket is as narrow as asked;
- 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. A failed confirmation steps down by the
-    width and is repeated.
+ 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search
+    steps down by the width from the rate that failed, and confirms again.
 
 A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time ends
 the search. Only at 90 % it does not: there nothing is said against the rate above.
@@ -33,9 +33,7 @@ from streamgauge.result import TrialSummary, VerdictValue
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
 DRAIN_FLATTERS = 1.05
-"""Rate drained under overload over rate sustained; only the first guess rests on it."""
-_DRAIN_FLATTERS_LITTLE = 1.05
-"""The same for a trial that was offered less: its drain rate is nearer to what holds."""
+"""Rate drained by a trial that fell behind over rate sustained; only where to look next rests on it."""
 _STEP_MAX, _WIDE = 4.0, 1.5
 SLACK = 1e-9
 
@@ -91,7 +89,8 @@ class TrialRequest:
 class TrialOutcome:
     """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
 
-    An overload trial is not judged: its verdict only says whether the engine kept up with what was offered.
+    An overload trial is not judged: its verdict only says whether the engine kept up with what was offered, or that the
+    driver failed.
     """
 
     rate_per_s: float
@@ -203,7 +202,7 @@ def _below(rate: float, step: float, drained_per_s: float | None) -> float:
     """The next rate down: a step, or further where the trial's own drain rate says that it was far too much."""
     if not drained_per_s or drained_per_s <= 0:
         return rate / step
-    return min(rate / step, drained_per_s / _DRAIN_FLATTERS_LITTLE)
+    return min(rate / step, drained_per_s / DRAIN_FLATTERS)
 
 
 def _bisect(state: State) -> Asking:
@@ -221,7 +220,7 @@ def _between(state: State, low: float, high: float) -> float:
 
 
 def _confirm(state: State) -> Asking:
-    """On a fresh engine, then at 90 %; stepping down by the width until both are there.
+    """On a fresh engine, then at 90 %; stepping down by the width, from the rate that failed, until both are there.
 
     At 90 % only "not sustained" refutes: undecided or invalid there says nothing against the rate above it.
     """
@@ -229,11 +228,10 @@ def _confirm(state: State) -> Asking:
     while rate is not None:
         outcome = yield from _try(state, rate, "confirm", fresh=True)
         if outcome.holds:
-            lower = yield from _try_at_90_percent(state, rate)
-            if lower.verdict != "not_sustained":
+            refuted = yield from _refuted_at_90_percent(state, rate)
+            if refuted is None:
                 return
-            # The rate below was refuted, so this one is too, whatever its own trials said.
-            state.note(TrialOutcome(rate, "not_sustained"), rate)
+            rate = refuted
         if rate <= settings.floor_per_s * (1 + SLACK):
             raise Ended(f"not even {format_rate(settings.floor_per_s)} was confirmed")
         rate = _within(settings, rate / (1 + settings.tolerance))
@@ -265,14 +263,17 @@ def _says_nothing(request: TrialRequest, outcome: TrialOutcome) -> bool:
     return outcome.verdict == "invalid" and not guessed
 
 
-def _try_at_90_percent(state: State, rate: float) -> Trial:
+def _refuted_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, float | None]:
+    """The lower rate, where it is not sustained: so the one above is not either, whatever its own trials said."""
     # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
     state.confirmed_per_s = rate
-    request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", state.settings.fresh_always)
-    outcome = yield from _twice_if_invalid(request)
-    if outcome.verdict == "not_sustained":
-        state.confirmed_per_s = None
-    return outcome
+    below = _within(state.settings, 0.9 * rate)
+    outcome = yield from _twice_if_invalid(TrialRequest(below, "at 90 %", state.settings.fresh_always))
+    if outcome.verdict != "not_sustained":
+        return None
+    state.confirmed_per_s = None
+    state.note(outcome, below)
+    return below
 
 
 def _within(settings: Settings, rate_per_s: float) -> float:
@@ -293,12 +294,13 @@ def width(state: State) -> float | None:
 
 
 def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
-    """One line of the search's table. An overload trial has no verdict: it is not judged."""
+    """One line of the search's table. An overload trial is not judged; it has a verdict only where it is invalid."""
+    judged = request.purpose != "overload" or outcome.verdict == "invalid"
     return TrialSummary(
         number=number,
         purpose=request.purpose,
         offered_per_s=outcome.rate_per_s,
-        verdict=None if request.purpose == "overload" else outcome.verdict,
+        verdict=outcome.verdict if judged else None,
         event_time_p50_us=outcome.event_time_p50_us,
         event_time_p99_us=outcome.event_time_p99_us,
         backlog_slope_share=outcome.backlog_slope_share,

@@ -32,11 +32,16 @@ KEPT_UP_SHARE = 0.93
 
 @dataclass
 class Overloaded:
-    """The drain rate over the last seconds, and whether the engine kept up with all that could be offered."""
+    """The drain rate over the last seconds, and whether the engine kept up with all that could be offered.
+
+    `engine_failed`, `driver_failed`: the reasons, where one of them did; what was drained is then what it did before.
+    """
 
     drained_per_s: float
     kept_up: bool
     journal: Journal
+    engine_failed: str = ""
+    driver_failed: str = ""
 
 
 def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[TrialSnapshot], None]) -> Overloaded:
@@ -46,17 +51,17 @@ def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[T
     while True:
         done = _step(ready, rig, rate, seconds, on_progress)
         drained = _drained(done)
-        if drained < KEPT_UP_SHARE * rate or done.engine_failed or done.driver_failed or done.interrupted:
+        if drained < KEPT_UP_SHARE * rate or done.ended_early:
             break
         if rate >= most_per_s:
             return Overloaded(drained, True, done.journal)
         rate, seconds = min(rate * STEP, most_per_s), STEP_S
+    rest = FRESH_WARMUP_S - (time.monotonic() - began)
+    if not done.ended_early:
+        done = _step(ready, rig, rate, max(LAST_S, rest), on_progress)
     if done.interrupted:
         raise KeyboardInterrupt
-    rest = FRESH_WARMUP_S - (time.monotonic() - began)
-    if not (done.engine_failed or done.driver_failed):
-        done = _step(ready, rig, rate, max(LAST_S, rest), on_progress)
-    return Overloaded(_drained(done), False, done.journal)
+    return Overloaded(_drained(done), False, done.journal, done.engine_failed, done.driver_failed)
 
 
 def _step(

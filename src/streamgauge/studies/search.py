@@ -53,7 +53,7 @@ class Search:
         self._advance(lambda: next(self._asking))
 
     def tell(self, outcome: TrialOutcome) -> None:
-        """What the requested trial said. InputError where the outcome is of another rate or purpose."""
+        """What the requested trial said. InputError where the outcome is of another rate, or names another purpose."""
         request = self.request
         if request is None:
             raise InputError(
@@ -63,11 +63,16 @@ class Search:
         state = self._state
         state.trials.append((request, outcome))
         if outcome.verdict == "interrupted":
-            return self._end(f"interrupted: {outcome.why or 'no reason was given'}")
+            return self.end(f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            self._end(f"the {state.settings.trials_max} trials that were allowed are used up")
+            self.end(f"the {state.settings.trials_max} trials that were allowed are used up")
         return None
+
+    def end(self, reason: str) -> None:
+        """No more trials, whatever they would have been; the result says why."""
+        self._asking.close()
+        self._state.ended, self.request = reason, None
 
     def result(self) -> SearchResult:
         """The answer so far."""
@@ -79,11 +84,7 @@ class Search:
         except StopIteration:
             self.request = None
         except Ended as reason:
-            self._end(str(reason))
-
-    def _end(self, reason: str) -> None:
-        self._asking.close()
-        self._state.ended, self.request = reason, None
+            self.end(str(reason))
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
@@ -110,7 +111,8 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 
 
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
-    if not math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6):
+    same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
+    if not same_rate or outcome.purpose not in ("", request.purpose):
         rule = f"must be of a search with the same settings (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
         got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
         raise InputError(Problem("search.resume", rule, got, "resume with the same settings, or start anew"))

@@ -13,17 +13,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from streamgauge.errors import DriverError, InputError, Problem
+from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.report.page import write_page
-from streamgauge.report.store import RunFolder
+from streamgauge.report.store import RunFolder, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
-from streamgauge.result import Result, SearchResult, Verdict
+from streamgauge.result import Result, SearchResult, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import drain_backlog
@@ -31,7 +30,7 @@ from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
-from streamgauge.studies.overload import overload
+from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.machine import cpus
 
@@ -39,6 +38,8 @@ DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
 """No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
 """
+EndedBy = KeyboardInterrupt | StreamgaugeError | None
+"""What ended a search before its time: somebody who stopped it, or a rig that failed."""
 MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
@@ -80,15 +81,17 @@ class Sustain:
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
                "engine_start": self._engine_starts}
         )  # fmt: skip
-        self._remember(outcome)
-        if outcome.verdict != "interrupted":  # no other trial follows
+        # An interrupted trial says nothing and is made again; no other trial follows it here.
+        if outcome.verdict != "interrupted":
+            self._remember(outcome)
             self._drain(rig, journal)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
-        """Trials that an earlier, killed search has made."""
-        self._number = len(outcomes)
+        """Trials that an earlier, killed search has made; the memo then holds these and ends with a whole line."""
+        self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
+        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), "search.resume")
 
     def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
         if self._rig is not None and not request.fresh and self._rig.engine_status().alive:
@@ -106,11 +109,7 @@ class Sustain:
 
     def _overload(self, rig: Rig, request: TrialRequest) -> tuple[TrialOutcome, Journal]:
         found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)
-        why = f"drained {format_rate(found.drained_per_s)}: looking below that"
-        if found.kept_up:
-            why = f"kept up with {format_rate(found.drained_per_s)}, all that the generators offer"
-        verdict: Any = "sustained" if found.kept_up else "not_sustained"
-        return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why), found.journal
+        return outcome_of_overload(request, found), found.journal
 
     def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> tuple[TrialOutcome, Journal]:
         experiment = self.ready.experiment
@@ -138,7 +137,7 @@ class Sustain:
 
     def _remember(self, outcome: TrialOutcome) -> None:
         with (self.folder.path / MEMO).open("a") as memo:
-            memo.write(json.dumps(asdict(outcome)) + "\n")
+            memo.write(_line(outcome))
 
     def _note(self, phase: str, note: str) -> None:
         self.view.trial_progress(TrialSnapshot(phase, 0.0, 0.0, note=note))
@@ -162,6 +161,20 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> Tria
     )
 
 
+def outcome_of_overload(request: TrialRequest, found: Overloaded) -> TrialOutcome:
+    """What the search needs of an overload trial: a guess, or that and why it could be no better."""
+    drained = format_rate(found.drained_per_s)
+    verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
+    why = f"drained {drained}: looking below that"
+    if found.driver_failed:
+        verdict, why = "invalid", f"drained {drained} until the driver failed: {found.driver_failed}"
+    elif found.engine_failed:
+        why = f"drained {drained} until the engine failed: {found.engine_failed}"
+    elif found.kept_up:
+        why = f"kept up with {drained}, all that the generators offer"
+    return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
+
+
 def _why(result: Result) -> str:
     if result.verdict.value == "sustained":
         batches = next((check.value for check in result.verdict.checks if check.name == "evidence"), None)
@@ -172,13 +185,18 @@ def _why(result: Result) -> str:
 def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
     """The generators' ceiling of a search: measured once and kept, since one that goes on asks for the same rates."""
     path = folder.path / CEILING
-    if not path.exists():
-        path.write_text(json.dumps(measure()))
-    return float(json.loads(path.read_text()))
+    with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
+        return float(json.loads(path.read_text()))
+    ceiling = measure()
+    write_text(path, json.dumps(ceiling), "search.resume")
+    return ceiling
 
 
 def recorded(folder: RunFolder) -> list[TrialOutcome]:
-    """The outcomes that a search left in its folder; a line that a kill cut short is left out."""
+    """The outcomes that a search left in its folder; a line that a kill cut short is left out.
+
+    So are interrupted trials, which older searches wrote down.
+    """
     path = folder.path / MEMO
     outcomes = []
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -186,11 +204,27 @@ def recorded(folder: RunFolder) -> list[TrialOutcome]:
             outcomes.append(TrialOutcome(**json.loads(line)))
         except (json.JSONDecodeError, TypeError):
             break
-    return outcomes
+    return [outcome for outcome in outcomes if outcome.verdict != "interrupted"]
+
+
+def number_of(outcome: TrialOutcome) -> int:
+    """The number of its folder under trials/, 0 where it has none: no later trial may write into it."""
+    name = Path(outcome.folder).name
+    return int(name) if name.isdecimal() else 0
+
+
+def _line(outcome: TrialOutcome) -> str:
+    """Of the memo."""
+    return json.dumps(asdict(outcome)) + "\n"
 
 
 def sustain(experiment: Experiment, view: SearchView) -> Result:
-    """Search, and write the study's folder; a killed search goes on with `search.resume`."""
+    """Search, and write the study's folder; a killed search goes on with `search.resume`.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
+    """
     experiment, folder, outcomes = _resumed(experiment)
     ready = check(experiment)
     require_machine(ready)
@@ -204,25 +238,32 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        stopped = False
-        try:
-            _go(machine, work, view)
-        except KeyboardInterrupt:
-            stopped = True
-        result = _result(work, machine.result(), time.monotonic() - started, stopped)
+        ended_by = _go(machine, work, view)
+        seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
+        result = _result(work, machine.result(), seconds, ended_by)
     folder.write_result(result)
     write_page(folder, describe(ready.flow))
+    if isinstance(ended_by, StreamgaugeError):
+        raise ended_by
     view.finish(result)
     return result
 
 
-def _go(machine: Search, work: Sustain, view: SearchView) -> None:
-    while machine.request is not None:
-        outcome = work.trial(machine.request)
-        if outcome.verdict == "interrupted":
-            raise KeyboardInterrupt
-        machine.tell(outcome)
-        view.trial(machine.result().trials[-1])
+def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
+    """Trial after trial, to the end of the search or to what ended it before."""
+    try:
+        while machine.request is not None:
+            outcome = work.trial(machine.request)
+            if outcome.verdict == "interrupted":
+                raise KeyboardInterrupt
+            machine.tell(outcome)
+            view.trial(machine.result().trials[-1])
+    except KeyboardInterrupt as stop:
+        return stop
+    except StreamgaugeError as failure:
+        machine.end(str(failure).splitlines()[0])
+        return failure
+    return None
 
 
 def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list[TrialOutcome]]:
@@ -249,8 +290,8 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
     )
 
 
-def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) -> Result:
-    """The study's result: that of the best trial, under the search's verdict. `stopped`: somebody ended the search."""
+def _result(work: Sustain, search: SearchResult, seconds: float, ended_by: EndedBy) -> Result:
+    """The study's result: that of the best trial, under the search's verdict."""
     chosen = trial_shown(work.folder, search)
     search = search.model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
     base = chosen or work.folder.read_result()
@@ -258,7 +299,7 @@ def _result(work: Sustain, search: SearchResult, seconds: float, stopped: bool) 
     return base.model_copy(update={
         "run_id": work.folder.read_result().run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen, stopped),
+        "verdict": _verdict(search, chosen, ended_by),
         "search": search,
         "folder": str(work.folder.path),
     })  # fmt: skip
@@ -275,21 +316,24 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     return RunFolder.open(kept[-1]).read_result() if kept else None
 
 
-def _verdict(search: SearchResult, chosen: Result | None, stopped: bool) -> Verdict:
+def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy) -> Verdict:
     checks = chosen.verdict.checks if chosen else ()
-    if stopped:
+    if isinstance(ended_by, KeyboardInterrupt):
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
         return Verdict(value="interrupted", checks=checks, sentence=sentence)
-    last = search.trials[-1].verdict if search.trials else None
-    if last in ("interrupted", "invalid") and not search.confirmed:
-        return Verdict(value=last, checks=checks, sentence=search.sentence)
-    if not search.trials:
-        return Verdict(value="interrupted", sentence="the search was stopped before its first trial ended")
-    if search.sustained_per_s is None:
-        return Verdict(value="not_sustained", checks=checks, sentence=search.sentence)
-    return Verdict(value="sustained", checks=checks, sentence=search.sentence)
+    return Verdict(value=_value(search, failed=ended_by is not None), checks=checks, sentence=search.sentence)
+
+
+def _value(search: SearchResult, failed: bool) -> VerdictValue:
+    """Of a search that nobody stopped; where nothing held, only a trial that is proof says that nothing does."""
+    verdicts = [trial.verdict for trial in search.trials]
+    if (failed or verdicts[-1:] == ["invalid"]) and not search.confirmed:
+        return "invalid"
+    if search.sustained_per_s is not None:
+        return "sustained"
+    return "not_sustained" if "not_sustained" in verdicts else "undecided"
 
 
 def limit_of(shown: Result | None) -> str:
