@@ -214,7 +214,7 @@ def _queue_bound(evidence: Evidence) -> Check:
     if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
         return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
-    if not evidence.span_began and evidence.batches < TREND_POINTS_MIN:
+    if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         sentence = (
             f"the queue of {bound:.3g} s was full before the measured span, and the engine had hardly begun to read"
         )

@@ -19,6 +19,7 @@ from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
 from streamgauge.run.verify import Verified
 from streamgauge.stats.bootstrap import independent_slope_interval
 
+FOREVER_US = 2**62
 LEVEL_US = 10 * US
 """So much of a warm-up's end tells whether it has levelled off."""
 DRAINING_FACTOR = 2.0
@@ -57,7 +58,8 @@ def evidence_of(
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
         verification=verified.verification if verified else None,
-        batches=_batches(done),
+        batches=_batches(journal, done.spans.measured_from_us, done.spans.measured_to_us),
+        batches_ever=_batches(journal, done.spans.start_us, FOREVER_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
@@ -214,13 +216,12 @@ def _largest(backlog: Samples, rate_per_s: float) -> float:
     return float(backlog.value.max()) / rate_per_s if len(backlog.value) else 0.0
 
 
-def _batches(done: Conducted) -> int:
-    """Batches committed in the measured span, by the sink that has fewest."""
-    low, high = done.spans.measured_from_us, done.spans.measured_to_us
-    counts = dict.fromkeys(done.journal.sinks, 0)
-    for commit in done.journal.commits:
+def _batches(journal: Journal, from_us: int, to_us: int) -> int:
+    """Batches committed in that time, by the sink that has fewest."""
+    counts = dict.fromkeys(journal.sinks, 0)
+    for commit in journal.commits:
         if commit.sink in counts:
-            counts[commit.sink] += low <= commit.committed_us < high
+            counts[commit.sink] += from_us <= commit.committed_us < to_us
     return min(counts.values())
 
 
