@@ -318,6 +318,28 @@ def test_growth_that_has_ended_goes_on() -> None:
     assert hopeless(hump, RATE, 60.0, 30.0) is None
 
 
+def wandering(share: float, seed: int) -> Samples:
+    """A backlog (events) whose seconds resemble their neighbours so much that it seems to grow, or to fall, by itself."""
+    random, about_s = np.random.default_rng(seed), np.zeros(60)
+    for i in range(1, 60):
+        about_s[i] = 0.95 * about_s[i - 1] + random.normal(0, 0.3)
+    return Samples(SECONDS, RATE * (8 + share * SECONDS + about_s))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2])
+def test_what_is_hopeless_is_judged_so(share: float) -> None:
+    """A trial is ended early only where its own verdict is that it was not sustained, however the backlog wanders."""
+    ended = 0
+    for seed in range(15):
+        whole = wandering(share, seed)
+        for n in (20, 40, 60):
+            part = Samples(whole.time_s[:n], whole.value[:n])
+            if hopeless(part, RATE, 60.0, 0.0) is not None:
+                ended += 1
+                assert check_of(judge(evidence(backlog=part)), "backlog_trend").state == "failed"
+    assert ended or not share
+
+
 def test_little_evidence_is_never_hopeless() -> None:
     """Ten samples of growth are a start, not a verdict."""
     assert hopeless(Samples.of(range(10), [RATE * t for t in range(10)]), RATE, 60.0, 1.0) is None
