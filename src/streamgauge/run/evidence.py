@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN, WINDOWS_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
@@ -97,8 +98,14 @@ def _falls(journal: Journal, until: int, rate_per_s: float) -> bool:
 
 def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> bool:
     """At the end of the span: whether one that is `longest` times as long may decide what this one cannot."""
-    verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
+    # Nothing has counted the windows yet that closed: those that were due are the most that can have.
+    span_us = done.spans.measured_to_us - done.spans.measured_from_us
+    found = replace(evidence_of(ready, done, rate_per_s, None, None), windows_closed=ready.windows_due(span_us))
+    verdict = judge(found)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
+        return False
+    due_at_most = ready.windows_due(round(span_us * longest))
+    if due_at_most is not None and due_at_most < WINDOWS_MIN:
         return False
     undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
     # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
