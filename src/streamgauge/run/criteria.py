@@ -229,7 +229,8 @@ def _queue_bound(evidence: Evidence) -> Check:
 def _answers(evidence: Evidence) -> Check:
     found = evidence.verification
     if found is None or not found.judged:
-        return answer("answers", "not_judged", None, 0, "rows", "answers: not judged")
+        reason = found.sentence if found is not None else ""
+        return answer("answers", "not_judged", None, 0, "rows", reason or "answers: not judged")
     if found.expected == 0 and found.right:
         return answer("answers", "undecided", 0, 0, "rows", "no result was due, so none could be judged")
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}

@@ -120,6 +120,8 @@ def _others(value: VerdictValue, evidence: Evidence) -> str:
 
 def _advice_undecided(check: Check, evidence: Evidence) -> str:
     if check.state == "not_judged":
+        if evidence.verification is not None and evidence.verification.sentence:
+            return "see to the reason why the answers could not be judged, then run it again"
         return "this workload brings no reference answer; without one no rate is called sustained"
     if check.low is not None and check.high is not None and check.value is not None and check.limit is not None:
         return _longer(abs(check.limit - check.value), (check.high - check.low) / 2)
