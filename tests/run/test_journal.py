@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import US
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
 from streamgauge.run.journal import SLIP_POINTS, IngestTimes, Journal
 from streamgauge.transports.seam import Chunk, HandOut
 
@@ -120,6 +122,36 @@ def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> No
     """The last bin is as long as what is left."""
     planned, _ = make.story().journal().kept_events(START, START + 2 * US + US // 2, 100_000)
     assert planned.tolist() == [1000, 1000, 500]
+
+
+@pytest.mark.parametrize("chunk_ms", [60, 70, 80, 300])
+@pytest.mark.parametrize("profile", ["constant", "burst:3@4s+3s"])
+def test_seconds_that_are_no_whole_number_of_chunks_are_kept(make: Any, chunk_ms: int, profile: str) -> None:
+    """A punctual generator keeps every second, wherever the span begins and ends; a late chunk is seen in its own."""
+    plan = replace(make.plan(rate=999.0), profile=parse_profile(profile, 999.0, 60.0))
+    low, high = START + 3 * US + 130_000, START + 9 * US + 690_000
+    journal = Journal(plan)
+    journal.chunks = [chunks_of(plan, partition, chunk_ms * 1000) for partition in range(plan.partitions)]
+    planned, kept = journal.kept_events(low, high, 100_000)
+    assert kept.tolist() == planned.tolist()
+    assert planned.sum() == plan.planned_events(low, high)
+    late_us = START + 6 * US + 500_000
+    journal.chunks = [
+        [replace(c, published_us=c.published_us + 2 * US * (c.from_us <= late_us < c.to_us)) for c in log]
+        for log in journal.chunks
+    ]
+    planned, kept = journal.kept_events(low, high, 100_000)
+    assert (kept < planned).tolist() == [second == 3 for second in range(7)]
+
+
+def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
+    """What a punctual generator offers in 12 s."""
+
+    def before(time_us: int) -> int:
+        return plan.count_before(0, partition, time_us)
+
+    starts = range(START, START + 12 * US, chunk_us)
+    return [Chunk(at, at + chunk_us, before(at + chunk_us) - before(at), at + chunk_us + 1000) for at in starts]
 
 
 def test_slip_includes_the_chunk(make: Any) -> None:
