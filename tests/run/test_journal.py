@@ -75,11 +75,11 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
 
 
 def test_ticks_add_up(make: Any) -> None:
-    """Peaks stay, an overflow is not forgotten, ignored rows are the recorder's own running sum."""
+    """An overflow is not forgotten; of the recorder's running sum of ignored rows, earlier trials have their own."""
     journal = Journal(make.plan(partitions=1))
-    for peak, overflowed, ignored in ((5, False, {"": 1}), (9, True, {"": 4}), (7, False, {"": 4})):
-        journal.add(make.tick([[]], [[]], [], bytes_peak=peak, overflowed=overflowed, rows_ignored=ignored))
-    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, {"": 4})
+    for overflowed, ignored in ((False, {"": 1, "b": 2}), (True, {"": 4, "b": 2}), (False, {"": 5, "b": 2, "c": 1})):
+        journal.add(make.tick([[]], [[]], [], overflowed=overflowed, rows_ignored=ignored))
+    assert (journal.overflowed, journal.rows_ignored) == (True, {"": 4, "c": 1})
 
 
 def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:
@@ -306,6 +306,7 @@ def two_queries(make: Any) -> Journal:
         for sink in sinks[query]
     ]
     journal = Journal(make.plan(partitions=1), ("dear", "even", "counts"))
+    journal.add(make.tick([[]], [[]], []))
     journal.add(make.tick([[]], [reads], commits, rows_ignored={"even": 3}))
     return journal
 

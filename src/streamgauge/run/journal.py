@@ -40,7 +40,8 @@ SLIP_POINTS = 8
 class Journal:
     """Grows while a trial runs. Times are microseconds of the run's clock.
 
-    `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted.
+    `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
+    `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
 
@@ -57,6 +58,7 @@ class Journal:
     bytes_peak: int = 0
     overflowed: bool = False
     rows_ignored: dict[str, int] = field(default_factory=dict)
+    ignored_before: dict[str, int] | None = None
 
     def add(self, tick: Tick) -> None:
         """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
@@ -73,7 +75,10 @@ class Journal:
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
         self.bytes_peak = max(self.bytes_peak, tick.bytes_peak)
         self.overflowed = self.overflowed or tick.overflowed
-        self.rows_ignored = tick.rows_ignored
+        if self.ignored_before is None:
+            self.ignored_before = tick.rows_ignored
+        more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}
+        self.rows_ignored = {sink: rows for sink, rows in more.items() if rows}
 
     def all_hand_outs(self) -> list[HandOut]:
         return [part for log in self.hand_outs for part in log]
