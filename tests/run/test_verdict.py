@@ -176,6 +176,15 @@ def test_a_busy_machine_is_named_before_the_system_is_blamed(changed: dict[str, 
     assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
 
 
+def test_waiting_for_a_core_that_is_not_known_is_said() -> None:
+    """It passes no check in silence, and condemns nothing either; where it is known nothing is said."""
+    driver = check_of(judge(evidence(core_wait_us=np.nan)), "driver")
+    assert driver.ok
+    assert "waited for a core is not known" in driver.sentence
+    assert "not known" not in check_of(judge(evidence()), "driver").sentence
+    assert check_of(judge(evidence(core_wait_us=np.nan, slip_us_p99=150_000)), "driver").state == "invalid"
+
+
 def test_each_look_is_at_a_corrected_level() -> None:
     """Three looks share the 5 %; a fourth is refused, and so undecided."""
     assert evidence(look=2).confidence == pytest.approx(1 - 0.05 / 3)

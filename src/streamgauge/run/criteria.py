@@ -23,6 +23,7 @@ span helps with its power 1.5, which the advice computes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -91,8 +92,11 @@ def _driver(evidence: Evidence) -> Check:
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         return answer("driver", "invalid", 1, 0, "failures", sentence)
-    parts = [_plan(evidence), _slip(evidence), _starvation(evidence), _clock(evidence)]
-    return _of_parts("driver", parts, "invalid", shown=1)
+    parts = [_plan(evidence), _slip(evidence), _clock(evidence)]
+    if not math.isnan(evidence.core_wait_us):
+        return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=1)
+    found = _of_parts("driver", parts, "invalid", shown=1)
+    return found.model_copy(update={"sentence": f"{found.sentence}; how long it waited for a core is not known"})
 
 
 def _plan(evidence: Evidence) -> _Part:

@@ -65,7 +65,8 @@ class Evidence:
     `backlog`: events due and not handed out, at hand-outs, every sample in the same phase (all just before, or all just
     after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
     commits where they say how far the input is done, which gives a point a batch; else as results arrive.
-    `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average.
+    `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
+    where that is not known.
     Both are there once for each query of the job, since each goes at a pace of its own; every one of them must hold.
     `backlog_max_s`, `bound_s`: in seconds of the rate. `batches`, `windows_closed`: of the sink that has fewest; None
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
