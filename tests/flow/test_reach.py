@@ -5,7 +5,7 @@ import pytest
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.reach import reach_us
+from streamgauge.flow.reach import reach_us, slide_us
 from streamgauge.flow.stream import hop, session, source, tumble, union
 
 A = source("a", Schema.of(k="int", v="int"))
@@ -41,3 +41,16 @@ def test_lineage_changes_no_reach() -> None:
     """The rewrite adds only row-wise steps."""
     for flow, wanted in CASES.values():
         assert reach_us(with_lineage(flow)) == wanted
+
+
+SLIDES = {
+    "rows": None, "tumbling": 8_000_000, "hopping": 4_000_000, "chained": 4_000_000, "session": None,
+    "join takes the longer side": 3_000_000, "distinct of a window": 4_000_000, "top adds nothing": 1_000_000,
+    "union takes the longest way": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SLIDES)
+def test_slide(case: str) -> None:
+    """The longest of the windows that rows come through; none where they are of no window, or of sessions."""
+    assert slide_us(CASES[case][0].sinks[0].input) == SLIDES[case]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -134,9 +135,20 @@ def test_a_real_process_that_works_is_seen_working() -> None:
 
 
 def test_waiting_is_read_of_every_thread() -> None:
-    """Linux keeps it; a process that is not there has waited for nothing."""
+    """Linux keeps it; of a process that is not there nothing is known."""
     assert monitors._waited(os.getpid())[1] > 0
-    assert monitors._waited(2**22 + 1) == (0.0, 0)
+    waited_us, turns = monitors._waited(2**22 + 1)
+    assert (math.isnan(waited_us), turns) == (True, 0)
+
+
+def test_waiting_that_the_system_does_not_tell_is_not_known(fake: dict[str, float]) -> None:
+    """Neither is it where one of two readings lacks it; the rest of the use is."""
+    watched = watching(fake, ("spark", "sut", 1))
+    for now, waited in ((0.0, math.nan), (1.0, math.nan), (2.0, 5.0)):
+        fake.update(now=now, user=now, waited=waited)
+        usages = watched.sample()
+        assert all(math.isnan(usage.core_wait_us) and usage.cpu_percent == 100.0 for usage in usages)
+        assert len(usages) == (now > 0)
 
 
 def test_bytes_over_the_loopback_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,6 +274,25 @@ def test_a_clear_trial_is_not_extended(ready: Ready, make: Any) -> None:
     assert not evidence.worth_extending(ready, done, RATE, 2.0)
 
 
+@pytest.mark.parametrize(("longest", "worth"), [(2.0, True), (1.5, False)])
+def test_a_trial_with_too_few_windows_is_extended_where_that_brings_enough(
+    make: Any, longest: float, worth: bool
+) -> None:
+    """Three windows are due in 30 s at a slide of 10 s, six in twice as long, and four in half as long again."""
+    values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
+    few = check(build({**values, "load": {"rate": 1000, "duration": "30s"}}))
+    done = done_of(make)
+    done.deadline_us = 0
+    assert evidence.worth_extending(few, done, RATE, longest) is worth
+
+
+def test_windows_are_due_by_the_slide() -> None:
+    """Of what is windowed alone."""
+    windowed = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
+    assert check(build(windowed)).windows_due(39 * US) == 3
+    assert check(build({"workload": "identity"})).windows_due(39 * US) is None
+
+
 def test_a_failed_trial_is_not_extended(ready: Ready, make: Any) -> None:
     """More time would not acquit it."""
     done = done_of(make, growth_us=100_000)
@@ -388,7 +407,8 @@ def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(ready: R
         done.journal.overflowed = True
         done.hopeless = "the queue's bound was reached"
         done.spans = Spans(START, START + 50 * US, START + 80 * US, START + 85 * US)
+        done.journal.commits = done.journal.commits[:batches]
         found = evidence.evidence_of(ready, done, RATE, None, None)
-        assert not found.span_began
-        bound = next(c for c in judge(replace(found, batches=batches)).checks if c.name == "queue_bound")
+        assert (found.span_began, found.batches, found.batches_ever) == (False, 0, batches)
+        bound = next(c for c in judge(found).checks if c.name == "queue_bound")
         assert bound.state == state

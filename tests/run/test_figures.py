@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,10 @@ def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
         make.usage(2, "recorder", "driver", waiting=1000),
     ]
     assert figures.core_wait_us(done) == pytest.approx(200)
-    assert figures.core_wait_us(make.story().done()) == 0.0
+    done.journal.usages.append(make.usage(8, "recorder", "driver", waiting=math.nan))
+    assert figures.core_wait_us(done) == pytest.approx(200)
+    done.journal.usages = [make.usage(6, "recorder", "driver", waiting=math.nan)]
+    assert math.isnan(figures.core_wait_us(done))
 
 
 # --- the per-second table ---

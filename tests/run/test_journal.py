@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import US
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
 from streamgauge.run.journal import SLIP_POINTS, IngestTimes, Journal
 from streamgauge.transports.seam import Chunk, HandOut
 
@@ -73,11 +75,11 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
 
 
 def test_ticks_add_up(make: Any) -> None:
-    """Peaks stay, an overflow is not forgotten, ignored rows are the recorder's own running sum."""
+    """An overflow is not forgotten; of the recorder's running sum of ignored rows, earlier trials have their own."""
     journal = Journal(make.plan(partitions=1))
-    for peak, overflowed, ignored in ((5, False, {"": 1}), (9, True, {"": 4}), (7, False, {"": 4})):
-        journal.add(make.tick([[]], [[]], [], bytes_peak=peak, overflowed=overflowed, rows_ignored=ignored))
-    assert (journal.bytes_peak, journal.overflowed, journal.rows_ignored) == (9, True, {"": 4})
+    for overflowed, ignored in ((False, {"": 1, "b": 2}), (True, {"": 4, "b": 2}), (False, {"": 5, "b": 2, "c": 1})):
+        journal.add(make.tick([[]], [[]], [], overflowed=overflowed, rows_ignored=ignored))
+    assert (journal.overflowed, journal.rows_ignored) == (True, {"": 4, "c": 1})
 
 
 def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:
@@ -120,6 +122,36 @@ def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> No
     """The last bin is as long as what is left."""
     planned, _ = make.story().journal().kept_events(START, START + 2 * US + US // 2, 100_000)
     assert planned.tolist() == [1000, 1000, 500]
+
+
+@pytest.mark.parametrize("chunk_ms", [60, 70, 80, 300])
+@pytest.mark.parametrize("profile", ["constant", "burst:3@4s+3s"])
+def test_seconds_that_are_no_whole_number_of_chunks_are_kept(make: Any, chunk_ms: int, profile: str) -> None:
+    """A punctual generator keeps every second, wherever the span begins and ends; a late chunk is seen in its own."""
+    plan = replace(make.plan(rate=999.0), profile=parse_profile(profile, 999.0, 60.0))
+    low, high = START + 3 * US + 130_000, START + 9 * US + 690_000
+    journal = Journal(plan)
+    journal.chunks = [chunks_of(plan, partition, chunk_ms * 1000) for partition in range(plan.partitions)]
+    planned, kept = journal.kept_events(low, high, 100_000)
+    assert kept.tolist() == planned.tolist()
+    assert planned.sum() == plan.planned_events(low, high)
+    late_us = START + 6 * US + 500_000
+    journal.chunks = [
+        [replace(c, published_us=c.published_us + 2 * US * (c.from_us <= late_us < c.to_us)) for c in log]
+        for log in journal.chunks
+    ]
+    planned, kept = journal.kept_events(low, high, 100_000)
+    assert (kept < planned).tolist() == [second == 3 for second in range(7)]
+
+
+def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
+    """What a punctual generator offers in 12 s."""
+
+    def before(time_us: int) -> int:
+        return plan.count_before(0, partition, time_us)
+
+    starts = range(START, START + 12 * US, chunk_us)
+    return [Chunk(at, at + chunk_us, before(at + chunk_us) - before(at), at + chunk_us + 1000) for at in starts]
 
 
 def test_slip_includes_the_chunk(make: Any) -> None:
@@ -274,6 +306,7 @@ def two_queries(make: Any) -> Journal:
         for sink in sinks[query]
     ]
     journal = Journal(make.plan(partitions=1), ("dear", "even", "counts"))
+    journal.add(make.tick([[]], [[]], []))
     journal.add(make.tick([[]], [reads], commits, rows_ignored={"even": 3}))
     return journal
 

@@ -7,14 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
 
 from streamgauge.events import US
 from streamgauge.experiment import build
+from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
 from streamgauge.run import figures, trial
 from streamgauge.run.check import check
-from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -102,11 +104,10 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     assert said == order
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
-def test_stopping_the_verification_keeps_what_was_measured(
-    stop: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
+def concluded(
+    error: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Judged, RunFolder]:
+    """A steady trial whose verification ends with `error`, and its folder."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
     ready = check(build(values))
     folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
@@ -115,14 +116,50 @@ def test_stopping_the_verification_keeps_what_was_measured(
         settings=SimpleNamespace(chunk_us=50_000), folder=tmp_path,
     )  # fmt: skip
 
-    def stopped(*_: Any) -> None:
-        raise stop
+    def ended(*_: Any) -> None:
+        raise error
 
-    monkeypatch.setattr(trial, "_verified", stopped)
-    done = make.story().done()
-    judged = trial.conclude(
-        ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0), done, [], lambda _: None, None
-    )
+    monkeypatch.setattr(trial, "_verified", ended)
+    settings = TrialSettings(1000.0, fresh=True, duration_s=10.0)
+    return trial.conclude(ready, rig, folder, settings, make.story().done(), [], lambda _: None, None), folder
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
+def test_stopping_the_verification_keeps_what_was_measured(
+    stop: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
+    judged, folder = concluded(stop, make, tmp_path, monkeypatch)
     assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
     assert judged.result.rate is not None
     assert judged.result.rate.ingested_per_s == pytest.approx(1000)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        duckdb.OutOfMemoryException("no memory left\nof 2 GiB"), duckdb.IOException("no space left"),
+        OSError(28, "no space left"), MemoryError(),
+    ],
+)  # fmt: skip
+def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
+    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figures stand, the verdict says why the answers do not, and the page can be drawn."""
+    judged, folder = concluded(error, make, tmp_path, monkeypatch)
+    written = folder.read_result()
+    reason = (str(error) or "MemoryError").splitlines()[0]
+    assert judged.result.verdict.value == written.verdict.value == "undecided"
+    assert f"answers: the answers could not be judged: {reason}" in written.verdict.sentence
+    assert "no reference" not in written.verdict.advice
+    assert written.verification is not None
+    assert not written.verification.judged
+    assert written.rate is not None
+    write_page(folder, "")
+    assert (folder.path / "report.html").exists()
+
+
+def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what the machine lacks, or what the reference says, leaves answers unjudged."""
+    with pytest.raises(RuntimeError, match="defect"):
+        concluded(RuntimeError("a defect"), make, tmp_path, monkeypatch)

@@ -176,6 +176,15 @@ def test_a_busy_machine_is_named_before_the_system_is_blamed(changed: dict[str, 
     assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
 
 
+def test_waiting_for_a_core_that_is_not_known_is_said() -> None:
+    """It passes no check in silence, and condemns nothing either; where it is known nothing is said."""
+    driver = check_of(judge(evidence(core_wait_us=np.nan)), "driver")
+    assert driver.ok
+    assert "waited for a core is not known" in driver.sentence
+    assert "not known" not in check_of(judge(evidence()), "driver").sentence
+    assert check_of(judge(evidence(core_wait_us=np.nan, slip_us_p99=150_000)), "driver").state == "invalid"
+
+
 def test_each_look_is_at_a_corrected_level() -> None:
     """Three looks share the 5 %; a fourth is refused, and so undecided."""
     assert evidence(look=2).confidence == pytest.approx(1 - 0.05 / 3)
@@ -316,6 +325,28 @@ def test_growth_that_has_ended_goes_on() -> None:
     time_s = np.arange(40.0)
     hump = Samples(time_s, RATE * np.where(time_s < 25, 0.3 * time_s, 7.5 - 0.3 * (time_s - 25)))
     assert hopeless(hump, RATE, 60.0, 30.0) is None
+
+
+def wandering(share: float, seed: int) -> Samples:
+    """A backlog (events) whose seconds resemble their neighbours so much that it seems to grow, or to fall, by itself."""
+    random, about_s = np.random.default_rng(seed), np.zeros(60)
+    for i in range(1, 60):
+        about_s[i] = 0.95 * about_s[i - 1] + random.normal(0, 0.3)
+    return Samples(SECONDS, RATE * (8 + share * SECONDS + about_s))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2])
+def test_what_is_hopeless_is_judged_so(share: float) -> None:
+    """A trial is ended early only where its own verdict is that it was not sustained, however the backlog wanders."""
+    ended = 0
+    for seed in range(15):
+        whole = wandering(share, seed)
+        for n in (20, 40, 60):
+            part = Samples(whole.time_s[:n], whole.value[:n])
+            if hopeless(part, RATE, 60.0, 0.0) is not None:
+                ended += 1
+                assert check_of(judge(evidence(backlog=part)), "backlog_trend").state == "failed"
+    assert ended or not share
 
 
 def test_little_evidence_is_never_hopeless() -> None:

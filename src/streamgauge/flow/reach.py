@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.events import WINDOW_END
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Distinct,
@@ -32,6 +33,14 @@ def reach_us(flow: Flow) -> int | None:
 def tail_us(flow: Flow) -> int:
     """The longest of those reaches that end: so long after an event all of its results that close have closed."""
     return max((reach for sink in flow.sinks if (reach := _reach(sink.input)) is not None), default=0)
+
+
+def slide_us(node: Node) -> int | None:
+    """Microseconds from one window's end to the next in a node's rows; None where they are of no such windows."""
+    if WINDOW_END not in schema.columns(node):
+        return None
+    windows = [window for each in schema.walk(node) if isinstance(window := getattr(each, "window", None), Window)]
+    return max((window.slide_us for window in windows), default=None)
 
 
 def _reach(node: Node) -> int | None:

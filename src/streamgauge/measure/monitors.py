@@ -7,6 +7,7 @@ difference of two sums, so that other processes need not be looked at.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class Usage:
 
     `core_wait_us` is how long its threads waited for a core each time they were ready to run, on average: on cores that
     are shared it delays every stamp of the driver by about as much, however little of a core the driver uses.
+    NaN where the system does not tell.
     """
 
     time_us: int
@@ -98,20 +100,29 @@ class Monitors:
             return []
         span_s = (reading.time_us - before.time_us) / 1e6
         cpu = 100 * (reading.cpu_s - before.cpu_s) / span_s
-        # The sums fall when a thread ends, so neither difference is taken at its word.
-        wait_us = max(0.0, reading.waited_us - before.waited_us) / max(1, reading.turns - before.turns)
+        wait_us = _wait_us(before, reading)
         return [Usage(reading.time_us, name, role, cpu, process.memory_info().rss, wait_us)]
 
 
+def _wait_us(before: _Reading, now: _Reading) -> float:
+    """Microseconds waited for each turn between two readings; NaN where one of them does not tell."""
+    waited_us = now.waited_us - before.waited_us
+    # The sums fall when a thread ends, so neither difference is taken at its word.
+    return waited_us if math.isnan(waited_us) else max(0.0, waited_us) / max(1, now.turns - before.turns)
+
+
 def _waited(pid: int) -> tuple[float, int]:
-    """(microseconds that a process's threads were ready and had no core, turns they got); Linux's schedstat, else 0."""
-    waited_ns, turns = 0, 0
+    """(microseconds that a process's threads were ready and had no core, turns they got), by Linux's schedstat.
+
+    NaN where no thread has one: not every system and kernel keeps it, and none is no proof that nobody waited.
+    """
+    waited_ns, turns, known = 0, 0, False
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError, ValueError):
                 _, waited, taken = (task / "schedstat").read_text().split()
-                waited_ns, turns = waited_ns + int(waited), turns + int(taken)
-    return waited_ns / 1e3, turns
+                waited_ns, turns, known = waited_ns + int(waited), turns + int(taken), True
+    return (waited_ns / 1e3, turns) if known else (math.nan, 0)
 
 
 def _processes_s() -> float:

@@ -22,7 +22,7 @@ from streamgauge.events import US, parse_size
 from streamgauge.experiment import Experiment, build, parse_setting
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.reach import reach_us, tail_us
+from streamgauge.flow.reach import reach_us, slide_us, tail_us
 from streamgauge.flow.schema import operators
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
@@ -91,6 +91,11 @@ class Ready:
     def closing_sinks(self) -> tuple[str, ...]:
         """The sinks whose results come when a window closes."""
         return tuple(one.flow.sink.name for one in self.of_each_sink() if one.reach_us not in (None, 0))
+
+    def windows_due(self, span_us: int) -> int | None:
+        """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
+        slides = [slide for sink in self.flow.sinks if (slide := slide_us(sink.input)) is not None]
+        return span_us // max(slides) if slides else None
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""

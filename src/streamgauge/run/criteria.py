@@ -23,6 +23,7 @@ span helps with its power 1.5, which the advice computes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -91,8 +92,11 @@ def _driver(evidence: Evidence) -> Check:
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         return answer("driver", "invalid", 1, 0, "failures", sentence)
-    parts = [_plan(evidence), _slip(evidence), _starvation(evidence), _clock(evidence)]
-    return _of_parts("driver", parts, "invalid", shown=1)
+    parts = [_plan(evidence), _slip(evidence), _clock(evidence)]
+    if not math.isnan(evidence.core_wait_us):
+        return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=1)
+    found = _of_parts("driver", parts, "invalid", shown=1)
+    return found.model_copy(update={"sentence": f"{found.sentence}; how long it waited for a core is not known"})
 
 
 def _plan(evidence: Evidence) -> _Part:
@@ -214,7 +218,7 @@ def _queue_bound(evidence: Evidence) -> Check:
     if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
         return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
-    if not evidence.span_began and evidence.batches < TREND_POINTS_MIN:
+    if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         sentence = (
             f"the queue of {bound:.3g} s was full before the measured span, and the engine had hardly begun to read"
         )
@@ -229,7 +233,8 @@ def _queue_bound(evidence: Evidence) -> Check:
 def _answers(evidence: Evidence) -> Check:
     found = evidence.verification
     if found is None or not found.judged:
-        return answer("answers", "not_judged", None, 0, "rows", "answers: not judged")
+        reason = found.sentence if found is not None else ""
+        return answer("answers", "not_judged", None, 0, "rows", reason or "answers: not judged")
     if found.expected == 0 and found.right:
         return answer("answers", "undecided", 0, 0, "rows", "no result was due, so none could be judged")
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, BATCHES_MIN, TREND_POINTS_MIN
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, BATCHES_MIN, TREND_POINTS_MIN, WINDOWS_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
 from streamgauge.run.verify import Verified
 from streamgauge.stats.bootstrap import independent_slope_interval
 
+FOREVER_US = 2**62
 LEVEL_US = 10 * US
 """So much of a warm-up's end tells whether it has levelled off."""
 DRAINING_FACTOR = 2.0
@@ -57,7 +59,8 @@ def evidence_of(
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
         verification=verified.verification if verified else None,
-        batches=_batches(done),
+        batches=_batches(journal, done.spans.measured_from_us, done.spans.measured_to_us),
+        batches_ever=_batches(journal, done.spans.start_us, FOREVER_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
@@ -95,8 +98,14 @@ def _falls(journal: Journal, until: int, rate_per_s: float) -> bool:
 
 def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> bool:
     """At the end of the span: whether one that is `longest` times as long may decide what this one cannot."""
-    verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
+    # Nothing has counted the windows yet that closed: those that were due are the most that can have.
+    span_us = done.spans.measured_to_us - done.spans.measured_from_us
+    found = replace(evidence_of(ready, done, rate_per_s, None, None), windows_closed=ready.windows_due(span_us))
+    verdict = judge(found)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
+        return False
+    due_at_most = ready.windows_due(round(span_us * longest))
+    if due_at_most is not None and due_at_most < WINDOWS_MIN:
         return False
     undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
     # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
@@ -219,13 +228,12 @@ def _largest(backlog: Samples, rate_per_s: float) -> float:
     return float(backlog.value.max()) / rate_per_s if len(backlog.value) else 0.0
 
 
-def _batches(done: Conducted) -> int:
-    """Batches committed in the measured span, by the sink that has fewest."""
-    low, high = done.spans.measured_from_us, done.spans.measured_to_us
-    counts = dict.fromkeys(done.journal.sinks, 0)
-    for commit in done.journal.commits:
+def _batches(journal: Journal, from_us: int, to_us: int) -> int:
+    """Batches committed in that time, by the sink that has fewest."""
+    counts = dict.fromkeys(journal.sinks, 0)
+    for commit in journal.commits:
         if commit.sink in counts:
-            counts[commit.sink] += low <= commit.committed_us < high
+            counts[commit.sink] += from_us <= commit.committed_us < to_us
     return min(counts.values())
 
 

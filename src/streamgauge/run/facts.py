@@ -16,6 +16,8 @@ from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, SinkResult,
 Floats = NDArray[np.float64]
 
 CONFIDENCE, LOOKS = 0.95, 3
+TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
+"""Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni)."""
 OTHERS_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, a verdict may be theirs."""
 
@@ -63,10 +65,12 @@ class Evidence:
     `backlog`: events due and not handed out, at hand-outs, every sample in the same phase (all just before, or all just
     after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
     commits where they say how far the input is done, which gives a point a batch; else as results arrive.
-    `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average.
+    `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
+    where that is not known.
     Both are there once for each query of the job, since each goes at a pace of its own; every one of them must hold.
     `backlog_max_s`, `bound_s`: in seconds of the rate. `batches`, `windows_closed`: of the sink that has fewest; None
-    where nothing is windowed. `sinks`: each one's latencies and verification; `latencies` are those of the slowest.
+    where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
+    and verification; `latencies` are those of the slowest.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
@@ -95,6 +99,7 @@ class Evidence:
     interrupted: bool = False
     overflowed: bool = False
     span_began: bool = True
+    batches_ever: int = 0
     look: int = 0
     others_share: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
@@ -103,10 +108,10 @@ class Evidence:
 
     @property
     def confidence(self) -> float:
-        """Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni)."""
+        """Of a trend's interval, at each look the same."""
         if not 0 <= self.look < LOOKS:
             raise ValueError(f"look must be 0 to {LOOKS - 1}, got {self.look}")
-        return 1 - (1 - CONFIDENCE) / LOOKS
+        return TREND_CONFIDENCE
 
 
 def parse_limit(text: str, setting: str = "limit") -> ServiceLevel:

@@ -4,6 +4,7 @@ batches.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -160,13 +161,14 @@ def others_share(done: Conducted) -> float:
 
 
 def core_wait_us(done: Conducted) -> float:
-    """The mean wait for a core of the driver process that waited longest, over the measured span."""
+    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if not known."""
     spans = done.spans
     waits: dict[str, list[float]] = defaultdict(list)
     for usage in done.journal.usages:
-        if usage.role == "driver" and spans.measured_from_us <= usage.time_us < spans.measured_to_us:
+        inside = spans.measured_from_us <= usage.time_us < spans.measured_to_us
+        if usage.role == "driver" and inside and not math.isnan(usage.core_wait_us):
             waits[usage.name].append(usage.core_wait_us)
-    return max((float(np.mean(waited)) for waited in waits.values()), default=0.0)
+    return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 
 
 def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:

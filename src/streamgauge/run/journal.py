@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,8 @@ SLIP_POINTS = 8
 class Journal:
     """Grows while a trial runs. Times are microseconds of the run's clock.
 
-    `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted.
+    `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
+    `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
 
@@ -56,6 +58,7 @@ class Journal:
     bytes_peak: int = 0
     overflowed: bool = False
     rows_ignored: dict[str, int] = field(default_factory=dict)
+    ignored_before: dict[str, int] | None = None
 
     def add(self, tick: Tick) -> None:
         """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
@@ -72,7 +75,10 @@ class Journal:
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
         self.bytes_peak = max(self.bytes_peak, tick.bytes_peak)
         self.overflowed = self.overflowed or tick.overflowed
-        self.rows_ignored = tick.rows_ignored
+        if self.ignored_before is None:
+            self.ignored_before = tick.rows_ignored
+        more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}
+        self.rows_ignored = {sink: rows for sink, rows in more.items() if rows}
 
     def all_hand_outs(self) -> list[HandOut]:
         return [part for log in self.hand_outs for part in log]
@@ -179,17 +185,33 @@ class Journal:
     def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
         """(planned, offered in time) events by second of the plan: in time is what was available `slip_us` after the
         second's end. One late chunk within a second is slip, and judged as that; here a second of the plan is lost.
+
+        A chunk that reaches into another second gives each its own events, and has until its own end: seconds are no
+        whole number of chunks, and do not begin with one.
         """
-        seconds = max(1, -(-(to_us - from_us) // US))
-        planned, kept = np.zeros(seconds, np.int64), np.zeros(seconds, np.int64)
-        for chunk in self._chunks_between(from_us, to_us):
-            second = min((chunk.from_us - from_us) // US, seconds - 1)
-            due_us = from_us + (second + 1) * US + slip_us
-            kept[second] += chunk.events if chunk.published_us <= due_us else 0
-        for second in range(seconds):
-            low = from_us + second * US
-            planned[second] = self.plan.planned_events(low, min(low + US, to_us))
-        return planned, kept
+        borders = [*range(from_us, max(to_us, from_us + 1), US), to_us]
+        spans = list(pairwise(borders))
+        kept = np.zeros(len(spans), np.int64)
+        for partition, log in enumerate(self.chunks):
+            for chunk in log:
+                for second in _seconds_of(chunk, from_us, to_us):
+                    low, high = spans[second]
+                    due_us = max(low + US, chunk.to_us) + slip_us
+                    kept[second] += self._part(partition, chunk, low, high) if chunk.published_us <= due_us else 0
+        return np.array([self.plan.planned_events(low, high) for low, high in spans], np.int64), kept
+
+    def _part(self, partition: int, chunk: Chunk, from_us: int, to_us: int) -> int:
+        """How many of a chunk's events are due in [from_us, to_us), by the plan that it was made of."""
+        low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
+        if (low, high) == (chunk.from_us, chunk.to_us):
+            return chunk.events
+        part, whole = (self._planned_of(partition, *span) for span in ((low, high), (chunk.from_us, chunk.to_us)))
+        return chunk.events * part // max(1, whole)
+
+    def _planned_of(self, partition: int, from_us: int, to_us: int) -> int:
+        count = self.plan.count_before
+        streams = range(len(self.plan.streams))
+        return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
 
     def slips(self, from_us: int, to_us: int) -> Floats:
         """Slip in microseconds of evenly spread events of the span, one row of points a chunk, flattened."""
@@ -256,6 +278,12 @@ class Journal:
 
     def _chunks_between(self, from_us: int, to_us: int) -> Iterable[Chunk]:
         return (chunk for log in self.chunks for chunk in log if from_us <= chunk.from_us < to_us)
+
+
+def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
+    """The seconds of [from_us, to_us), counted from its begin, that a chunk has events of."""
+    low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
+    return range((low - from_us) // US, -(-(high - from_us) // US)) if low < high else range(0)
 
 
 def _reading(part: HandOut) -> tuple[str, Batch]:

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import duckdb
+
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_lines
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.result import Result, Verdict
+from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor
@@ -30,7 +32,7 @@ from streamgauge.run.evidence import (
 )
 from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
-from streamgauge.run.native_truth import verify_own
+from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
@@ -44,6 +46,8 @@ EXTENSION_SHARE_MAX = 1.0
 """The same where the engine's batches are so long that the span held too few of them to say anything."""
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
+_LACKING = (OSError, MemoryError)
+"""A disk that is full, or too little memory, is no reason to lose what was measured."""
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
 """A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
@@ -159,13 +163,12 @@ def conclude(
         verified = _verified(ready, rig, done, folder if settings.keep_results else None)
         if settings.look_for_late and verified.verification.missing and _late_came(rig, done):
             verified = _verified(ready, rig, done, folder if settings.keep_results else None)
-    except (KeyboardInterrupt, RuntimeError) as error:
-        if not (isinstance(error, KeyboardInterrupt) or _QUERY_STOPPED in str(error)):
+    except (KeyboardInterrupt, RuntimeError, *UNJUDGED, *_LACKING) as error:
+        stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
+        done.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
+        if not done.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
             raise
-        done.interrupted = True
-        result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
-        folder.write_result(result)
-        return Judged(result, done, None)
+        return _without_answers(ready, folder, settings.rate_per_s, done, base, error)
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
     verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, slowest.latencies))
@@ -176,6 +179,26 @@ def conclude(
     folder.write_hlog(_hlog(verified))
     folder.write_result(result)
     return Judged(result, done, verified)
+
+
+def _without_answers(
+    ready: Ready, folder: RunFolder, rate_per_s: float, done: Conducted, base: Result, error: BaseException
+) -> Judged:
+    """The trial as far as it goes where the verification was stopped, or could not be done: the figures stand."""
+    found = None if done.interrupted else _unverified(error)
+    evidence = replace(evidence_of(ready, done, rate_per_s, None, None), verification=found)
+    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found})
+    if found is not None:
+        folder.write_verification(found)
+    folder.write_result(result)
+    return Judged(result, done, None)
+
+
+def _unverified(error: BaseException) -> Verification:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return Verification(
+        judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
+    )
 
 
 def _verified(ready: Ready, rig: Rig, done: Conducted, keep_in: RunFolder | None) -> Verified:

@@ -11,8 +11,16 @@ import numpy as np
 
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of
-from streamgauge.run.facts import OTHERS_SHARE_MAX, Evidence, Floats, Samples, ServiceLevel, parse_limit
-from streamgauge.stats.bootstrap import independent_slope_interval
+from streamgauge.run.facts import (
+    OTHERS_SHARE_MAX,
+    TREND_CONFIDENCE,
+    Evidence,
+    Floats,
+    Samples,
+    ServiceLevel,
+    parse_limit,
+)
+from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 
 __all__ = ["Evidence", "Samples", "ServiceLevel", "hopeless", "judge", "parse_limit"]
 
@@ -112,6 +120,8 @@ def _others(value: VerdictValue, evidence: Evidence) -> str:
 
 def _advice_undecided(check: Check, evidence: Evidence) -> str:
     if check.state == "not_judged":
+        if evidence.verification is not None and evidence.verification.sentence:
+            return "see to the reason why the answers could not be judged, then run it again"
         return "this workload brings no reference answer; without one no rate is called sustained"
     if check.low is not None and check.high is not None and check.value is not None and check.limit is not None:
         return _longer(abs(check.limit - check.value), (check.high - check.low) / 2)
@@ -132,8 +142,8 @@ def hopeless(backlog: Samples, rate_per_s: float, bound_s: float, remaining_s: f
     """Why a running trial can only end as not sustained, or None; cheap enough to ask every second [method 3].
 
     `backlog`: events at hand-outs of one phase, of the measured span so far. Either the queue's bound was reached, or
-    the backlog grows steadily (99.9 % sure, still so in the later half) and could not drain in `remaining_s` at the
-    fastest pace that the engine has shown. A stalled engine shows none, so half the rate is then assumed.
+    the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own interval) and could
+    not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows none, so half the rate is then assumed.
     """
     time_s, backlog_s = backlog.time_s, backlog.value / rate_per_s
     if backlog_s.size and backlog_s.max() >= bound_s:
@@ -146,6 +156,9 @@ def hopeless(backlog: Samples, rate_per_s: float, bound_s: float, remaining_s: f
     if min(slope.low, later.estimate) <= BACKLOG_SLOPE_SHARE_MAX or grown_s < _GROWTH_S_MIN:
         return None
     if grown_s <= remaining_s * _drain_pace(time_s, backlog_s, later.estimate):
+        return None
+    # The cheap interval takes neighbours as independent; what ends a trial must be what the verdict will say of it.
+    if slope_interval(time_s, backlog_s, TREND_CONFIDENCE).low <= BACKLOG_SLOPE_SHARE_MAX:
         return None
     return (
         f"the backlog grows by {slope.estimate:.1%} of the rate and can no longer drain in the {remaining_s:.0f} s left"
