@@ -429,6 +429,7 @@ class _LastInWindow:
     """The event and ingest time of a window join's output: the last event before the window's end [K §IV].
 
     Every tuple of a window first takes the maximum of its stream's window, and an output the maximum over its two.
+    0 for a window that ends before the first event: only an invented result has it.
     """
 
     def __init__(self, ready: Ready, done: Conducted) -> None:
@@ -436,10 +437,10 @@ class _LastInWindow:
         self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in ready.columns]
 
     def event_time(self, window_end_us: Ints) -> Ints:
-        return self._by_window(window_end_us, lambda end: max(time for time, _ in self._last(end)))
+        return self._by_window(window_end_us, lambda end: max((time for time, _ in self._last(end)), default=0))
 
     def ingest_time(self, window_end_us: Ints) -> Ints:
-        return self._by_window(window_end_us, lambda end: max(stamp for _, stamp in self._last(end)))
+        return self._by_window(window_end_us, lambda end: max((stamp for _, stamp in self._last(end)), default=0))
 
     def _by_window(self, ends: Ints, of: Callable[[int], int]) -> Ints:
         unique, index = np.unique(ends, return_inverse=True)
