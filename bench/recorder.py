@@ -92,7 +92,7 @@ def spooled(paths: list[str]) -> Iterator[pa.RecordBatch]:
 def count(paths: list[str]) -> float:
     """Seconds to count every latency of the files."""
     begin = time.perf_counter()
-    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, 2**62), None)
+    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, 2**62))
     seconds = time.perf_counter() - begin
     assert found.latencies.event_time_us is not None
     assert found.latencies.event_time_us.count == RESULTS

@@ -3,20 +3,18 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc as ipc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.errors import EngineError
 from streamgauge.measure import answers, answers_sql
-from streamgauge.measure.answers import Counts, compare, compare_sliced, files
+from streamgauge.measure.answers import Counts, compare
 from streamgauge.result import Verification
 
 Row = dict[str, Any]
@@ -302,32 +300,14 @@ def test_readers_are_asked_anew_and_never_held(con: duckdb.DuckDBPyConnection) -
     assert len(made) > 2
 
 
-def test_files_are_relations(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    """Arrow IPC files on disk are one relation; none at all is one too, where the schema is given."""
-    table = _table(_rows())
-    for number, part in enumerate((table.slice(0, 60), table.slice(60))):
-        with ipc.new_file(tmp_path / f"{number}.arrow", table.schema) as sink:
-            sink.write_table(part)
-    parts = sorted(tmp_path.glob("*.arrow"))
-    assert compare(con, lambda: table, files(parts), IDS, FIELDS) == Counts(100, matched=100)
-    none = files([], table.schema)
-    assert _numbers(compare(con, lambda: table, none, IDS, FIELDS)) == Counts(100, missing=100)
-
-
-def _giving(rows: list[Row]) -> Callable[[], pa.Table]:
-    return _same_again(_table(rows))
-
-
 def test_slices_add_up(con: duckdb.DuckDBPyConnection) -> None:
     """Comparing slice by slice counts what comparing in one piece counts."""
     came = [row for row in _rows() if row["event_id"] not in (3, 55)] + [_rows()[70]]
-    slices = []
+    total = Counts()
     for low in range(0, 100, 25):
-        parts = [[row for row in rows if low <= row["event_id"] < low + 25] for rows in (_rows(), came)]
-        slices.append((_giving(parts[0]), _giving(parts[1])))
-    whole = _compare(con, _rows(), came)
-    assert _numbers(compare_sliced(con, slices, IDS, FIELDS)) == _numbers(whole)
-    assert _numbers(whole) == Counts(100, matched=98, missing=2, duplicate=1)
+        wanted, got = ([row for row in rows if low <= row["event_id"] < low + 25] for rows in (_rows(), came))
+        total += _compare(con, wanted, got)
+    assert _numbers(total) == _numbers(_compare(con, _rows(), came)) == Counts(100, matched=98, missing=2, duplicate=1)
 
 
 def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:

@@ -27,9 +27,12 @@ from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification
 from streamgauge.run import verify as module
 from streamgauge.run.check import Ready, check
+from streamgauge.run.comparison import Verified, comparison
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.journal import IngestTimes, Ints
-from streamgauge.run.verify import Input, Received, Verified, verify
+from streamgauge.run.journal import IngestTimes, Ints, handed_over
+from streamgauge.run.replay import Input
+from streamgauge.run.spool import Received
+from streamgauge.run.verify import verify
 
 START = 1_700_000_000 * US
 DEADLINE = START + 21 * US
@@ -314,34 +317,37 @@ def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[.
     assert found != [last_before(asked, int(end)) for end in ENDS]
 
 
-def missing(ends: Ints) -> Missing:
-    return Missing(0, ends - 1, ends + 7, ends)
+def lost(asked: Case, ends: Ints) -> Missing:
+    """What enters the latencies where a result of each of these windows never came."""
+    with comparison(asked.done) as compared:
+        for end in ends:
+            compared.connection.execute(f"INSERT INTO lost VALUES ({end - 1}, {end + 7}, {end})")
+        (found,) = compared.lost(module._rule(asked.ready, asked.done))
+        return found
 
 
 def test_a_joins_missing_results_count_from_the_last_event(case: Callable[..., Case]) -> None:
     """Both stamps are the driver's, and not those of the pair."""
     asked = case(PAIRS)
-    found = module._join_times(asked.ready, asked.done, missing(ENDS))
-    assert found is not None
-    assert found.event_time_us.tolist() == [last_before(asked, int(end)) for end in ENDS]
+    found = lost(asked, ENDS)
+    assert found.window_end_us is not None
+    assert sorted(found.window_end_us) == sorted(ENDS)
+    assert sorted(found.event_time_us) == sorted(last_before(asked, int(end)) for end in ENDS)
     assert found.ingest_time_us is not None
-    assert found.ingest_time_us.tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
-    assert found.window_end_us is ENDS
+    assert sorted(found.ingest_time_us) == [START + second * US + 5000 for second in (2, 3, 4, 4)]
+    assert found.deadline_us == DEADLINE
 
 
 def test_a_join_whose_events_were_never_read_has_no_ingest_time(case: Callable[..., Case]) -> None:
     """Nothing after 20 s was handed out."""
-    asked = case(PAIRS)
-    found = module._join_times(asked.ready, asked.done, missing(np.array([START + 2 * US, START + 30 * US])))
-    assert found is not None
-    assert found.ingest_time_us is None
+    assert lost(case(PAIRS), np.array([START + 2 * US, START + 30 * US])).ingest_time_us is None
 
 
 def test_other_results_keep_their_own_times(case: Callable[..., Case]) -> None:
-    asked, lost = case(WINDOWS), missing(ENDS)
-    assert module._join_times(asked.ready, asked.done, lost) is lost
-    pairs = case(PAIRS)
-    assert module._join_times(pairs.ready, pairs.done, None) is None
+    found = lost(case(WINDOWS), ENDS)
+    assert sorted(found.event_time_us) == sorted(ENDS - 1)
+    assert found.ingest_time_us is not None
+    assert sorted(found.ingest_time_us) == sorted(ENDS + 7)
 
 
 # --- several sinks ---
@@ -394,7 +400,9 @@ def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
     assert found.matched == 20 * 100
 
 
-@pytest.mark.parametrize(("batch", "fault"), [(9, "wrong"), (19, "wrong"), (9, "duplicate"), (9, "extra"), (19, "late")])
+@pytest.mark.parametrize(
+    ("batch", "fault"), [(9, "wrong"), (19, "wrong"), (9, "duplicate"), (9, "extra"), (19, "late")]
+)
 def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any, batch: int, fault: str) -> None:
     """On the way and at the end."""
     asked = case(UPDATES)
@@ -451,7 +459,7 @@ def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case
     log[3] = replace(log[3], published_us=log[3].published_us + 50_000)
     times = START + np.array([-5, 0, 99_999, 100_000, 350_000, 400_000, 10**9])
     ends = START + np.array([100_000, 100_000, 100_000, 200_000, 450_000, 500_000, 20 * US])
-    assert module.handed_over(asked.done)(times).tolist() == (ends + 1000).tolist()
+    assert handed_over(asked.done.journal)(times).tolist() == (ends + 1000).tolist()
 
 
 def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from streamgauge.events import US
 from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
+from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
-from streamgauge.run.verify import Verified
 from streamgauge.stats.bootstrap import independent_slope_interval
 
 LEVEL_US = 10 * US

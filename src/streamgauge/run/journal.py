@@ -280,3 +280,15 @@ class IngestTimes:
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         index = np.searchsorted(ends, event_times_us, side="right")
         return np.append(stamps, 0)[index]
+
+
+def handed_over(journal: Journal) -> Callable[[Ints], Ints]:
+    """Event time to the moment at which its chunk was really put into the queue (the latest of all generators)."""
+    chunks = sorted({(c.from_us, c.to_us) for log in journal.chunks for c in log})
+    published: dict[int, int] = {}
+    for log in journal.chunks:
+        for chunk in log:
+            published[chunk.from_us] = max(published.get(chunk.from_us, 0), chunk.published_us)
+    starts = np.array([low for low, _ in chunks] or [0], np.int64)
+    stamps = np.array([published[low] for low, _ in chunks] or [0], np.int64)
+    return lambda times: stamps[np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(stamps) - 1)]

@@ -15,6 +15,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
+from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor
 from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
 from streamgauge.run.journal import Journal
@@ -22,7 +23,7 @@ from streamgauge.run.native_truth import verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
-from streamgauge.run.verify import Verified, verify
+from streamgauge.run.verify import verify
 from streamgauge.system.machine import cpus, environment
 
 EXTENSIONS_MAX = 2
