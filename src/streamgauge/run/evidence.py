@@ -189,8 +189,7 @@ def _offering_judged_until(done: Conducted) -> int:
     reached, end = done.offered_until(), done.spans.measured_to_us
     if done.journal.overflowed:
         return min(end, reached)
-    chunk_us = max((chunk.to_us - chunk.from_us for log in done.journal.chunks for chunk in log), default=0)
-    due = (done.deadline_us or end) - figures.SLIP_LIMIT_US - chunk_us
+    due = (done.deadline_us or end) - figures.SLIP_LIMIT_US - done.journal.running.chunk_us_max
     return min(end, max(reached, due))
 
 
