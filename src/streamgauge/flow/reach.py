@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import (
     Distinct,
     Flow,
@@ -36,7 +36,7 @@ def tail_us(flow: Flow) -> int:
 
 def _reach(node: Node) -> int | None:
     own = _own(node)
-    before = [_reach(input_) for input_ in schema.inputs(node)]
+    before = [_reach(input_) for input_ in graph.inputs(node)]
     if own is None or any(reach is None for reach in before):
         return None
     return own + max((reach for reach in before if reach is not None), default=0)

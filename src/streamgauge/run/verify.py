@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamgauge.engines.oracle.lower import sql as oracle_sql
 from streamgauge.engines.oracle.process import computed, is_independent
 from streamgauge.events import EMISSION_TIME, US, WINDOW_END, WINDOW_START, arrow_type
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
 from streamgauge.flow.nodes import Flow, Process, RunningAggregate, WindowJoin
 from streamgauge.flow.reach import reach_us
@@ -105,7 +105,7 @@ def _asked(ready: Ready, done: Conducted) -> Asked:
 
 def _held_us(flow: Flow) -> int | None:
     """How long a process holds results back until the watermark lets them out; None where nobody knows."""
-    stated = any(isinstance(node, Process) and node.identity for node in schema.walk(flow.sink.input))
+    stated = any(isinstance(node, Process) and node.identity for node in graph.walk(flow.sink.input))
     return reach_us(flow) if stated else 0
 
 
@@ -161,7 +161,7 @@ def _rule(ready: Ready, done: Conducted) -> LatencyRule:
 
 
 def _joins(flow: Flow) -> bool:
-    return any(isinstance(node, WindowJoin) for node in schema.walk(flow.sink.input))
+    return any(isinstance(node, WindowJoin) for node in graph.walk(flow.sink.input))
 
 
 class _LastInWindow:

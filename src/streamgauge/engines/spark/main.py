@@ -27,7 +27,7 @@ from streamgauge.engines.spark.session import open_session
 from streamgauge.engines.spark.settings import defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
@@ -100,7 +100,7 @@ class Sut:
 
     @property
     def _own_job(self) -> NativeJob | None:
-        return next((node for node in schema.operators(self._job.flow) if isinstance(node, NativeJob)), None)
+        return next((node for node in graph.operators(self._job.flow) if isinstance(node, NativeJob)), None)
 
     def _reason(self, text: str) -> str:
         """Why the query ended: the user's own lines where an own job raised, else the engine's own words."""
@@ -129,7 +129,7 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = schema.walk(*(sink.input for sink in query.sinks))
+        nodes = graph.walk(*(sink.input for sink in query.sinks))
         windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
         return trigger(self._ours["trigger"], windowed)
 
