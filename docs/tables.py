@@ -142,7 +142,11 @@ def check_list() -> str:
             "each time it was ready; no latency is negative",
             "invalid",
         ),
-        "connected": ("no process of the SUT died, no read was aborted, no task was retried", "not sustained"),
+        "connected": (
+            "no process of the SUT died, in the span no read was cut off before it was taken whole (a job of your own "
+            "may), no task was retried",
+            "not sustained",
+        ),
         "backlog_trend": (
             f"the slope of the backlog is at most {c.BACKLOG_SLOPE_SHARE_MAX:.0%} of the rate",
             "not sustained",

@@ -1,12 +1,13 @@
 """Checks a run's answers without streamgauge: plain pandas on the input that `generate` wrote and on its results.
 
-    streamgauge run windowed_aggregation --rate 20k --duration 30s --generators 2 --keep-results
-    streamgauge generate windowed_aggregation --rate 20k --duration 30s --generators 2 --start START_TIME --out input
+    streamgauge run windowed_aggregation --rate 20k --duration 30s --keep-results
+    streamgauge generate --of runs/2026-...-windowed_aggregation-spark --out input
     python examples/check_an_answer.py input runs/2026-...-windowed_aggregation-spark
 
-START_TIME is `start_time` in the run's result.json: the second command then writes that very run's input. Prints how
-many windows are equal; exits with 1 where one is not. A window is owed where its last purchase lies before the end of
-the measured span; others may have closed or not, but what has arrived must be right.
+The second command writes that very run's input. Prints how many windows are equal; exits with 1 where one is not. A
+window is owed where its last purchase lies before the end of the measured span; others may have closed or not, but what
+has arrived must be right. Windows that end after the last purchase of the input are looked at by nobody, and counted as
+`outside`: a run that was extended has some that an input made with `--start` does not reach.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 KEYS = ["gem_pack_id", "window_start"]
@@ -57,6 +59,11 @@ def measured_until(run: Path) -> int:
     return next(phase["end_us"] for phase in phases if phase["name"] == "measured")
 
 
+def inside(windows: pd.DataFrame, range_us: int, last_us: int) -> np.ndarray:
+    """Whether each window (by pack and start) ends by the input's last event, so that all of its events are there."""
+    return windows.index.get_level_values("window_start") + range_us <= last_us
+
+
 def compare(expected: pd.DataFrame, results: pd.DataFrame, until_us: int) -> dict[str, int]:
     """How many windows matched, differ, are missing, came twice, or should not be there."""
     repeated = results.index.duplicated()
@@ -78,9 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--range", type=float, default=8.0, help="length of a window in seconds (8)")
     parser.add_argument("--slide", type=float, default=4.0, help="seconds from one window's start to the next (4)")
     asked = parser.parse_args(arguments)
-    expected = revenue(read_purchases(asked.generated), round(asked.range * 1e6), round(asked.slide * 1e6))
-    counts = compare(expected, read_results(asked.run), measured_until(asked.run))
-    print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    purchases, range_us = read_purchases(asked.generated), round(asked.range * 1e6)
+    expected, results = revenue(purchases, range_us, round(asked.slide * 1e6)), read_results(asked.run)
+    owed, came = (inside(windows, range_us, purchases.event_time.max()) for windows in (expected, results))
+    counts = compare(expected[owed], results[came], measured_until(asked.run))
+    print(", ".join(f"{count} {name}" for name, count in counts.items()) + f"; {(~came).sum()} outside")
     faults = sum(count for name, count in counts.items() if name != "matched")
     return 1 if faults or not counts["matched"] else 0
 

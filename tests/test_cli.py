@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from streamgauge import cli
 from streamgauge.errors import DriverError, EngineError, Interrupted, MachineError
@@ -230,6 +231,38 @@ except SystemExit as stop:
 def test_the_check_for_heavy_modules_can_fail() -> None:
     """It sees what is loaded."""
     assert loaded_by("import pyarrow.flight") == {"pyarrow.flight"}
+
+
+def helps() -> list[tuple[str, Any]]:
+    """Every command by its words, the whole first."""
+    group: Any = get_command(cli.app)
+    return [("", group), *group.commands.items()]
+
+
+def help_of(name: str, command: Any) -> str:
+    context = command.make_context(f"streamgauge {name}".strip(), [], resilient_parsing=True)
+    context.terminal_width = context.max_content_width = 80
+    return str(command.get_help(context))
+
+
+@pytest.mark.parametrize(("name", "command"), helps(), ids=[name or "all" for name, _ in helps()])
+def test_help_is_readable_at_80_columns(name: str, command: Any) -> None:
+    """No line is longer, and none is cut short with an ellipsis."""
+    lines = help_of(name, command).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage: ")]
+
+
+@pytest.mark.parametrize(("name", "command"), helps()[1:], ids=[name for name, _ in helps()[1:]])
+def test_help_shows_every_default(name: str, command: Any) -> None:
+    """Of each option what happens where it is left out, or that it must be given; metavars name what is wanted."""
+    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+    text = " ".join(help_of(name, command).split()).partition(" Options: ")[2]
+    assert "<str>" not in text
+    starts = [f" {text}".index(f" {option.opts[0]} ") for option in options]
+    for option, start, end in zip(options, starts, [*starts[1:], len(text)], strict=True):
+        mine = text[start:end]
+        assert "[default: " in mine or "[required]" in mine, option.opts
 
 
 def test_help_names_every_command() -> None:

@@ -23,41 +23,69 @@ TYPERS_INTERRUPTED = 130
 """What Typer makes of Ctrl-C before we see it."""
 
 Workload = Annotated[
-    str, typer.Argument(help="a workload's name (streamgauge workloads lists them), or FILE.py: an own job")
+    str,
+    typer.Argument(
+        metavar="WORKLOAD", help="a workload's name (streamgauge workloads lists them), or FILE.py: an own job"
+    ),
 ]
-Rate = Annotated[str, typer.Option(help="events per second of all streams together: 100k, 1.5M")]
-Duration = Annotated[str, typer.Option(help="the measured span; warm-up comes before, the tail after: 60s, 2m")]
-Warmup = Annotated[str | None, typer.Option(help="warm-up before the span  [default: 45s on a fresh JVM]")]
-Engine = Annotated[str, typer.Option(help="engine under test (streamgauge engines)")]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a workload parameter; repeatable")]
+Rate = Annotated[str, typer.Option(metavar="RATE", help="events per second of all streams together: 100k, 1.5M")]
+Duration = Annotated[
+    str, typer.Option(metavar="TIME", help="the measured span; warm-up comes before, the tail after: 60s, 2m")
+]
+Warmup = Annotated[
+    str | None, typer.Option(metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM]")
+]
+Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="a workload parameter; repeatable  [default: none]"),
+]
 Options = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", metavar="NAME=VALUE", help="an engine setting or lowering: spark.sql.shuffle.partitions=4"
+        "--option",
+        metavar="NAME=VALUE",
+        help="an engine setting or lowering, such as spark.sql.shuffle.partitions=4  [default: none]",
     ),
 ]
-Transport = Annotated[str, typer.Option(help="how events travel")]
-Master = Annotated[str | None, typer.Option(help="Spark master  [default: local[all cores]]")]
-Isolation = Annotated[str, typer.Option(help="shared: same cores for driver and SUT; pinned: cores apart")]
-Generators = Annotated[int | None, typer.Option(help="generator processes  [default: one per SUT core, at most 8]")]
-Seed = Annotated[str, typer.Option(help="the same seed gives the same input, byte for byte")]
-Profile = Annotated[str, typer.Option(help="constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH")]
+Transport = Annotated[str, typer.Option(metavar="NAME", help="how events travel")]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master  [default: local[all cores]]")]
+Isolation = Annotated[
+    str, typer.Option(metavar="HOW", help="shared: same cores for driver and SUT; pinned: cores apart")
+]
+Generators = Annotated[
+    str | None, typer.Option(metavar="N", help="generator processes  [default: one per SUT core, at most 8]")
+]
+Seed = Annotated[str, typer.Option(metavar="N", help="the same seed gives the same input, byte for byte")]
+Profile = Annotated[
+    str, typer.Option(metavar="SHAPE", help="constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH")
+]
 Chunk = Annotated[
-    str | None, typer.Option(help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]")
+    str | None,
+    typer.Option(metavar="TIME", help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]"),
 ]
-Bound = Annotated[str, typer.Option(help="the queue's bound, in seconds of the rate")]
-Memory = Annotated[str, typer.Option(help="the queue's bound, in bytes")]
-Frontier = Annotated[str, typer.Option(help="common: all partitions cut at one event time; free: each at its own")]
-Bind = Annotated[str, typer.Option(help="address that endpoints listen on")]
-Port = Annotated[int | None, typer.Option(help="first port of the endpoints  [default: free ones]")]
-Out = Annotated[str | None, typer.Option(help="where run folders go  [default: runs]")]
-Keep = Annotated[bool, typer.Option("--keep-results", help="keep every result as results[-SINK].parquet")]
+Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="the queue's bound, in bytes")]
+Frontier = Annotated[
+    str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")
+]
+Bind = Annotated[str, typer.Option(metavar="ADDRESS", help="address that endpoints listen on")]
+Port = Annotated[str | None, typer.Option(metavar="N", help="first port of the endpoints  [default: free ones]")]
+Out = Annotated[str | None, typer.Option(metavar="DIR", help="where run folders go  [default: runs]")]
+Keep = Annotated[
+    bool, typer.Option("--keep-results", help="keep every result as results[-SINK].parquet  [default: off]")
+]
 Limit = Annotated[
-    list[str] | None, typer.Option("--limit", metavar="RULE", help='a service level: "event_time_p99<=2s"; repeatable')
+    list[str] | None,
+    typer.Option("--limit", metavar="RULE", help='a service level: "event_time_p99<=2s"; repeatable  [default: none]'),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="the result object on stdout, nothing else there")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="every check, not only those that matter")]
-PrintToml = Annotated[bool, typer.Option("--print-toml", help="show the experiment as a file, and stop")]
+AsJson = Annotated[bool, typer.Option("--json", help="the result object on stdout, nothing else there  [default: off]")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="every check, not only those that matter  [default: off]")
+]
+PrintToml = Annotated[
+    bool, typer.Option("--print-toml", help="show the experiment as a file, and stop  [default: off]")
+]
 
 
 def main() -> None:
@@ -143,7 +171,7 @@ def _answer(
     sys.exit(EXITS[result.verdict.value])
 
 
-@app.command()
+@app.command(short_help="One trial: is a rate sustained, how late, are the answers right?")
 def run(
     workload: Workload, rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None,
     engine: Engine = "spark", set_: Sets = None, option: Options = None, transport: Transport = "flight",
@@ -171,16 +199,22 @@ def _run_with_view(experiment: Any) -> Any:
         return run_single(experiment, view.update)
 
 
-@app.command()
+@app.command(short_help="The highest rate that is sustained, by a search")
 def sustain(
-    workload: Annotated[str, typer.Argument(help="a workload's name, or FILE.py (left out with --resume)")] = "",
-    tolerance: Annotated[str, typer.Option(help="relative width of the answer: 5%")] = "5%",
-    quick: Annotated[bool, typer.Option("--quick", help="no confirmation on a fresh engine, and says so")] = False,
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="a workload's name, or FILE.py (left out with --resume)")
+    ] = "",
+    tolerance: Annotated[str, typer.Option(metavar="SHARE", help="relative width of the answer: 5%")] = "5%",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="no confirmation on a fresh engine, and says so  [default: off]")
+    ] = False,
     start_rate: Annotated[
-        str | None, typer.Option(help="where to begin  [default: an overload trial finds out]")
+        str | None, typer.Option(metavar="RATE", help="where to begin  [default: an overload trial finds out]")
     ] = None,
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="go on with a search that was killed")] = None,
-    trials_max: Annotated[int, typer.Option(help="stop after so many trials")] = 16,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="go on with a search that was killed  [default: a new one]")
+    ] = None,
+    trials_max: Annotated[str, typer.Option(metavar="N", help="stop after so many trials")] = "16",
     duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",
     set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
     isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
@@ -209,12 +243,14 @@ def _sustain_with_view(experiment: Any) -> Any:
         return search(experiment, view)
 
 
-def _workload_of(resume: str | None) -> str:
-    if resume is None:
+def _workload_of(run: str | None) -> str:
+    """The workload of a run folder, as it was asked for."""
+    if run is None:
         raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
     from streamgauge.report.store import RunFolder
 
-    return RunFolder.open(resume).read_result().workload
+    result = RunFolder.open(run).read_result()
+    return str(result.experiment.get("workload", result.workload))
 
 
 def _share(setting: str, text: str) -> float:
@@ -227,12 +263,20 @@ def _share(setting: str, text: str) -> float:
 
 @app.command()
 def generate(
-    workload: Workload,
-    out: Annotated[Path, typer.Option(help="folder to write to: DIR/<stream>/part-<partition>.parquet")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="folder to write to: DIR/<stream>/part-<partition>.parquet")],
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="a workload's name, or FILE.py (left out with --of)")
+    ] = "",
     rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None, set_: Sets = None,
     generators: Generators = None, seed: Seed = "1", profile: Profile = "constant",
     start: Annotated[str | None, typer.Option(
-        help="a run's start_time: write that run's whole input, warm-up and tail included"
+        metavar="TIMESTAMP",
+        help="a run's start_time: write what a run of these settings was offered at least, warm-up and tail included"
+        "  [default: now, and the span alone]",
+    )] = None,
+    of: Annotated[str | None, typer.Option(
+        metavar="RUN", help="a run's folder: write all that this very run was offered, its extensions included"
+        "  [default: none]",
     )] = None,
     json_: AsJson = False, print_toml: PrintToml = False,
     engine: Engine = "spark", option: Options = None, transport: Transport = "flight", master: Master = None,
@@ -240,10 +284,10 @@ def generate(
 ) -> None:  # fmt: skip
     """The planned input itself, as Parquet, without any engine."""
     experiment = _experiment(
-        "generate", workload, sets=set_, options=option, engine=engine, transport=transport, master=master,
-        isolation=isolation, keep_results=keep_results, out=str(out),
+        "generate", workload or _workload_of(of), sets=set_, options=option, engine=engine, transport=transport,
+        master=master, isolation=isolation, keep_results=keep_results, out=str(out),
         load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
-              "profile": profile, "start": start},
+              "profile": profile, "start": start, "of": of},
     )  # fmt: skip
     if print_toml:
         _answer(experiment, lambda _: None, json_, False, True)
@@ -305,7 +349,7 @@ def engines(json_: AsJson = False) -> None:
 def selftest(
     json_: AsJson = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="fewer and shorter trials: three minutes instead of eight")
+        bool, typer.Option("--quick", help="fewer and shorter trials: three minutes instead of eight  [default: off]")
     ] = False,
     only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
 ) -> None:
@@ -323,10 +367,13 @@ def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="a run, a search, a folder of runs, or several with commas")],
     b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
     fail_if: Annotated[list[str] | None, typer.Option(
-        "--fail-if", metavar="RULE", help='exit 1 unless B keeps it: "rate -5%", "p99 +10%"; wants three runs a side'
+        "--fail-if", metavar="RULE",
+        help='exit 1 unless B keeps it: "rate -5%", "p99 +10%"; wants three runs a side  [default: none]',
     )] = None,
-    confidence: Annotated[str, typer.Option(help="confidence of the intervals: 95%")] = "95%",
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the comparison as one HTML file too")] = None,
+    confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the comparison as one HTML file too  [default: none]")
+    ] = None,
     json_: AsJson = False,
 ) -> None:  # fmt: skip
     """Is B different from A, by how much, and how sure is that?"""
@@ -345,7 +392,7 @@ def compare(
     sys.exit(0 if comparison.passed else 1)
 
 
-@app.command()
+@app.command(short_help="Make the HTML report of a run folder again")
 def report(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder, or a trial's inside it")],
     json_: AsJson = False,

@@ -3,7 +3,8 @@
     StreamgaugeError
     |-- InputError        what was asked cannot be done as asked (also a ValueError)      exit 2
     |   |-- ExpressionError   an expression of a flow that the binder refuses
-    |   `-- JobError          an own job that cannot be run as its file stands
+    |   |-- JobError          an own job that cannot be run as its file stands
+    |   `-- SettingError      a setting that a started engine does not know, or refuses
     |-- MachineError      this machine lacks something: Java, memory, disk, a port        exit 3
     |-- EngineError       the engine never started, or answered what cannot be used       exit 3
     |-- DriverError       our own processes failed: generator, transport, recorder        exit 3
@@ -14,8 +15,10 @@ Each message names the setting, the rule, the value got and the way out; `Proble
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,39 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.setting}: {self.rule}; got {self.got!r}\n  try: {self.way_out}"
+
+
+def rule_of(item: Mapping[str, Any]) -> str:
+    """The rule that a value breaks, in our words, from one item of a pydantic `ValidationError.errors()`."""
+    limits = item.get("ctx", {})
+    for bound, says in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
+        if bound in limits:
+            limit = limits[bound]
+            return f"must be {says} {f'{limit:g}' if isinstance(limit, float) else limit}"
+    if "error" in limits:
+        return str(limits["error"])
+    if choices := choices_of(item):
+        return f"must be one of {', '.join(choices)}"
+    return _RULES.get(item["type"].partition("_")[0], "must be a value of another kind")
+
+
+def choices_of(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a literal may be, out of the phrase that pydantic makes of it: `'a', 'b' or 'c'`."""
+    return tuple(re.findall(r"'([^']*)'", str(item.get("ctx", {}).get("expected", ""))))
+
+
+_RULES = {
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "finite": "must be a finite number",
+    "bool": "must be true or false",
+    "string": "must be a text",
+    "missing": "must be given",
+    "dict": "must be a table of settings",
+    "model": "must be a table of settings",
+    "tuple": "must be a list",
+}
+"""By the first word of pydantic's own type of error."""
 
 
 class StreamgaugeError(Exception):
@@ -53,6 +89,10 @@ class ExpressionError(InputError):
 
 class JobError(InputError):
     """An own job cannot be run as its file stands; where its code raised, the way out shows the user's traceback."""
+
+
+class SettingError(InputError):
+    """A started engine does not know a setting, or refuses its value; nothing was measured."""
 
 
 class MachineError(StreamgaugeError):

@@ -6,6 +6,7 @@ They are never an engine's own time column.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from dataclasses import dataclass
@@ -122,7 +123,9 @@ class Clock:
 _RATE_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SIZE_UNITS = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%/]*)\s*$")
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z%/]*)\s*$")
+"""A number as Python writes it, such as 1e6 or 1_000_000, and a unit."""
 
 
 def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:
@@ -132,13 +135,17 @@ def _quantity(setting: str, text: str | float | int, units: dict[str, float], ru
     unit = match.group(2).lower() if match else None
     if match is None or unit not in units:
         raise InputError(Problem(setting, rule, text, way_out))
-    return float(match.group(1)) * units[unit]
+    value = float(match.group(1)) * units[unit]
+    if not math.isfinite(value):
+        raise InputError(Problem(setting, rule, text, way_out))
+    return value
 
 
 def parse_rate(text: str | float | int, setting: str = "rate") -> float:
-    """`100k`, `1.5M`, `2500` or `100k/s` as events per second; must be above zero."""
+    """`100k`, `1.5M`, `2500`, `1e6` or `100k/s` as events per second; must be above zero."""
     units = _RATE_UNITS | {unit + "/s": factor for unit, factor in _RATE_UNITS.items()}
-    rate = _quantity(setting, text, units, "must be a number of events per second above 0", f"--{setting} 100k")
+    rule = "must be a number of events per second above 0, such as 100k, 1.5M or 1e6"
+    rate = _quantity(setting, text, units, rule, f"--{setting} 100k")
     if rate <= 0:
         raise InputError(Problem(setting, "must be above 0 events per second", text, f"--{setting} 100k"))
     return rate
@@ -152,9 +159,8 @@ def parse_duration(text: str | float | int, setting: str = "duration") -> float:
 
 def parse_size(text: str | float | int, setting: str = "size") -> int:
     """`512MiB`, `2GB`, or a bare number of bytes, as bytes."""
-    return int(
-        _quantity(setting, text, _SIZE_UNITS | {"": 1}, "must be a size such as 512MiB or 2GB", f"{setting}=2GB")
-    )
+    rule = "must be a size such as 512MiB or 2GB"
+    return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, rule, f"--{setting} 2GB"))
 
 
 def format_rate(rate_per_s: float) -> str:

@@ -6,27 +6,78 @@ Engine and transport names stay strings here; `run.check` knows which there are.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, choices_of, rule_of
 from streamgauge.events import parse_duration, parse_rate
 
 Command = Literal["run", "sustain", "generate"]
 
+DURATIONS_S: dict[str, float] = {"run": 60.0, "sustain": 30.0, "generate": 60.0}
+"""The measured span where none is asked for: a search makes many trials."""
 
-def _rate(value: Any) -> float:
-    return parse_rate(value)
+FLAGS = {
+    "engine": "--engine",
+    "transport": "--transport",
+    "master": "--master",
+    "isolation": "--isolation",
+    "parameters": "--set",
+    "options": "--option",
+    "load.rate": "--rate",
+    "load.profile": "--profile",
+    "load.duration": "--duration",
+    "load.warmup": "--warmup",
+    "load.generators": "--generators",
+    "load.seed": "--seed",
+    "load.start": "--start",
+    "load.of": "--of",
+    "load.chunk": "--chunk",
+    "load.bound": "--bound",
+    "load.memory": "--memory",
+    "load.frontier": "--frontier",
+    "search.tolerance": "--tolerance",
+    "search.quick": "--quick",
+    "search.start_rate": "--start-rate",
+    "search.trials_max": "--trials-max",
+    "search.resume": "--resume",
+    "limits": "--limit",
+    "bind": "--bind",
+    "port": "--port",
+    "out": "--out",
+    "keep_results": "--keep-results",
+}
+"""Setting to the command line's option for it."""
+
+_EXAMPLES = {
+    "load.generators": "2",
+    "load.seed": "1",
+    "search.tolerance": "5%",
+    "search.trials_max": "16",
+    "port": "5000",
+}
 
 
-def _duration(value: Any) -> float:
-    return parse_duration(value)
+def parse_setting(parse: Callable[..., Any], setting: str, value: Any) -> Any:
+    """`parse(value)`; its problems name the setting, and the option in the way out, whatever `parse` calls them."""
+    try:
+        return parse(value)
+    except InputError as error:
+        raise InputError([_named(problem, setting) for problem in error.problems]) from None
 
 
-Rate = Annotated[float, BeforeValidator(_rate)]
-Duration = Annotated[float, BeforeValidator(_duration)]
+def _named(problem: Problem, setting: str) -> Problem:
+    option, blank, example = problem.way_out.partition(" ")
+    ours = option.startswith("--") and setting in FLAGS
+    way_out = f"{FLAGS[setting]}{blank}{example}" if ours else problem.way_out
+    return Problem(setting, problem.rule, problem.got, way_out)
+
+
+Rate = Annotated[float, BeforeValidator(parse_rate)]
+Duration = Annotated[float, BeforeValidator(parse_duration)]
 
 
 class Asked(BaseModel):
@@ -39,6 +90,7 @@ class Load(Asked):
     """What is offered: the rate over time, and who makes it.
 
     `profile` is `constant`, `step:RATE@TIME,...`, `ramp:RATE` or `burst:FACTOR@TIME+LENGTH`; `rate` is where it begins.
+    `start` and `of` are for `generate` alone: the start of the input, or the run whose input it is.
     """
 
     rate: Rate = 100_000.0
@@ -48,6 +100,7 @@ class Load(Asked):
     generators: int | None = Field(default=None, ge=1, le=256)
     seed: int = Field(default=1, ge=0, lt=2**63)
     start: str | None = None
+    of: str | None = None
     chunk: Duration | None = None
     bound: Duration = 30.0
     memory: str = "4GiB"
@@ -83,22 +136,41 @@ class Experiment(Asked):
     out: str | None = None
     keep_results: bool = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_duration(cls, values: Any) -> Any:
+        """Where no duration is asked for, the command's own."""
+        load = values.get("load", {}) if isinstance(values, dict) else None
+        if not isinstance(load, dict) or values.get("command") not in DURATIONS_S:
+            return values
+        return {**values, "load": {"duration": DURATIONS_S[values["command"]], **load}}
+
 
 def problems_of(error: ValidationError) -> list[Problem]:
     """A pydantic error as our own problems, each with the setting's dotted name."""
-    found = []
-    for item in error.errors():
-        setting = ".".join(str(part) for part in item["loc"])
-        inner = item.get("ctx", {}).get("error")
-        if isinstance(inner, InputError):
-            found += [Problem(setting, problem.rule, problem.got, problem.way_out) for problem in inner.problems]
-        elif item["type"] == "extra_forbidden":
-            found.append(
-                Problem(setting, "is not a setting there is", item["input"], "remove it, or mend its spelling")
-            )
-        else:
-            found.append(Problem(setting, item["msg"].lower(), item["input"], f"another value for {setting}"))
-    return found
+    return [problem for item in error.errors() for problem in _problems_of(item)]
+
+
+def _problems_of(item: Any) -> list[Problem]:
+    setting = ".".join(str(part) for part in item["loc"])
+    inner = item.get("ctx", {}).get("error")
+    if isinstance(inner, InputError):
+        return [_named(problem, setting) for problem in inner.problems]
+    if item["type"] == "extra_forbidden":
+        return [Problem(setting, "is not a setting there is", item["input"], "remove it, or mend its spelling")]
+    return [Problem(setting, rule_of(item), item["input"], _way_out(setting, item))]
+
+
+def _way_out(setting: str, item: Any) -> str:
+    """An option with a value that would do; without an option, the file's line."""
+    head, _, tail = setting.partition(".")
+    if head in ("parameters", "options", "limits"):
+        return f"{FLAGS[head]} {tail or 'name'}=VALUE" if head != "limits" else '--limit "event_time_p99<=2s"'
+    choices = choices_of(item)
+    example = choices[0] if choices else _EXAMPLES.get(setting, "")
+    if setting in FLAGS:
+        return f"{FLAGS[setting]} {example}".rstrip() if example else f"{FLAGS[setting]} with another value"
+    return f'{setting} = "{example}"' if example else f"another value for {setting or 'the file'}"
 
 
 def build(values: dict[str, Any]) -> Experiment:

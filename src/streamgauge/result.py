@@ -50,10 +50,16 @@ class Verdict(Answer):
     advice: str = ""
 
 
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+"""Name to the share of the results that are at most that late; the only list of them."""
+STATISTICS = ("min", "mean", *PERCENTILES, "max")
+
+
 class Latency(Answer):
     """One latency over the measured span, microseconds. A percentile that `effective_count` cannot carry is null.
 
-    `lower_bounds` counts expected results still missing at the deadline; they are in here as "at least this late".
+    `lower_bounds` counts expected results still missing at the deadline; they are in here as "at least this late", so
+    wherever it is above 0 every figure is a lower bound itself.
     """
 
     min: float | None = None
@@ -83,6 +89,15 @@ class Latencies(Answer):
     match_time_us: Latency | None = None
     uncorrected_us: Latency | None = None
     notes: tuple[str, ...] = ()
+
+    def of(self, kind: str) -> Latency | None:
+        """One of `LATENCY_KINDS`."""
+        found: Latency | None = getattr(self, f"{kind}_us")
+        return found
+
+
+LATENCY_KINDS = tuple(name.removesuffix("_us") for name in Latencies.model_fields if name.endswith("_us"))
+"""`event_time` and the others, in the order in which they are shown."""
 
 
 class Rates(Answer):
@@ -185,7 +200,7 @@ class Operator(Answer):
 
 
 class TrialSummary(Answer):
-    """One line of a search."""
+    """One line of a search; `verdict` is null for an overload trial, which is not judged."""
 
     number: int
     purpose: str
@@ -201,11 +216,16 @@ class TrialSummary(Answer):
 
 
 class SearchResult(Answer):
-    """The highest sustained rate: `low` held, `high` did not (null where nothing was found)."""
+    """The highest sustained rate: `low` held, `high` did not (null where nothing was found).
+
+    `high_verdict` is that of the trial that `high` rests on. Undecided is no proof that it fails: then the bracket is
+    not tested at both ends, and has no `relative_width`.
+    """
 
     sustained_per_s: float | None
     low: float | None
     high: float | None
+    high_verdict: VerdictValue | None = None
     relative_width: float | None
     confirmed: bool
     at_90_percent: TrialSummary | None = None
@@ -213,6 +233,11 @@ class SearchResult(Answer):
     seconds: float = 0.0
     sentence: str = ""
     limit: str = ""
+
+    @property
+    def refused_per_s(self) -> float | None:
+        """The upper end, where a trial has shown that it fails."""
+        return None if self.high_verdict == "undecided" else self.high
 
 
 class Phase(Answer):
@@ -223,8 +248,32 @@ class Phase(Answer):
     end_us: int
 
 
+class RatePiece(Answer):
+    """From `start_s` after the input's start on, until the next piece: a rate that changes evenly."""
+
+    start_s: float
+    rate_per_s: float
+    slope_per_s2: float = 0.0
+
+
+class Input(Answer):
+    """What was offered, as far as it is not in the experiment: with both, `generate --of` makes the same events again.
+
+    All events with start <= event time < end, microseconds since the epoch: of a run that was extended, more than its
+    `duration` says; of one that ended early, less.
+    """
+
+    start_us: int
+    end_us: int
+    generators: int
+    profile: tuple[RatePiece, ...]
+
+
 class Result(Answer):
-    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum."""
+    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
+
+    `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -245,7 +294,9 @@ class Result(Answer):
     search: SearchResult | None = None
     operators: tuple[Operator, ...] = ()
     processes: tuple[ProcessUse, ...] = ()
+    others_cpu_percent: float | None = None
     phases: tuple[Phase, ...] = ()
+    input: Input | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str = ""
@@ -261,12 +312,13 @@ class Result(Answer):
 
 
 class ComparedRun(Answer):
-    """One run, or one search, of a side."""
+    """One run, or one search, of a side; `failed`: why its figures are not those of a job that did its work."""
 
     run_id: str
     folder: str
     start_time: str
     verdict: VerdictValue
+    failed: str = ""
 
 
 class ComparedSide(Answer):

@@ -23,7 +23,7 @@ from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
-from streamgauge.system.children import Child, wait_until
+from streamgauge.system.children import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -153,19 +153,9 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
-def restart(engine: SparkEngine) -> None:
-    """Kill Spark, and start its query again from the checkpoint that it left."""
-    assert engine._child is not None
-    assert engine._checkpoint is not None
-    engine._child.kill()
-    private = Path(engine._checkpoint.name)
-    environment = {"SPARK_HOME": str(private / "spark-home")}
-    log = engine._child.log
-    engine._child = Child("spark", "streamgauge.engines.spark.main", [str(private / "job.pkl")], log, None, environment)
-    engine._child.ask("start", 120.0)
-
-
-def test_a_query_started_again_from_its_checkpoint_is_still_exactly_once(tmp_path: Path) -> None:
+def test_a_query_started_again_from_its_checkpoint_is_still_exactly_once(
+    tmp_path: Path, restart: Callable[[SparkEngine], None]
+) -> None:
     """Killed in mid-trial and started again: what was read again is not counted twice, and nothing is lost."""
     restarts: list[float] = []
     with started(tmp_path, "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}) as running:

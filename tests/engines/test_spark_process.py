@@ -6,7 +6,7 @@ The classes are here, and travel by value: a test is no module that Spark's work
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,7 +31,6 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import Ready, check
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
-from streamgauge.system.children import Child
 
 pytestmark = [pytest.mark.spark, pytest.mark.unproven]
 
@@ -236,7 +235,7 @@ def test_every_answer_is_verified(
     check_answers(judged, independent, rows_least)
 
 
-def test_state_survives_a_kill(tmp_path: Path) -> None:
+def test_state_survives_a_kill(tmp_path: Path, restart: Callable[[SparkEngine], None]) -> None:
     """Spark is killed in mid-trial and started again from its checkpoint: averages go on as if nothing had happened."""
     restarts: list[float] = []
     with started(tmp_path, "spike_detection", None) as (ready, rig, folder):
@@ -251,15 +250,3 @@ def test_state_survives_a_kill(tmp_path: Path) -> None:
     assert restarts
     assert judged.done.engine_failed == ""
     check_answers(judged, True, 30)
-
-
-def restart(engine: SparkEngine) -> None:
-    """Kill Spark, and start its query again from the checkpoint that it left."""
-    assert engine._child is not None
-    assert engine._checkpoint is not None
-    engine._child.kill()
-    private = Path(engine._checkpoint.name)
-    environment = {"SPARK_HOME": str(private / "spark-home")}
-    log = engine._child.log
-    engine._child = Child("spark", "streamgauge.engines.spark.main", [str(private / "job.pkl")], log, None, environment)
-    engine._child.ask("start", 120.0)

@@ -36,7 +36,6 @@ from streamgauge.run.trial import (
     rig_settings,
     run_trial,
 )
-from streamgauge.system.children import Child
 
 pytestmark = [pytest.mark.spark, pytest.mark.unproven]
 
@@ -195,19 +194,7 @@ def check_fault(judged: Judged, sink: str, **counts: int) -> None:
     assert any(example["sink"] == sink for example in judged.result.verification.examples)  # type: ignore[union-attr]
 
 
-def restart(engine: SparkEngine) -> None:
-    """Kill Spark, and start its queries again from the checkpoints that they left."""
-    assert engine._child is not None
-    assert engine._checkpoint is not None
-    engine._child.kill()
-    private = Path(engine._checkpoint.name)
-    environment = {"SPARK_HOME": str(private / "spark-home")}
-    log = engine._child.log
-    engine._child = Child("spark", "streamgauge.engines.spark.main", [str(private / "job.pkl")], log, None, environment)
-    engine._child.ask("start", 120.0)
-
-
-def test_sinks_of_all_kinds_are_right_across_a_restart(tmp_path: Path) -> None:
+def test_sinks_of_all_kinds_are_right_across_a_restart(tmp_path: Path, restart: Callable[[SparkEngine], None]) -> None:
     """Three queries of one session, each exactly once; the source is read three times and counted once."""
     restarts: list[float] = []
     with started(tmp_path, of_all_kinds) as running:

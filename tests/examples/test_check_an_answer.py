@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_right_answers_are_all_matched(folders: tuple[Path, Path], capsys: pytes
     assert example().main([str(generated), str(run)]) == 0
     rows = pq.ParquetFile(run / "results.parquet").metadata.num_rows
     assert rows > 40
-    assert capsys.readouterr().out == f"{rows} matched, 0 different, 0 missing, 0 extra, 0 duplicate\n"
+    assert capsys.readouterr().out == f"{rows} matched, 0 different, 0 missing, 0 extra, 0 duplicate; 0 outside\n"
 
 
 def altered(results: pd.DataFrame) -> pd.DataFrame:
@@ -107,6 +108,24 @@ def test_a_planted_fault_is_told(
     (wrong / "result.json").write_text((run / "result.json").read_text())
     assert example().main([str(generated), str(wrong)]) == 1
     assert told in capsys.readouterr().out
+
+
+def test_an_input_that_ends_before_the_run_is_compared_as_far_as_it_goes(
+    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Windows of a run's extension are outside; those before it are matched, and a fault in one is still told."""
+    generated, run = folders
+    shorter = tmp_path / "purchases"
+    shorter.mkdir()
+    for part in (generated / "purchases").iterdir():
+        purchases = pd.read_parquet(part)
+        until = pd.Timestamp(START_US + 8 * US, unit="us", tz="UTC")
+        purchases[purchases.event_time < until].to_parquet(shorter / part.name, index=False)
+    assert example().main([str(tmp_path), str(run)]) == 0
+    counts = [int(text) for text in re.findall(r"\d+", capsys.readouterr().out)]
+    rows = pq.ParquetFile(run / "results.parquet").metadata.num_rows
+    assert (counts[0] + counts[-1], counts[1:-1]) == (rows, [0, 0, 0, 0])
+    assert min(counts[0], counts[-1]) > 10
 
 
 def test_nothing_matched_is_no_success(folders: tuple[Path, Path], tmp_path: Path) -> None:

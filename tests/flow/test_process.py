@@ -12,7 +12,7 @@ from streamgauge.engines.oracle import Oracle
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow import graph, schema, validity
-from streamgauge.flow.lineage import added_columns, identity, needed_columns, with_lineage
+from streamgauge.flow.lineage import identity, needed_columns, with_lineage
 from streamgauge.flow.picture import describe
 from streamgauge.flow.process import Processor
 from streamgauge.flow.reach import reach_us
@@ -58,7 +58,10 @@ def test_columns_lineage_and_identity_come_from_the_row() -> None:
     ]  # fmt: skip
     assert identity(flow) == ("event_id",)
     assert identity(keyed(several=True).sink("out")) == ("event_id", "event_ordinal")
-    assert added_columns(keyed(several=True).sink("out"))[2:] == ("event_id", "event_ordinal")
+    assert list(schema.columns(with_lineage(keyed(several=True).sink("out")).sink.input))[-2:] == [
+        "event_id",
+        "event_ordinal",
+    ]
 
 
 def test_only_what_it_reads_is_needed() -> None:
@@ -83,7 +86,8 @@ def test_a_class_that_states_times_is_identified_by_its_columns() -> None:
     """Nothing is added but the times."""
     flow = keyed(identity=("key", "value")).sink("out")
     assert identity(flow) == ("key", "value")
-    assert added_columns(flow) == ("event_time", "ingest_time")
+    own = schema.columns(flow.sink.input)
+    assert list(schema.columns(with_lineage(flow).sink.input)) == [*own, "event_time", "ingest_time"]
 
 
 def test_reach_is_what_it_says() -> None:

@@ -193,7 +193,7 @@ PROFILE = parse_profile("constant", 1000.0, 60.0)
         ({"partitions": 5000}, "partitions"),
         ({"seed": -1}, "seed"),
         ({"duration_s": 0.0}, "duration"),
-        ({"profile": PROFILE.scaled(1e12)}, "rate"),
+        ({"profile": parse_profile("constant", 1e15, 60.0)}, "rate"),
     ],
 )
 def test_wrong_plans_are_refused(values: dict, setting: str) -> None:

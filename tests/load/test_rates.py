@@ -82,15 +82,6 @@ def test_rates_at_times(text: str, t_s: float, rate: float) -> None:
     assert parse_profile(text, 100.0, 60.0).rate_at(t_s) == pytest.approx(rate)
 
 
-@given(PROFILES, st.floats(0.01, 100), st.floats(0, 90))
-def test_scaling_multiplies_the_rate_everywhere(profile: RateProfile, factor: float, t_s: float) -> None:
-    """`scaled` keeps the shape and the duration and multiplies rate and count."""
-    scaled = profile.scaled(factor)
-    assert scaled.rate_at(t_s) == pytest.approx(profile.rate_at(t_s) * factor)
-    assert scaled.events_by(t_s) == pytest.approx(profile.events_by(t_s) * factor)
-    assert scaled.duration_s == profile.duration_s
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -128,12 +119,6 @@ def test_wrong_numbers_are_refused(rate: float, duration: float, setting: str) -
     """Rate and duration must be above zero."""
     with pytest.raises(InputError, match=setting):
         parse_profile("constant", rate, duration)
-
-
-def test_a_factor_of_zero_is_refused() -> None:
-    """A profile cannot be scaled to nothing."""
-    with pytest.raises(InputError, match="factor"):
-        parse_profile("constant", 5.0, 60.0).scaled(0.0)
 
 
 def test_a_delayed_profile_may_rise_first() -> None:

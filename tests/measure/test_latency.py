@@ -69,7 +69,9 @@ def test_windows_count_as_windows_not_as_rows() -> None:
 def test_windows_seen_in_two_batches_are_counted_once() -> None:
     """A window whose rows arrive in two record batches is still one observation."""
     parts = [batch([1], [9], end=[4]), batch([2], [9], end=[4])]
-    assert measured(LatencyRule("window"), *parts).effective_count == 1
+    found = measured(LatencyRule("window"), *parts)
+    assert (found.effective_count, found.windows_closed) == (1, 1)
+    assert measured(ROW, batch([1], [9])).windows_closed is None
 
 
 def test_updates_count_as_engine_batches() -> None:
@@ -166,10 +168,10 @@ def test_parts_of_what_is_missing_add_up() -> None:
 
 
 def test_missing_windows_are_late_in_every_figure_that_can_know() -> None:
-    """With its end, a window that never closed counts as an observation and in the closing delay."""
+    """With its end, a window that never closed counts as an observation and in the closing delay, not as closed."""
     missing = Missing(T0 + 30 * S, np.array([T0 + 7 * S]), window_end_us=np.array([T0 + 8 * S]))
     found = measured(LatencyRule("window"), batch([3 * S], [5 * S], ingest=[4 * S], end=[4 * S]), missing=(missing,))
-    assert found.effective_count == 2
+    assert (found.effective_count, found.windows_closed) == (2, 1)
     assert some(found.latencies.closing_delay_us).max == pytest.approx(22 * S, rel=1e-3)
     assert some(found.latencies.closing_delay_us).lower_bounds == 1
     assert found.latencies.notes == ("processing_time: 1 missing results are not in these figures",)

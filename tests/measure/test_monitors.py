@@ -15,7 +15,7 @@ from streamgauge.events import US
 from streamgauge.measure import monitors
 from streamgauge.measure.monitors import Monitors, Role, Usage
 
-CORES = {"user": 0.0, "system": 0.0, "waited": 0.0}
+CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0}
 
 
 class FakeProcess:
@@ -35,8 +35,9 @@ class FakeProcess:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Times that a test sets; the clock is `now`."""
-    values = {"user": 0.0, "system": 0.0, "waited": 0.0, "now": 0.0}
+    values = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "now": 0.0}
     monkeypatch.setattr(psutil, "Process", FakeProcess)
+    monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=values["machine"], system=0.0, idle=9.0))
     monkeypatch.setattr(monitors, "_waited", lambda pid: (values["waited"], int(values["now"])))
     monkeypatch.setattr(sys.modules[__name__], "CORES", values)
     return values
@@ -77,6 +78,32 @@ def test_threads_that_end_give_no_negative_waiting(fake: dict[str, float]) -> No
     assert watched.sample()[0].core_wait_us == 0.0
 
 
+def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float]) -> None:
+    """Of 2.5 s of processor time in 2 s the watched process used 1 s, and the one that watches as much."""
+    watched = watching(fake, ("spark", "sut", 1))
+    watched.sample()
+    assert watched.others_percent is None
+    fake.update(now=2.0, user=1.0, machine=2.5)
+    watched.sample()
+    assert watched.others_percent == pytest.approx(25.0)
+    watched.sample()
+    assert watched.others_percent is None
+
+
+def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) -> None:
+    """All that it has used is ours; and sums that are read one after the other never give less than nothing."""
+    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1)]
+    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
+    watched.sample()
+    processes.append(("worker", "sut", 2))
+    fake.update(now=2.0, user=1.0, machine=3.5)
+    watched.sample()
+    assert watched.others_percent == pytest.approx(25.0)
+    fake.update(now=4.0, user=2.0, machine=6.0)
+    watched.sample()
+    assert watched.others_percent == 0.0
+
+
 def test_a_process_that_has_gone_is_left_out(fake: dict[str, float]) -> None:
     """Workers come and go; the others are sampled all the same."""
     watched = watching(fake, ("gone", "sut", 404), ("generator 0", "driver", 1))
@@ -90,15 +117,17 @@ def test_a_real_process_that_works_is_seen_working() -> None:
     code = "print(flush=True)\nwhile True: sum(range(1000))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as busy:
         assert busy.stdout is not None
-        busy.stdout.readline()
-        clock = iter([0, US])
-        watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
-        watched.sample()
-        begin = psutil.Process(busy.pid).cpu_times().user
-        while psutil.Process(busy.pid).cpu_times().user < begin + 0.05:
-            pass
-        (usage,) = watched.sample()
-        busy.kill()
+        try:
+            busy.stdout.readline()
+            clock = iter([0, 0, US, US])
+            watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
+            watched.sample()
+            begin = psutil.Process(busy.pid).cpu_times().user
+            while psutil.Process(busy.pid).cpu_times().user < begin + 0.05:
+                pass
+            (usage,) = watched.sample()
+        finally:
+            busy.kill()
     assert usage.cpu_percent >= 4
     assert usage.memory_bytes > 2**20
     assert usage.core_wait_us >= 0

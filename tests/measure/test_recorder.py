@@ -122,6 +122,24 @@ def test_a_batch_is_committed_for_all_its_sinks_at_once() -> None:
     assert (ledger.news(), ledger.rows_ignored["cheap"]) == ([], 10)
 
 
+def test_a_share_of_a_batch_that_is_sent_twice_is_a_retried_task() -> None:
+    """Other partitions, sinks, batches and queries are not; what comes after the commit is. Told once."""
+    ledger = ledger_of()
+    for key in (("q", 0, 0, 1, "out"), ("q", 0, 1, 2, "out"), ("q", 0, 0, 1, "odd"), ("q", 1, 0, 3, "out")):
+        ledger.begin(key)
+    ledger.begin(("other", 0, 0, 1, "out"))
+    assert ledger.retried() == []
+    ledger.begin(("q", 0, 1, 4, "out"))
+    assert len(ledger.retried()) == 1
+    ledger.commit("q", 0, [[0, 1], [1, 4]], ["out", "odd"])
+    ledger.begin(("q", 0, 0, 5, "out"))
+    ledger.begin(("q", 1, 1, 6, "out"))
+    assert len(ledger.retried()) == 1
+    ledger.begin(("q", 1, 0, 7, "out"))  # of a batch that was under way when another one was committed
+    assert len(ledger.retried()) == 1
+    assert ledger.retried() == []
+
+
 def test_rows_for_a_sink_that_the_commit_does_not_name_are_not_accepted() -> None:
     """They are counted as ignored under the name they came with."""
     ledger = ledger_of()
@@ -180,7 +198,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     spool = tmp_path / "spool"
     recorder = Recorder(RecorderSettings("127.0.0.1", 0, TOKEN, Clock.fixed_now().offset_us, str(spool)))
     yield Served(recorder, spool)
-    recorder.shutdown()
+    recorder.close()
 
 
 def results(first: int, rows: int) -> pa.RecordBatch:

@@ -91,6 +91,16 @@ def test_page_says_what_was_found() -> None:
         assert part in text, part
 
 
+def test_a_side_that_failed_is_said_first() -> None:
+    """In the headline and the sentence below it, before any figure, and beside its run."""
+    runs = tuple(run.model_copy(update={"failed": "answers not judged"}) for run in side("new").runs[:1])
+    text = comparison_page.render(comparison().model_copy(update={"b": ComparedSide(given="new", runs=runs)}))
+    assert "B failed; B is better in 1 of 4 figures" in text
+    assert text.index("B failed: answers not judged.") < text.index("B is worse: ")
+    assert "<small>answers not judged</small>" in text
+    assert "failed:" not in comparison_page.render(comparison())
+
+
 @pytest.mark.parametrize(("gates", "badge"), [((), None), (GATES, "unknown"), (GATES[1:], "passed")])
 def test_the_worst_gate_is_the_badge(gates: tuple[Gate, ...], badge: str | None) -> None:
     """Unknown outranks passed; without a gate there is nothing to pass."""

@@ -205,7 +205,7 @@ def test_several_sinks_are_verified_one_by_one(bare_folder: RunFolder, make_resu
 def test_no_latency_says_so(bare_folder: RunFolder, make_result: Make) -> None:
     """Without a single result there is a sentence instead of an empty table."""
     bare_folder.write_result(make_result(latency=Latencies(), sinks=()))
-    assert "no result arrived in the measured span" in shown(bare_folder).sections["Latency"]
+    assert "no result of the measured span arrived" in shown(bare_folder).sections["Latency"]
 
 
 def test_settings_and_command_are_there(bare_folder: RunFolder) -> None:

@@ -27,7 +27,7 @@ def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
 
 def test_nothing_measured_nothing_drawn() -> None:
     """Without data there is no chart, rather than an empty one."""
-    none = batch_plots.batches_of(series.empty_batches(), None)
+    none = batch_plots.batches_of(series.BATCHES.empty_table(), None)
     assert plots.over_time(None) is plots.resources(None) is plots.percentiles({"event_time": []}) is None
     assert batch_plots.durations(none) is batch_plots.waterfall(none) is None
 
@@ -66,6 +66,35 @@ def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callabl
     for figure in drawn:
         assert 'stroke="var(--event-time)"' in figure.wide
         assert not re.search(r'(?:fill|stroke)="(?!none|transparent|var\()', figure.wide)
+
+
+def scaled(table: pa.Table, factor: float) -> pa.Table:
+    """Every measured number of a table times a factor."""
+    for field in table.schema:
+        if pa.types.is_floating(field.type):
+            table = replaced(table, field.name, pc.multiply(table.column(field.name), factor).to_pylist())
+        elif field.name in ("planned", "offered", "handed_out", "backlog_events"):
+            numbers = pc.multiply(table.column(field.name).cast(pa.float64()), factor)
+            table = replaced(table, field.name, pc.round(numbers).cast(pa.int64()).to_pylist())
+    return table
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-5, 1e-3, 0.05, 0.2, 1, 7, 1e3])
+def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
+    """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
+    line = timeline.of(scaled(make_series(), factor))
+    batches = batch_plots.batches_of(scaled(make_batches(), factor), None)
+    points = [curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
+    drawn = [
+        plots.over_time(line), plots.resources(line), plots.percentiles({"event_time": points}),
+        batch_plots.durations(batches), batch_plots.waterfall(batches),
+    ]  # fmt: skip
+    labels = [text for one in drawn if one for svg in (one.wide, one.narrow) for text in texts(svg)]
+    numbers = [text for text in labels if re.match(r"[-\d.]", text)]
+    assert len(numbers) > 40
+    assert not [text for text in numbers if not re.fullmatch(r"-?\d[\d,]*(\.\d+)?[kMG]?", text)]
+    measured = [one for one in drawn[1:] if one]
+    assert not [text for one in measured for text in texts(one.wide) if re.fullmatch(r"[\d.]+[kMG]", text)]
 
 
 def test_ids_of_both_renderings_differ(make_series: Table) -> None:
@@ -134,13 +163,25 @@ def trial(number: int, rate: float | None, verdict: str) -> TrialSummary:
 def test_bracket_closes() -> None:
     """The bracket after each trial lies between what holds and what does not."""
     trials = [trial(1, 1.0, "sustained"), trial(2, 4.0, "not_sustained"), trial(3, 2.0, "sustained")]
-    assert search_plot.brackets(trials) == [(1.0, None), (1.0, 4.0), (2.0, 4.0)]
+    assert search_plot.brackets(trials) == [(1.0, None, False), (1.0, 4.0, True), (2.0, 4.0, True)]
 
 
 def test_failed_confirmation_takes_back_what_held() -> None:
     """A rate that held once and failed on a fresh engine does not hold."""
     trials = [trial(1, 1.0, "sustained"), trial(2, 2.0, "sustained"), trial(3, 2.0, "not_sustained")]
-    assert search_plot.brackets(trials)[-1] == (1.0, 2.0)
+    assert search_plot.brackets(trials)[-1] == (1.0, 2.0, True)
+
+
+def test_an_upper_end_that_is_undecided_is_drawn_as_such() -> None:
+    """Its band has another colour and its own word in the legend; a tested one has neither."""
+    none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
+    for verdict, tested in (("undecided", False), ("not_sustained", True)):
+        trials = (trial(1, 1.0, "sustained"), trial(2, 2.0, verdict))
+        assert search_plot.brackets(trials)[-1] == (1.0, 2.0, tested)
+        figure = search_plot.closing(none.model_copy(update={"trials": trials}))
+        assert figure is not None
+        areas = [(key.colour, "undecided" in key.label) for key in figure.keys if key.style == "area"]
+        assert areas == [("shade", False) if tested else ("undecided", True)]
 
 
 def test_search_without_rates_is_not_drawn() -> None:

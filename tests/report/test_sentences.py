@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from streamgauge.report import sentences, words
-from streamgauge.result import Latencies, Latency, Result, Verdict
+from streamgauge.result import Latencies, Latency, Rates, Result, Verdict
 
 Make = Callable[..., Result]
 
@@ -34,7 +34,9 @@ def test_answer_never_claims_more_than_the_verdict(make_result: Make, value: str
 def test_answer_of_a_search_is_its_rate(make_search: Callable[[], Result]) -> None:
     """A search answers with the rate found, and its bracket beside it."""
     assert plain(sentences.answer(make_search())) == "1.54 M events/s sustained"
-    assert plain(sentences.bounds(make_search())).startswith("1.54 M holds, 1.64 M does not; confirmed")
+    assert plain(sentences.bounds(make_search())).startswith(
+        "1.54 M holds, 1.64 M does not; confirmed on a fresh engine, but undecided at 90 %; isolation"
+    )
 
 
 def test_three_sentences(make_result: Make) -> None:
@@ -46,12 +48,57 @@ def test_three_sentences(make_result: Make) -> None:
     ]
 
 
+BOUNDED = Latency(min=1e3, mean=1e6, p50=1e6, p99=2e6, max=3e6, count=500, lower_bounds=4)
+
+
 def test_missing_results_are_said(make_result: Make) -> None:
-    """Results that never came are in the sentence, and no "last" is claimed."""
-    late = Latencies(event_time_us=Latency(p50=1e6, p99=2e6, max=3e6, lower_bounds=4))
-    said = sentences.three(make_result(latency=late))[1]
-    assert "4 never came" in said
-    assert "the last" not in said
+    """Where results had not come, nothing is said to have come within a time: every figure is a lower bound."""
+    result = make_result(latency=Latencies(event_time_us=BOUNDED))
+    assert plain(sentences.three(result)[1]) == (
+        "4 of 500 results had not come when the run ended: with them, half of all took at least 1 s from their event "
+        "time, and 1 % at least 2 s."
+    )
+    assert "4 of 500" in sentences.not_come(result)
+    assert sentences.not_come(make_result()) == ""
+
+
+def test_no_result_at_all_is_said(make_result: Make) -> None:
+    """An engine that died at once gave nothing; that is a finding, not a gap in the page."""
+    said = sentences.three(make_result(latency=Latencies(event_time_us=Latency())))
+    assert said[1] == "No result of the measured span had come when the run ended."
+
+
+def test_the_span_is_as_long_as_it_was(make_result: Make) -> None:
+    """Of a run that ended early: the time that was offered, not the time that was planned."""
+    warm_up, measured, _ = make_result().phases
+    short = measured.model_copy(update={"end_us": measured.start_us + 7_000_000})
+    said = sentences.three(make_result(phases=(warm_up, short)))[0]
+    assert plain(said).startswith("200 k events/s were offered for 7 s")
+
+
+def test_a_run_that_ended_in_its_warm_up_claims_no_rate(make_result: Make) -> None:
+    """Its rate of 0 is that of a span which never began: neither 0 events nor no result is a finding then."""
+    rate = Rates(offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, planned_per_s=200_000.0)
+    ended = make_result(phases=make_result().phases[:1], rate=rate, latency=Latencies(), verification=None)
+    assert plain(sentences.three(ended)[0]) == (
+        "Nothing was measured: the run ended 20 s after its start, in the warm-up."
+    )
+    assert sentences.no_latency(ended).endswith("the run ended before the measured span began")
+
+
+def test_results_that_nobody_looked_at_are_not_said_to_be_missing(make_result: Make) -> None:
+    """An interrupted run compared nothing; what was compared and empty had no result."""
+    stopped = make_result(verification=None, latency=Latencies())
+    assert sentences.no_latency(stopped).endswith("its results were not looked at")
+    assert sentences.no_latency(make_result(latency=Latencies())).endswith("no result of the measured span arrived")
+
+
+def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make) -> None:
+    """Invalid without a figure: there is none that must not be used."""
+    invalid = Verdict(value="invalid")
+    assert sentences.unusable(make_result(verdict=invalid, rate=None)) == sentences.NOTHING
+    assert sentences.unusable(make_result(verdict=invalid)) == sentences.UNUSABLE
+    assert sentences.unusable(make_result()) == ""
 
 
 def test_nothing_measured_says_so(make_result: Make) -> None:

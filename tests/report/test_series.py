@@ -16,12 +16,6 @@ def test_only_time_and_phase_are_required() -> None:
     assert [field.name for field in series.SCHEMA if not field.nullable] == ["time_us", "phase"]
 
 
-def test_empty_tables_have_the_schemas() -> None:
-    """An empty table has all columns and no rows."""
-    assert (series.empty().schema, series.empty().num_rows) == (series.SCHEMA, 0)
-    assert (series.empty_batches().schema, series.empty_batches().num_rows) == (series.BATCHES, 0)
-
-
 @given(st.sets(st.sampled_from(series.SCHEMA.names[2:])))
 def test_absent_columns_become_null(names: set[str]) -> None:
     """Any subset of the nullable columns is enough; the rest is null, never 0."""

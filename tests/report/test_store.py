@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.errors import DriverError, InputError, MachineError
 from streamgauge.experiment import Experiment, read
-from streamgauge.report.store import STARTED, RunFolder, latest
+from streamgauge.report.store import STARTED, RunFolder
 from streamgauge.result import Result, Verification
 
 Make = Callable[..., Result]
@@ -170,21 +170,6 @@ def test_broken_series_is_refused(run_folder: RunFolder) -> None:
     (run_folder.path / "series.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(InputError, match=r"series\.parquet"):
         run_folder.read_series()
-
-
-def test_latest_is_the_last_begun(tmp_path: Path, now: datetime) -> None:
-    """The newest run is found by its name; folders that are no runs do not count."""
-    (tmp_path / "zzz").mkdir()
-    RunFolder.create(tmp_path, "word_count", "spark", now + timedelta(seconds=1))
-    last = [RunFolder.create(tmp_path, "a", "spark", now + timedelta(seconds=1)) for _ in range(11)][-1]
-    RunFolder.create(tmp_path, "word_count", "spark", now)
-    assert latest(tmp_path) == last
-
-
-def test_latest_refuses_an_empty_root(tmp_path: Path) -> None:
-    """Without any run there is no latest one."""
-    with pytest.raises(InputError, match="holds runs"):
-        latest(tmp_path / "runs")
 
 
 def test_trials_are_run_folders(run_folder: RunFolder, now: datetime, make_result: Make) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.report import terminal
 from streamgauge.report.terminal import SearchView, TrialSnapshot, TrialView
-from streamgauge.result import Check, Result, Verdict
+from streamgauge.result import Check, Latencies, Latency, Result, Verdict
 
 Make = Callable[..., Result]
 SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
@@ -92,6 +92,8 @@ def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
     ):
         assert third.index(cell) == names.index(name)
     assert "sustained   1.54 M events/s   (1.54 M holds, 1.64 M does not)   6 min 12 s" in lines
+    assert any(line.startswith("  1      overload     not judged ") for line in lines)
+    assert any(line.startswith("at 90 %") and "undecided   p50" in line for line in lines)
 
 
 def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
@@ -119,6 +121,22 @@ def test_invalid_must_not_be_used(make_result: Make) -> None:
     console = plain()
     terminal.show_result(make_result(verdict=Verdict(value="invalid")), False, console)
     assert "must not be used" in written(console)
+
+
+def test_lower_bounds_are_marked(make_result: Make) -> None:
+    """Where results had not come, no percentile stands there as if it were known; the sign can be typed."""
+    bounded = Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4)
+    console = plain()
+    terminal.show_result(make_result(latency=Latencies(event_time_us=bounded)), False, console)
+    assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in written(console)
+    assert "4 of 500 results had not come" in written(console)
+
+
+def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> None:
+    """0 events/s offered would be untrue: the span in which they count never began."""
+    console = plain()
+    terminal.show_result(make_result(phases=make_result().phases[:1]), False, console)
+    assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in written(console)
 
 
 def test_not_judged_is_said(make_result: Make) -> None:

@@ -21,7 +21,7 @@ def table(**columns: object) -> pa.Table:
 
 def test_no_seconds_no_timeline() -> None:
     """An empty series is nothing to draw."""
-    assert timeline.of(series.empty()) is None
+    assert timeline.of(series.SCHEMA.empty_table()) is None
 
 
 def test_short_runs_are_not_binned(make_series: Callable[[], pa.Table]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.experiment import Experiment
 from streamgauge.report import words
-from streamgauge.result import Check, SearchResult, Verification
+from streamgauge.result import LATENCY_KINDS, Check, Latency, SearchResult, TrialSummary, Verification
 
 
 def plain(text: str) -> str:
@@ -75,6 +75,15 @@ def test_bracket_says_what_is_not_known() -> None:
     """Where no rate held, or none failed, that is said."""
     search = SearchResult(sustained_per_s=None, low=None, high=2e6, relative_width=None, confirmed=False)
     assert plain(words.bracket(search)) == "no rate was found that holds, 2 M does not"
+    undecided = search.model_copy(update={"low": 1e6, "high_verdict": "undecided"})
+    assert plain(words.bracket(undecided)) == "1 M holds, 2 M is undecided"
+    assert (undecided.refused_per_s, search.refused_per_s) == (None, 2e6)
+
+
+def test_an_overload_trial_is_not_judged() -> None:
+    """It has no verdict, and no dash that could be read as none yet."""
+    trial = TrialSummary(number=1, purpose="overload", offered_per_s=1e6, verdict=None)
+    assert words.trial_verdict(trial) == "not judged"
 
 
 def test_not_judged_is_said() -> None:
@@ -103,3 +112,17 @@ def test_numbers_are_read_back_by_the_command_line() -> None:
 def test_flat_keeps_empty_mappings() -> None:
     """Nested settings get dotted names; an empty mapping stays a value."""
     assert words.flat({"a": {"b": 1, "c": {}}, "d": 2}) == {"a.b": 1, "a.c": {}, "d": 2}
+
+
+def test_a_latency_that_holds_missing_results_is_a_lower_bound() -> None:
+    """Results that had not come are in every figure as "at least so late", so none is given without a sign."""
+    whole = Latency(p50=1.5e6, max=3e6, count=10)
+    bounded = whole.model_copy(update={"lower_bounds": 1})
+    assert words.latency(whole, "p50").replace(words.GAP, " ") == "1.5 s"
+    assert words.latency(bounded, "p50").replace(words.GAP, " ") == "≥ 1.5 s"
+    assert words.latency(bounded, "p99") == words.latency(None, "p50") == words.NONE
+
+
+def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
+    """What a result can hold can be shown, in the order of the result."""
+    assert tuple(words.LATENCIES) == tuple(words.MEANINGS) == LATENCY_KINDS

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ import pytest
 from streamgauge import experiment
 from streamgauge.errors import InputError, MachineError, Problem
 from streamgauge.events import US, Schema
+from streamgauge.experiment import FLAGS
 from streamgauge.flow.stream import flow, source
 from streamgauge.run import check, single
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
+from streamgauge.system.machine import environment
 
 GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
 TOO_MUCH = str(2**60)
@@ -28,7 +32,22 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"rate": "fast"}}, "load.rate", "fast"),
     ({"load": {"rate": "0"}}, "load.rate", "0"),
     ({"load": {"rate": "-5k"}}, "load.rate", "-5k"),
-    ({"load": {"rate": "1e5"}}, "load.rate", "1e5"),
+    ({"load": {"rate": "1e999"}}, "load.rate", "1e999"),
+    ({"load": {"rate": "1e5x"}}, "load.rate", "1e5x"),
+    ({"load": {"rate": "1__0"}}, "load.rate", "1__0"),
+    ({"load": {"rate": [1]}}, "load.rate", "[1]"),
+    ({"load": {"profile": 3}}, "load.profile", "3"),
+    ({"load": {"warmup": "1e999"}}, "load.warmup", "1e999"),
+    ({"load": {"start": 3}}, "load.start", "3"),
+    ({"search": {"start_rate": "none"}}, "search.start_rate", "none"),
+    ({"search": {"quick": "perhaps"}}, "search.quick", "perhaps"),
+    ({"search": {"tolerance": "wide"}}, "search.tolerance", "wide"),
+    ({"parameters": 3}, "parameters", "3"),
+    ({"options": {"buckets": 4}}, "options.buckets", "4"),
+    ({"options": "buckets=4"}, "options", "buckets=4"),
+    ({"limits": "p99<=2s"}, "limits", "p99<=2s"),
+    ({"limits": [3]}, "limits.0", "3"),
+    ({"workload": 3}, "workload", "3"),
     ({"load": {"rate": True}}, "load.rate", "True"),
     ({"load": {"rate": "2G"}}, "load.rate", "2000000000"),
     ({"load": {"duration": "soon"}}, "load.duration", "soon"),
@@ -82,7 +101,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"engine": "oracle"}, "engine", "oracle"),
     ({"transport": "pigeon"}, "transport", "pigeon"),
     ({"options": {"tirgger": "1 second"}}, "option tirgger", "1 second"),
-    ({"options": {"lowering.join": "fast"}}, "option lowering.join", "fast"),
+    ({"options": {"lowering.aggregate": "fast"}}, "option lowering.aggregate", "fast"),
+    ({"options": {"lowering.join": "packed"}}, "option lowering.join", "packed"),
+    ({"options": {"spark.sql.shuffle.partitions": "few"}}, "option spark.sql.shuffle.partitions", "few"),
+    ({"master": "yarm"}, "master", "yarm"),
+    ({"engine": "known", "master": "local[2]"}, "master", "local[2]"),
+    ({"engine": "known", "load": {"frontier": "free"}}, "load.frontier", "free"),
     ({"options": {"probes": "maybe"}}, "option probes", "maybe"),
     ({"options": {"buckets": "0"}}, "option buckets", "0"),
     ({"options": {"buckets": "eight"}}, "option buckets", "eight"),
@@ -130,6 +154,28 @@ def test_bad_input_is_refused(asked: dict[str, Any], setting: str, got: str) -> 
     assert problem.rule
     assert problem.way_out
     assert all(text in str(problem) for text in (problem.setting, problem.rule, problem.way_out))
+    assert not re.search(r"input should|valid |unable to|value error|another kind", problem.rule.lower())
+
+
+NO_OPTION = ("load.rte", "serach", "search.fast", "workload", "command", "load")
+"""Settings that there are not, or that the command line has as words of their own."""
+
+
+@pytest.mark.parametrize(("asked", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
+def test_the_way_out_is_one_for_the_command_line(asked: dict[str, Any], setting: str, got: str) -> None:
+    """It names the option of the very setting, not only the file's key."""
+    (problem,) = refused(GOOD | asked)
+    head = problem.setting.partition(" ")[0].removeprefix("--")
+    names = {
+        "set": "parameters",
+        "option": "options",
+        "limit": "limits",
+        "profile": "load.profile",
+        "slide": "parameters",
+    }
+    known = [name for name in FLAGS if (names.get(head, head) + ".").startswith(name + ".")]
+    assert known or problem.setting in NO_OPTION
+    assert not known or FLAGS[known[0]] in problem.way_out or problem.way_out.startswith("one of ")
 
 
 def test_good_input_is_ready() -> None:
@@ -138,7 +184,6 @@ def test_good_input_is_ready() -> None:
     assert ready.generators >= 1
     assert ready.reach_us == 12 * US
     assert ready.tail_us == 13 * US
-    assert ready.chunk_us == 10_000
     assert (ready.driver_cpus, ready.sut_cpus) == (None, None)
 
 
@@ -195,7 +240,7 @@ def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], h
 
 def test_sparks_own_settings_are_sparks_business() -> None:
     """Any spark.* setting is passed on."""
-    options = {"spark.sql.shuffle.partitions": "3", "lowering.join": "packed"}
+    options = {"spark.sql.shuffle.partitions": "3", "lowering.aggregate": "window"}
     assert check_experiment(experiment.build(GOOD | {"options": options})).experiment.options == options
 
 
@@ -242,6 +287,13 @@ def test_out_that_is_a_file(tmp_path: Path) -> None:
         assert "file" in problem.rule
 
 
+def test_out_below_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """Told with everything else, for a misspelt path; `generate` makes the whole way to its folder."""
+    (problem,) = refused(GOOD | {"out": str(tmp_path / "no" / "such")})
+    assert (problem.setting, problem.rule) == ("out", "the folder above it must exist")
+    check_experiment(experiment.build(GOOD | {"command": "generate", "out": str(tmp_path / "no" / "such")}))
+
+
 def test_out_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder that stands is named."""
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
@@ -265,6 +317,22 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
         single.run_single(experiment.build(GOOD))
     assert caught.value.exit_code == 3
     assert "install" in str(caught.value)
+
+
+def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result then says that there is none."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert environment()["java"] == "not installed"
+    with pytest.raises(MachineError):
+        single.require_machine(check_experiment(experiment.build(GOOD)))
+
+
+def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
+    """By what its capabilities say."""
+    engine = replace(capabilities()["known"], transports=("pigeon",))
+    (problem,) = check._transport_problems(experiment.build(GOOD), engine)
+    assert (problem.rule, problem.way_out) == ("is none that known can read", "--transport pigeon")
 
 
 # --- files ---
@@ -351,7 +419,7 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     ready = check_experiment(experiment.build(GOOD))
     assert (ready.chunk_for(1e6), ready.chunk_for(1e5)) == (50_000, 10_000)
     asked = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
-    assert (asked.chunk_for(1e6), asked.chunk_us) == (25_000, 25_000)
+    assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
 
 
 def test_memory_cuts_the_bound() -> None:

@@ -127,6 +127,7 @@ def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
     assert rig.of("begin") == [("begin", SPANS.end_us, None)]
     assert len(rig.of("halt")) == 1
     assert (done.looks, done.spans, done.earlier_trials) == (1, SPANS, False)
+    assert done.journal.others
 
 
 def test_a_warm_up_goes_on_while_it_has_not_levelled_off(rig: FakeRig) -> None:

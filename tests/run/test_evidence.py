@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from streamgauge.run import criteria, evidence
 from streamgauge.run.check import Ready, check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import judge
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
@@ -42,13 +44,13 @@ def done_of(make: Any, **story: Any) -> Conducted:
     return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
 
 
-def verified(negatives: int = 0, **found: Any) -> Verified:
+def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verified:
     nothing = np.zeros(0)
     table = SecondsTable(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing, nothing, {}, {})
     histograms: dict[str, Histogram] = {}
-    latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms)
+    latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms, windows)
     verification = RIGHT.model_copy(update=found)
-    return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9, 9),))
+    return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9),))
 
 
 def judged(ready: Ready, done: Conducted, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
@@ -75,6 +77,14 @@ def test_without_answers_it_is_not_called_sustained(ready: Ready, make: Any) -> 
     """A trial that was not verified proves nothing."""
     verdict = judge(evidence.evidence_of(ready, done_of(make), RATE, None, LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("undecided", ("answers",))
+
+
+@pytest.mark.parametrize(("windows", "decided"), [(4, ("evidence",)), (5, ()), (None, ())])
+def test_windows_that_never_closed_are_no_evidence(
+    ready: Ready, make: Any, windows: int | None, decided: tuple[str, ...]
+) -> None:
+    """Only those that a result closed count, however many were due; rows that are not windowed need none."""
+    assert judged(ready, done_of(make), verified(windows=windows))[1] == decided
 
 
 def test_wrong_answers_decide(ready: Ready, make: Any) -> None:
@@ -146,6 +156,32 @@ def test_a_read_that_was_repeated_is_a_retried_task(ready: Ready, make: Any) -> 
     done = done_of(make)
     done.journal.hand_outs[0].append(HandOut("purchases", START, START + US, 500, START + US, 9, True))
     assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+def test_a_task_that_sent_its_results_again_was_retried(ready: Ready, make: Any) -> None:
+    """Where it read no input, what the recorder saw twice is all that tells of it."""
+    done = done_of(make)
+    done.journal.add(make.tick([[], []], [[], []], [], retried_us=[START - US, START + 9 * US]))
+    assert evidence.evidence_of(ready, done, RATE, verified(), LATENCIES).retried_tasks == 1
+    assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+@pytest.mark.parametrize(("at_s", "counts"), [(4.9, False), (5.0, True), (34.9, True), (35.0, False)])
+def test_a_read_that_was_cut_off_in_the_span_decides(ready: Ready, make: Any, at_s: float, counts: bool) -> None:
+    """Before it the engine may still be starting, after it somebody may have stopped it."""
+    done = done_of(make)
+    done.journal.add(make.tick([[], []], [[], []], [], aborted_us=[START + round(at_s * US)]))
+    assert judged(ready, done) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
+
+
+def test_an_own_job_may_end_a_read_as_it_likes(ready: Ready, make: Any) -> None:
+    """`limit` takes what it needs; what a job loses by that shows in its answers."""
+    done = done_of(make)
+    done.journal.aborted_us = [START + 9 * US]
+    nothing: Any = None
+    own = OwnJob(**vars(ready.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    found = evidence.evidence_of(replace(ready, workload=own), done, RATE, verified(), LATENCIES)
+    assert found.aborted_reads == 0
 
 
 @pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 12_999_999, 20_050_000])
@@ -264,8 +300,17 @@ def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
     for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
         done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
         done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-        assert evidence.backlog_falls(done, RATE) is falls
-    assert not evidence.backlog_falls(Conducted(make.story(seconds=0).journal(), done.spans), RATE)
+        assert evidence.starting(done, RATE) is falls
+
+
+def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
+    """Events that were read are none: the first batch may still be at work when the span would begin."""
+    done = done_of(make)
+    assert not evidence.starting(done, RATE)
+    done.journal.sinks = ("", "late")
+    assert evidence.starting(done, RATE)
+    done.journal.sinks, done.journal.commits = ("",), []
+    assert evidence.starting(done, RATE)
 
 
 def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:

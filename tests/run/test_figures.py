@@ -27,6 +27,16 @@ def test_phases_follow_each_other_without_gaps() -> None:
     assert [phase.name for phase in bare] == ["measured"]
 
 
+@pytest.mark.parametrize("why", ["hopeless", "engine_failed", "driver_failed", "interrupted"])
+def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: Any, why: str) -> None:
+    """Offered for 8 of the 15 planned seconds: 3 were measured, there was no tail, the rest was waiting for the end."""
+    done = make.story(seconds=8).done(**{why: True if why == "interrupted" else "said so"}, deadline_us=START + 9 * US)
+    found = figures.phases(done.offered_spans, done.deadline_us)
+    assert [(phase.name, (phase.end_us - phase.start_us) / US) for phase in found] == [
+        ("warm-up", 5), ("measured", 3), ("drain", 1)
+    ]  # fmt: skip
+
+
 def test_rates_are_over_the_measured_span(make: Any) -> None:
     """Planned, offered, ingested and committed of a steady trial are all the rate; the shares are the plan's."""
     rates = figures.rates(make.story(plan=make.plan(streams=2)).done(), 5e6)
@@ -193,6 +203,17 @@ def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
     assert rows["driver_cpu_percent"] == [None] * 21
 
 
+def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mean, as a share of the machine too, and each second's own; not known is no 0 in the series."""
+    done = make.story().done()
+    assert (figures.others_percent(done), figures.others_share(done)) == (None, 0.0)
+    done.journal.others = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
+    monkeypatch.setattr(figures, "machine_percent", lambda: 400.0)
+    assert (figures.others_percent(done), figures.others_share(done)) == (80.0, 0.2)
+    shown = figures.series(done, None)["others_cpu_percent"].to_pylist()
+    assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
+
+
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:
     """The counter's growth between two readings, in the second of the later one; null where it was not read."""
     done = make.story().done()
@@ -250,7 +271,7 @@ def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
 
 
 def test_no_progress_is_an_empty_table(make: Any) -> None:
-    """A search has the probes off."""
+    """As where the probes are off."""
     assert figures.batches([], START, make.story().journal()).num_rows == 0
 
 

@@ -95,14 +95,6 @@ def test_commits_of_batches_that_read_nothing_move_nothing(make: Any) -> None:
     assert journal_of(make, [part("purchases", 0, 1, 5, 1.1, 0)], commits=commits).committed_until() == START + US
 
 
-def test_handed_until_waits_for_every_partition_of_every_stream(make: Any) -> None:
-    """The slowest reader counts; before all have read anything it is nothing."""
-    first = [part("purchases", 0, 2, 5, 2.1, 0), part("ads", 0, 1, 5, 1.1, 0)]
-    assert journal_of(make, first, [part("ads", 0, 2, 5, 2.1, 0)], streams=2).handed_until() == 0
-    second = [part("purchases", 0, 2, 5, 2.1, 0), part("ads", 0, 2, 5, 2.1, 0)]
-    assert journal_of(make, first, second, streams=2).handed_until() == START + US
-
-
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     """A second counts what was available soon after its end; of ten chunks 150 ms late, the last is too late."""
     story = make.story(slip_us=150_000)

@@ -12,7 +12,7 @@ import pytest
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.run import trial
+from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start
 
@@ -34,6 +34,72 @@ def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, apart_us: int, start
     assert next_start(rig, apart_us) == start_us
     assert start_us >= NOW + START_LEAD_US
     assert start_us - reached_us >= apart_us
+
+
+class LateRig:
+    """A rig whose sink commits one more batch at its n-th tick after the deadline; 0 for never."""
+
+    def __init__(self, make: Any, at: int) -> None:
+        self._make, self._at, self.ticks = make, at, 0
+
+    def tick(self) -> Any:
+        self.ticks += 1
+        commits = [self._make.commit(99, NOW + 60 * US)] if self.ticks == self._at else []
+        return self._make.tick([[], []], [[], []], commits)
+
+
+@pytest.mark.parametrize(("at", "came"), [(3, True), (0, False)])
+def test_results_after_the_deadline_are_late_and_not_lost(
+    at: int, came: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes while it is looked for is in the journal; the look ends with it, or with its time."""
+    monkeypatch.setattr(trial, "LATE_POLL_S", 0.0)
+    monkeypatch.setattr(trial, "LATE_S", 0.05 if not at else 60.0)
+    rig: Any = LateRig(make, at)
+    done = make.story().done()
+    before = len(done.journal.commits)
+    assert trial._late_came(rig, done) is came
+    assert len(done.journal.commits) == before + came
+    assert not came or rig.ticks == at
+
+
+@pytest.mark.parametrize("state", [{"drained": False}, {"engine_failed": "gone"}])
+def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
+    """An engine that died, or has not done with its input, is not late with some results."""
+    rig: Any = LateRig(make, 1)
+    assert not trial._late_came(rig, make.story().done(**state))
+    assert rig.ticks == 0
+
+
+def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a tenth of it on, whatever the verdict is."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    ready, done = check(build({"workload": "identity"})), make.story().done()
+    for percent, warned in ((20.0, False), (30.0, True)):
+        done.journal.others = [(make.start + 6 * US, percent)]
+        warnings = trial._warnings(ready, done, 1000.0)
+        assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "order"), [(True, ["evidence", "stop", "judged"]), (False, ["evidence", "judged"])]
+)
+def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
+    interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says is kept; to judge and to draw beside a busy engine would take long."""
+    said: list[str] = []
+    done = make.story().done()
+    done.interrupted = interrupted
+    engine = SimpleNamespace(evidence=lambda: said.append("evidence") or [])
+    rig: Any = SimpleNamespace(
+        engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
+    )
+    monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
+    monkeypatch.setattr(trial, "conclude", lambda *_: said.append("judged"))
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert said == order
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])

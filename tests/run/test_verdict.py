@@ -37,7 +37,6 @@ def evidence(**changes: Any) -> Evidence:
         rate_per_s=RATE,
         planned_per_s=np.full(60, RATE),
         offered_per_s=np.full(60, RATE),
-        slip_us_p50=20_000,
         slip_us_p99=60_000,
         core_wait_us=200.0,
         sut_alive=True,
@@ -165,6 +164,16 @@ def test_an_undecided_trend_says_how_much_longer() -> None:
     """A wide interval well below the limit asks for a longer trial, one at the limit for another rate."""
     assert "times as long" in judge(evidence(backlog=ramp(0.0, noise_s=1.0))).advice
     assert "rate a little lower" in judge(evidence(backlog=ramp(0.01))).advice
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"backlog": ramp(0.05)}, True), ({"batches": 3}, True), ({"driver_reason": "ended"}, True), ({}, False)],
+)
+def test_a_busy_machine_is_named_before_the_system_is_blamed(changed: dict[str, Any], said: bool) -> None:
+    """Not sustained, undecided or invalid beside other processes: look at those first; a rate that held needs none."""
+    assert ("other processes used 40%" in judge(evidence(others_share=0.4, **changed)).advice) is said
+    assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
 
 
 def test_each_look_is_at_a_corrected_level() -> None:

@@ -148,6 +148,28 @@ def planted(rows: pa.Table, flow: Flow, fault: str, place: int) -> pa.Table:
             return pa.concat_tables([rows, with_value(one, id_, 0, 2**30)])
 
 
+# --- what is said ---
+
+
+@pytest.mark.parametrize(
+    ("flow", "drained", "said"),
+    [
+        (ROWS, True, "results expected, "),
+        (WINDOWS, True, "windows expected, "),
+        (PAIRS, True, "results expected, "),
+        (ROWS, False, "results expected of what was committed, "),
+    ],
+)
+def test_the_sentence_says_what_was_expected(
+    case: Callable[..., Case], make: Any, flow: Flow, drained: bool, said: str
+) -> None:
+    """Of a run that ended before its input was committed, less is owed than was offered."""
+    asked = case(flow, drained=drained)
+    asked.receive(make, **{flow.sink.name: [without(asked.answer(), 0)]})
+    found = verify(asked.ready, asked.done).verification
+    assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
+
+
 # --- rows, windows and pairs ---
 
 FLOWS = pytest.mark.parametrize("flow", [ROWS, WINDOWS, PAIRS], ids=lambda flow: flow.sink.name)
@@ -369,8 +391,8 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
     assert {example["sink"] for example in found.verification.examples} == {"rows"}
     assert found.verification.sentence.startswith("rows: ")
     assert "; windows: " in found.verification.sentence
-    assert found.windows_closed == found.sinks[1].windows_closed
-    assert found.sinks[0].windows_closed is None
+    assert found.windows_closed == found.sinks[1].latencies.windows_closed
+    assert found.sinks[0].latencies.windows_closed is None
 
 
 def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Callable[..., Case], make: Any) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamgauge.stats.bootstrap import block_length, independent_slope_interval, mean_interval, slope_interval
+from streamgauge.stats.bootstrap import block_length, independent_slope_interval, slope_interval
 
 
 def autocorrelated(n: int, correlation: float, random: np.random.Generator) -> np.ndarray:
@@ -106,21 +106,6 @@ def test_values_that_are_not_finite_are_refused() -> None:
         slope_interval([0, 1, 2], [1.0, math.nan, 2.0])
     with pytest.raises(ValueError, match="one shape"):
         slope_interval([0, 1, 2], [1.0, 2.0])
-
-
-def test_the_mean_of_autocorrelated_values_gets_a_wider_interval() -> None:
-    """The mean's interval holds the mean and is wider than independence would give."""
-    values = 10 + autocorrelated(300, 0.8, np.random.default_rng(11))
-    interval = mean_interval(values)
-    independent = stats.t.ppf(0.975, 299) * stats.sem(values)
-    assert interval.low < 10 < interval.high
-    assert interval.half_width > 1.5 * independent
-
-
-def test_the_mean_of_one_value_is_known_and_its_interval_is_not() -> None:
-    """One observation carries an estimate and no interval."""
-    interval = mean_interval([4.0])
-    assert (interval.estimate, interval.low, interval.high) == (4.0, -math.inf, math.inf)
 
 
 def test_blocks_are_longer_where_neighbours_resemble_each_other() -> None:

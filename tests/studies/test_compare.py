@@ -157,10 +157,19 @@ def test_a_run_against_itself_differs_in_nothing(make: Make) -> None:
 # --- searches ---
 
 
-def search(make: Make, name: str, seed: int, sustained: float | None, confirmed: bool = True) -> Path:
+def search(
+    make: Make,
+    name: str,
+    seed: int,
+    sustained: float | None,
+    confirmed: bool = True,
+    high_verdict: Any = "not_sustained",
+) -> Path:
     trial = TrialSummary(number=2, purpose="confirm", offered_per_s=sustained, verdict="sustained")
-    found = SearchResult(sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained,
-                         relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so")  # fmt: skip
+    found = SearchResult(
+        sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained, high_verdict=high_verdict,
+        relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so",
+    )  # fmt: skip
     return make(name, seed, search=found)
 
 
@@ -171,6 +180,14 @@ def test_two_searches_have_their_brackets(make: Make) -> None:
     rate = figure(compare(str(a), str(b)), "sustained")
     assert (rate.difference, rate.method, rate.says) == (pytest.approx(-0.1), "brackets", "worse")
     assert (rate.low, rate.high) == pytest.approx((9e5 / 1.05e6 - 1, 9e5 * 1.05 / 1e6 - 1))
+
+
+def test_an_upper_end_that_was_undecided_bounds_nothing(make: Make) -> None:
+    """B may be as much faster as it likes where nothing was shown to fail on its side; and A, on the other one."""
+    a, b = search(make, "a", 1, 1e6), search(make, "b", 2, 9e5, high_verdict="undecided")
+    rate, turned = (figure(compare(str(one), str(other)), "sustained") for one, other in ((a, b), (b, a)))
+    assert (rate.low, rate.high, rate.says) == (pytest.approx(9e5 / 1.05e6 - 1), None, "no_difference")
+    assert (turned.low, turned.high) == (None, pytest.approx(1.05e6 / 9e5 - 1))
 
 
 def test_a_gate_on_searches_reads_the_sustained_rate(make: Make) -> None:

@@ -28,8 +28,8 @@ class Sut:
         self.capacity_per_s, self.flatters = capacity_per_s, flatters
         self.asked: list[TrialRequest] = []
 
-    def __call__(self, rate: float, purpose: str, fresh: bool, shorter: bool) -> TrialOutcome:
-        self.asked.append(TrialRequest(rate, purpose, fresh, shorter))  # type: ignore[arg-type]
+    def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        self.asked.append(TrialRequest(rate, purpose, fresh))  # type: ignore[arg-type]
         verdict = self.verdict(rate, len(self.asked))
         drained = None if verdict == "sustained" else min(rate, self.flatters * self.capacity_per_s)
         return TrialOutcome(rate, verdict, drained, purpose=purpose, seconds=45.0)
@@ -76,6 +76,7 @@ def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: fl
     assert result.relative_width is not None
     assert result.relative_width <= tolerance * 1.0001
     assert (result.confirmed, result.sustained_per_s) == (True, result.low)
+    assert result.high_verdict == "not_sustained"
 
 
 @settings(max_examples=100, deadline=None)
@@ -100,11 +101,10 @@ def test_the_steps_come_in_order() -> None:
     """Overload, bracket, bisection, confirmation on a fresh engine, 90 %; the engine is fresh only where it must be."""
     sut = Sut(1.5e6)
     result = search(sut, PLENTY)
-    assert sut.asked[0] == TrialRequest(CEILING, "overload", fresh=True, shorter=True)
+    assert sut.asked[0] == TrialRequest(CEILING, "overload", fresh=True)
     assert sut.purposes == sorted(sut.purposes, key=["overload", "bracket", "bisect", "confirm", "at 90 %"].index)
     assert [request.fresh for request in sut.asked[1:-2]] == [False] * (len(sut.asked) - 3)
     assert (sut.asked[-2].fresh, sut.asked[-1].fresh) == (True, False)
-    assert not any(request.shorter for request in sut.asked[1:])
     assert result.at_90_percent is not None
     assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low)  # type: ignore[operator]
     assert (len(result.trials), result.seconds) == (len(sut.asked), 45.0 * len(sut.asked))
@@ -191,6 +191,31 @@ def test_undecided_is_not_held_and_is_reported_as_undecided() -> None:
     assert result.low <= 9e5
     assert "undecided" in {trial.verdict for trial in result.trials}
     assert "undecided, which is not proof" in result.sentence
+    assert (result.high_verdict, result.relative_width) == ("undecided", None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("sustained", "confirmed on a fresh engine and at 90 %"),
+        ("undecided", "but undecided at 90 %"),
+        ("invalid", "but the trial at 90 % was invalid"),
+    ],
+)
+def test_what_the_trial_at_ninety_percent_said_is_said(verdict: VerdictValue, said: str) -> None:
+    """Confirmed is the rate above it; the lower one only where it held."""
+    sut = Scripted(1e6, lambda rate, number, purpose: verdict if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert result.confirmed
+    assert said in result.sentence
+
+
+def test_an_overload_trial_has_no_verdict() -> None:
+    """An engine that kept up was not judged: neither sustained nor not, in the table."""
+    for capacity in (1e6, 2 * CEILING):
+        trials = search(Sut(capacity), PLENTY).trials
+        assert (trials[0].purpose, trials[0].verdict) == ("overload", None)
+        assert None not in [trial.verdict for trial in trials[1:]]
 
 
 def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None:
@@ -231,15 +256,57 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
     assert result.high == confirmed.low
 
 
-@pytest.mark.parametrize("verdict", ["invalid", "interrupted"])
-def test_a_driver_that_fails_ends_the_search_and_keeps_what_held(verdict: VerdictValue) -> None:
+@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 6), ("interrupted", 5)])
+def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed, with the reason."""
-    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number == 5 else None)
+    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
     result = search(sut, PLENTY)
     held = [request.rate_per_s for request in sut.asked[1:4] if request.rate_per_s <= 1e6]
-    assert len(sut.asked) == 5
+    assert len(sut.asked) == trials
     assert (result.low, result.confirmed) == (max(held), False)
     assert f"ended early: {verdict}" in result.sentence
+
+
+@settings(max_examples=100, deadline=None)
+@given(capacity=capacities, disturbed=st.sets(st.integers(1, 12)), cut=st.integers(0, 24))
+def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed: set[int], cut: int) -> None:
+    """The search asks the very same again, keeps both in its table, and finds what it would have found; killed at any
+    moment, it goes on with what it would have asked next.
+    """
+    calm = Sut(capacity)
+    calm_answer = search(calm, PLENTY)
+    # The overload trial drains, and is a guess all the same; what is disturbed is said of the others, one by one.
+    expected = [request for n, request in enumerate(calm.asked) for _ in range(2 if n and n in disturbed else 1)]
+    spoilt = [place for place in range(1, len(expected)) if expected[place - 1] == expected[place]]
+    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number in spoilt else None)
+    answer, outcomes = told(sut)
+    assert sut.asked == expected
+    assert [trial.number for trial in answer.trials if trial.verdict == "invalid"] == spoilt
+    assert (answer.low, answer.high, answer.confirmed) == (calm_answer.low, calm_answer.high, True)
+    rest = Scripted(capacity, lambda rate, number, purpose: "invalid" if number + cut in spoilt else None)
+    assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
+    assert rest.asked == expected[cut:]
+
+
+def told(sut: Sut) -> tuple[SearchResult, list[TrialOutcome]]:
+    """A search's answer, and what it was told."""
+    outcomes: list[TrialOutcome] = []
+
+    def recording(*asked: object) -> TrialOutcome:
+        outcomes.append(sut(*asked))  # type: ignore[arg-type]
+        return outcomes[-1]
+
+    return search(recording, PLENTY), outcomes
+
+
+def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
+    """Nothing was said against it; and it is not called confirmed at 90 %."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
+    assert result.confirmed
+    assert result.at_90_percent is not None
+    assert (result.at_90_percent.number, result.at_90_percent.verdict) == (len(sut.asked), "invalid")
 
 
 def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
@@ -263,13 +330,7 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float, cut: int) -> None:
     """Told its first outcomes again, it asks for the very next trial and ends with the same answer."""
     whole = Sut(capacity)
-    outcomes: list[TrialOutcome] = []
-
-    def recording(*asked: object) -> TrialOutcome:
-        outcomes.append(whole(*asked))  # type: ignore[arg-type]
-        return outcomes[-1]
-
-    answer = search(recording, PLENTY)
+    answer, outcomes = told(whole)
     rest = Sut(capacity)
     assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
     assert rest.asked == whole.asked[cut:]

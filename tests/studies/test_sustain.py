@@ -6,13 +6,23 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from streamgauge.engines.seam import EngineStatus
+from streamgauge.errors import DriverError
+from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Check, Verdict, VerdictValue
-from streamgauge.studies.search import Search, Settings, TrialOutcome, replay
-from streamgauge.studies.sustain import MEMO, ceiling_kept, limit_of, recorded, trial_shown
+from streamgauge.run.check import check
+from streamgauge.run.journal import Journal
+from streamgauge.run.rig import Tick
+from streamgauge.run.trial import TrialSettings
+from streamgauge.studies import sustain
+from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.sustain import MEMO, Sustain, ceiling_kept, limit_of, recorded, trial_shown
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 110_250.0
 
@@ -66,6 +76,43 @@ def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> N
     shown = trial_shown(study, replay(settings, [failed]).result())
     assert shown is not None
     assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
+
+
+@pytest.mark.parametrize(("options", "probed"), [({}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)])
+def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
+    study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
+) -> None:
+    """Asking the engine for its own progress costs it something: `--option probes=off` holds for searches too."""
+    asked: list[TrialSettings] = []
+
+    def run_trial(ready: Any, rig: Any, folder: Any, settings: TrialSettings, **_: Any) -> None:
+        asked.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sustain, "run_trial", run_trial)
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=True), fresh=True)  # type: ignore[arg-type]
+    assert [settings.probe_batches for settings in asked] == [probed]
+
+
+def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
+    """The trial is made once more, on a rig of its own; one that can be drained is kept."""
+    for fails in (True, False):
+        rig: Any = SimpleNamespace(engine_status=lambda: EngineStatus(True), commit=lambda before_us: None)
+        rig.tick = lambda fails=fails: drained_tick(fails)
+        work = Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+        work._rig = rig
+        work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
+        assert (work._rig is None) is fails
+
+
+def drained_tick(fails: bool) -> Any:
+    """What a rig says that has nothing left to do, or that has lost a generator."""
+    if fails:
+        raise DriverError("generator 0 ended (exit code -9)")
+    return Tick([], [], [], frontier_us=0, bytes_kept=0, bytes_peak=0, overflowed=False, ended=True, rows_ignored={})
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:

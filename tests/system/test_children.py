@@ -13,12 +13,13 @@ import psutil
 import pytest
 
 from streamgauge.errors import Problem
-from streamgauge.system.children import Child, ChildFailed, wait_until
+from streamgauge.system.children import Child, ChildFailed, stop_all, wait_until
 
 CHILD = """
-import os, subprocess, sys, threading, time
+import os, subprocess, sys, threading
+from pathlib import Path
 from streamgauge.errors import EngineError, InputError, Problem
-from streamgauge.system.children import serve
+from streamgauge.system.children import serve, wait_until
 
 def echo(value): return value
 def refuse(): raise InputError(Problem("rate", "must be above 0", -1, "--rate 1k"))
@@ -29,25 +30,28 @@ def noisy():
     return "quiet"
 def end(): os._exit(7)
 def wait_for(path):
-    while not os.path.exists(path): time.sleep(0.01)
+    wait_until(lambda: os.path.exists(path), 60)
     return "late"
 def setting(name): return os.environ.get(name)
 def affinity(): return sorted(os.sched_getaffinity(0))
 def grandchild():
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
+    return subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"]).pid
 def hang(): threading.Event().wait()
 names = (echo, refuse, engine, defect, noisy, end, wait_for, setting, affinity, grandchild, hang)
-serve({one.__name__: one for one in names})
+scratch = Path(sys.argv[1]) if sys.argv[1:] else None
+serve({one.__name__: one for one in names}, scratch=scratch)
 """
 PARENT = """
 import sys, threading
 from pathlib import Path
 from streamgauge.system.children import Child
-child = Child("child", "speaking_child", [], Path(sys.argv[1]))
+from streamgauge.system.scratch import Scratch
+scratch = Scratch("child")
+child = Child("child", "speaking_child", [scratch.name], Path(sys.argv[1]))
 child.ask("echo", value=1)
 if sys.argv[2] == "hanging":
     threading.Thread(target=lambda: child.ask("hang", 600)).start()
-print(child.pid, flush=True)
+print(child.pid, scratch.name, flush=True)
 threading.Event().wait()
 """
 Start = Callable[..., Child]
@@ -186,16 +190,31 @@ def test_stop_ends_a_child_that_hangs(start: Start) -> None:
     assert child.exit_code == 0
 
 
+def test_children_are_stopped_side_by_side(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lifelines end before the first wait, and what they have used of the time is not given again."""
+    told: list[tuple[str, int, float]] = []
+    there = [start(), start()]
+    monkeypatch.setattr(Child, "release", lambda child: told.append(("release", child.pid, 0)))
+    monkeypatch.setattr(Child, "stop", lambda child, grace_s: told.append(("stop", child.pid, grace_s)))
+    stop_all(there, grace_s=10)
+    assert [what[:2] for what in told] == [(what, child.pid) for what in ("release", "stop") for child in there]
+    assert 10 >= told[2][2] > told[3][2]
+
+
 @pytest.mark.parametrize("state", ["idle", "hanging"])
 def test_a_killed_parent_leaves_no_child(modules: dict[str, str], tmp_path: Path, state: str) -> None:
-    """kill -9 of the parent closes the lifeline, and the child ends itself, even in the middle of a request."""
+    """kill -9 of the parent closes the lifeline: the child ends itself, even in the middle of a request, and removes
+    the folder that the parent gave it.
+    """
     command = [sys.executable, "-c", PARENT, str(tmp_path / "log"), state]
     with subprocess.Popen(command, env={**os.environ, **modules}, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert not gone(pid)
+        pid, folder = parent.stdout.readline().split()
+        assert not gone(int(pid))
+        assert Path(folder).exists()
         parent.kill()
-    assert wait_until(lambda: gone(pid), 20)
+    assert wait_until(lambda: gone(int(pid)), 20)
+    assert not Path(folder).exists()
 
 
 def test_wait_until_gives_up(tmp_path: Path) -> None:

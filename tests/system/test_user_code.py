@@ -99,3 +99,11 @@ def test_a_file_is_run_anew_each_time(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_first_lines_are_short() -> None:
     assert first_line(ValueError("a\nplan\nplan")) == "ValueError: a"
     assert first_line(ValueError()) == "ValueError"
+
+
+def test_what_needs_spark_too_early_is_told_what_to_do(tmp_path: Path) -> None:
+    """A row function with its type as text asks for a session while the file is only being read."""
+    file = tmp_path / "early_job.py"
+    file.write_text('from pyspark.sql.functions import udf\n\n@udf("int")\ndef risky(price):\n    return price\n')
+    with pytest.raises(JobError, match=r"IntegerType\(\)"):
+        import_file(file)

@@ -97,6 +97,24 @@ def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
     assert set(read.column(INGEST_TIME).to_pylist()) == {123_456}
 
 
+@pytest.mark.parametrize("aborted", [True, False])
+def test_a_read_that_is_cut_off_is_counted(served: Served, aborted: bool) -> None:
+    """A reader that goes after the first part of many; one that takes all, or asks for nothing, is none of those."""
+    rows = 4_000_000  # more than lies between server and reader unread
+    batch = pa.record_batch({name: np.zeros(rows, np.int64) for name in (EVENT_TIME, EVENT_ID)})
+    served.queue.offer(0, CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
+    ticket = {"stream": "ads", "from_us": 0, "to_us": CHUNK_US, "columns": [EVENT_TIME, EVENT_ID], "batch": 0}
+    with flight.FlightClient(served.location) as reader:
+        answer = reader.do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(TOKEN))
+        answer.read_chunk()
+        answer.cancel() if aborted else answer.read_all()
+        client.act(served.location, TOKEN, "frontier")
+        list(client.read_range(served.location, TOKEN, "ads", CHUNK_US, CHUNK_US, COLUMNS, 1))
+    served.endpoint.shutdown()  # returns when every call has ended
+    assert served.queue.drain_aborted() == ([123_456] if aborted else [])
+    assert served.queue.drain_aborted() == []
+
+
 def test_the_batch_of_a_read_is_logged(served: Served) -> None:
     """The engine's batch number travels with the ticket: it ties a hand-out to a commit."""
     offer(served.queue, range(1))

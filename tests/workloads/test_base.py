@@ -89,13 +89,13 @@ def test_a_misspelt_workload_is_met_with_the_nearest() -> None:
 
 BAD = [
     ("windowed_aggregation", {"slide": "abc"}, "must be a time", "slide"),
-    ("windowed_aggregation", {"range": 0}, "greater than 0", "range"),
-    ("windowed_aggregation", {"packs": 0}, "greater than or equal to 1", "packs"),
-    ("windowed_aggregation", {"packs": "many"}, "valid integer", "packs"),
-    ("windowed_aggregation", {"distribution": "gauss"}, "'normal'", "distribution"),
+    ("windowed_aggregation", {"range": 0}, "above 0", "range"),
+    ("windowed_aggregation", {"packs": 0}, "at least 1", "packs"),
+    ("windowed_aggregation", {"packs": "many"}, "whole number", "packs"),
+    ("windowed_aggregation", {"distribution": "gauss"}, "normal", "distribution"),
     ("windowed_aggregation", {"pack": 3}, "is not a parameter of windowed_aggregation", "packs"),
-    ("windowed_join", {"selectivity": 0}, "greater than 0", "selectivity"),
-    ("filter", {"payload_bytes": -1}, "greater than or equal to 0", "payload_bytes"),
+    ("windowed_join", {"selectivity": 0}, "above 0", "selectivity"),
+    ("filter", {"payload_bytes": -1}, "at least 0", "payload_bytes"),
 ]
 
 

@@ -172,7 +172,7 @@ def test_parameters_have_the_thesiss_names() -> None:
     assert asked.model_dump(exclude={"devices", "spikes"}) == {
         "moving_average_window": 5, "spike_detector_threshold": 0.5, "parser_value_field": "volt",
     }  # fmt: skip
-    with pytest.raises(InputError, match="set moving_average_window: must be greater than or equal to 1; got 0"):
+    with pytest.raises(InputError, match="set moving_average_window: must be at least 1; got 0"):
         WORKLOAD.read({"sd.moving_average.window": 0})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,7 +46,18 @@ class Capabilities:
     runs_streams: bool
     computes_truth: bool
     several_sinks: bool = False
+    needs_java: bool = False
     settings: tuple[Setting, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none."""
+
+    flow: Flow | None
+    options: dict[str, str]
+    master: str | None
+    frontier: str
 
 
 @dataclass(frozen=True)
@@ -74,3 +86,16 @@ class Engine(Protocol):
         """The settings in force that are not the engine's defaults."""
 
     def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An engine as the catalogue has it.
+
+    `check` refuses what the engine could not use, with one InputError that holds every problem. `make` gives a fresh
+    start on the processors given, and loads the engine; None where it only answers.
+    """
+
+    capabilities: Capabilities
+    check: Callable[[Wanted], None] = lambda _: None
+    make: Callable[[Sequence[int] | None], Engine] | None = None

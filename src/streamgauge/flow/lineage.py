@@ -79,11 +79,6 @@ def identity(flow: Flow) -> tuple[str, ...]:
     return _rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).ids
 
 
-def added_columns(flow: Flow) -> tuple[str, ...]:
-    """The columns that `with_lineage(flow)` adds to the flow's own, in order; for a flow of one sink."""
-    return (EVENT_TIME, INGEST_TIME, *_rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).added)
-
-
 def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     """Which columns of each stream are used at all: fields in the order of the schema, then lineage.
 

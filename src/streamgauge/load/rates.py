@@ -116,13 +116,6 @@ class RateProfile:
         starts, rates, slopes = self._columns
         return starts[index] + _solve(n - self._events[index], rates[index], slopes[index])
 
-    def scaled(self, factor: float) -> RateProfile:
-        """The same shape with every rate times `factor` (above 0)."""
-        if not (factor > 0 and math.isfinite(factor)):
-            raise InputError(Problem("factor", "must be a number above 0", factor, "a factor such as 0.9"))
-        pieces = (Piece(p.start_s, p.rate_per_s * factor, p.slope_per_s2 * factor) for p in self.pieces)
-        return replace(self, pieces=tuple(pieces))
-
     def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
         """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead.
 

@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.measure.histogram import Histogram, SecondHistograms
-from streamgauge.result import Latencies, Latency
+from streamgauge.result import PERCENTILES, Latencies, Latency
 from streamgauge.stats.percentile import carries
 
 Times = NDArray[np.int64]
 """Microseconds since the epoch (n,)."""
 
 Kind = Literal["row", "window", "update", "join"]
-
-_PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 
 
 @dataclass(frozen=True)
@@ -87,13 +85,17 @@ class SecondsTable:
 
 
 class SinkLatencies(NamedTuple):
-    """What `sink_latencies` gives. `negatives` is an error of the driver wherever it is above 0."""
+    """What `sink_latencies` gives. `negatives` is an error of the driver wherever it is above 0.
+
+    `windows_closed` by a result that arrived, in the span; None where the results are not windowed.
+    """
 
     latencies: Latencies
     seconds: SecondsTable
     negatives: int
     effective_count: int
     histograms: dict[str, Histogram]
+    windows_closed: int | None
 
 
 def summary(
@@ -107,7 +109,7 @@ def summary(
     if lower_bounds_us is not None and lower_bounds_us.size:
         whole, bounds = histogram.copy(), int(lower_bounds_us.size)
         whole.add(lower_bounds_us)
-    percentiles = {name: _float(whole.percentile(q)) for name, q in _PERCENTILES.items() if carries(q, effective_count)}
+    percentiles = {name: _float(whole.percentile(q)) for name, q in PERCENTILES.items() if carries(q, effective_count)}
     return Latency(
         min=_float(whole.min),
         mean=whole.mean,
@@ -233,6 +235,7 @@ class _Tally:
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
     observations: set[int] = field(default_factory=set)
+    windows_closed: int = 0
     rows: int = 0
     rows_without_ingest: int = 0
     rows_early: int = 0
@@ -250,7 +253,7 @@ class _Tally:
             self._count(name, rows.event_time, latency_us)
 
     def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
-        """Missing results enter as lower bounds, in the second of their event time [method 1]."""
+        """Missing results enter as lower bounds, in the second of their event time [method 1]; after all that came."""
         inside = (missing.event_time_us >= span[0]) & (missing.event_time_us < span[1])
         event_time = missing.event_time_us[inside]
         window_end = missing.window_end_us if self.rule.windowed else None
@@ -268,7 +271,8 @@ class _Tally:
         negatives = sum(histogram.n_negative for histogram in kinds.values()) + self.negative_outside
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
-        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds)
+        closed = self.windows_closed if self.rule.windowed else None
+        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed)
 
     @property
     def effective_count(self) -> int:
@@ -293,6 +297,7 @@ class _Tally:
             self.observations.update(np.unique(emission).tolist())
         elif window_end is not None:
             self.observations.update(np.unique(window_end).tolist())
+            self.windows_closed = len(self.observations)
 
     def _note_negative(self, name: str, latency_us: Times, base: Times) -> None:
         if name not in self.first_negative and latency_us.min() < 0:

@@ -1,11 +1,13 @@
 """What every process used, once a second: CPU, memory, time spent waiting for a core, bytes over the loopback.
 
-Read from outside, by process id; nothing here asks the SUT.
+Read from outside, by process id; nothing here asks the SUT. What neither driver nor SUT used of the machine is the
+difference of two sums, so that other processes need not be looked at.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,15 @@ class _Reading:
     turns: int
 
 
+@dataclass(frozen=True)
+class _Machine:
+    """CPU seconds so far: of all processes of the machine, and of those that are watched, this one included."""
+
+    time_us: int
+    all_s: float
+    ours_s: float
+
+
 class Monitors:
     """Samples a changing set of processes.
 
@@ -51,6 +62,10 @@ class Monitors:
     def __init__(self, processes: Callable[[], list[tuple[str, Role, int]]], now_us: Callable[[], int]) -> None:
         self._processes, self._now_us = processes, now_us
         self._last: dict[int, _Reading] = {}
+        self._ours_s = 0.0
+        self._machine: _Machine | None = None
+        self.others_percent: float | None = None
+        """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core."""
 
     def sample(self) -> list[Usage]:
         """Usage of every process since the last call; a process seen first gives none."""
@@ -58,7 +73,18 @@ class Monitors:
         for name, role, pid in self._processes():
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid)
+        self._note_others()
         return usages
+
+    def _note_others(self) -> None:
+        mine = psutil.Process(os.getpid()).cpu_times()
+        now = _Machine(self._now_us(), _processes_s(), self._ours_s + mine.user + mine.system)
+        before, self._machine = self._machine, now
+        if before is None or now.time_us <= before.time_us:
+            self.others_percent = None
+            return
+        others_s = (now.all_s - before.all_s) - (now.ours_s - before.ours_s)
+        self.others_percent = max(0.0, 100 * others_s / ((now.time_us - before.time_us) / 1e6))
 
     def _one(self, name: str, role: Role, pid: int) -> list[Usage]:
         process = psutil.Process(pid)
@@ -66,6 +92,8 @@ class Monitors:
         reading = _Reading(self._now_us(), times.user + times.system, *_waited(pid))
         before = self._last.get(pid)
         self._last[pid] = reading
+        # All that one seen first has used is ours too: it was started since the last sample, or that was none.
+        self._ours_s += reading.cpu_s - (before.cpu_s if before is not None else 0.0)
         if before is None or reading.time_us <= before.time_us:
             return []
         span_s = (reading.time_us - before.time_us) / 1e6
@@ -84,6 +112,17 @@ def _waited(pid: int) -> tuple[float, int]:
                 _, waited, taken = (task / "schedstat").read_text().split()
                 waited_ns, turns = waited_ns + int(waited), turns + int(taken)
     return waited_ns / 1e3, turns
+
+
+def _processes_s() -> float:
+    """CPU seconds of all processes of the machine so far; what the kernel does for none of them is left out."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
+
+
+def machine_percent() -> float:
+    """All cores of the machine in percent of one, whichever of them this process may use."""
+    return 100.0 * (psutil.cpu_count() or 1)
 
 
 def loopback_bytes() -> int:

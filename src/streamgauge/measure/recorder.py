@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.flight as flight
 
+from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.system.children import serve
-from streamgauge.transports.flight.access import TokenCheck
+from streamgauge.transports.catalogue import transport
+from streamgauge.transports.seam import Listen
 
 Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""
@@ -39,6 +40,7 @@ class RecorderSettings:
     token: str
     clock_offset_us: int
     spool: str
+    transport: str = "flight"
 
 
 @dataclass
@@ -77,9 +79,25 @@ class Ledger:
         self._now_us = now_us
         self._lock = threading.Lock()
         self._staged: dict[Key, Staged] = {}
+        self._begun: set[tuple[str, int, int, str]] = set()
+        self._retried_us: list[int] = []
         self._committed: set[tuple[str, int]] = set()
         self._news: list[Commit] = []
         self._ignored: dict[str, int] = {}
+
+    def begin(self, key: Key) -> None:
+        """An attempt begins to send; the second one for the same share of a batch is that of a retried task."""
+        query, batch, partition, _, sink = key
+        with self._lock:
+            if (query, batch, partition, sink) in self._begun or (query, batch) in self._committed:
+                self._retried_us.append(self._now_us())
+            self._begun.add((query, batch, partition, sink))
+
+    def retried(self) -> list[int]:
+        """When tasks sent their results again since the last call, microseconds."""
+        with self._lock:
+            retried, self._retried_us = self._retried_us, []
+            return retried
 
     def stage(self, key: Key, staged: Staged) -> None:
         with self._lock:
@@ -119,6 +137,7 @@ class Ledger:
             return dict(self._ignored)
 
     def _drop(self, query: str, batch: int) -> None:
+        self._begun = {share for share in self._begun if share[:2] != (query, batch)}
         for key in [key for key in self._staged if key[:2] == (query, batch)]:
             self._ignored[key[4]] = self._ignored.get(key[4], 0) + self._staged.pop(key).rows
 
@@ -138,57 +157,58 @@ def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Stage
     )
 
 
-class Recorder(flight.FlightServerBase):
-    """Receives results (`do_put`) and commits (`do_action`)."""
+class Recorder:
+    """Keeps what the transport's inlet brings; `failed` says why it could not."""
 
     def __init__(self, settings: RecorderSettings) -> None:
-        location = f"grpc://{settings.host}:{settings.port}"
-        super().__init__(location, middleware={"token": TokenCheck(settings.token)})
-        self._host = settings.host
         self._clock = Clock(settings.clock_offset_us)
         self._spool = Path(settings.spool)
         self._spool.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed = ""
+        self._inlet = transport(settings.transport).open_inlet(
+            Listen(settings.host, settings.port, settings.token), self
+        )
 
     def listen(self) -> dict[str, Any]:
-        return {"location": f"grpc://{self._host}:{self.port}"}
+        return {"location": self._inlet.location}
+
+    def close(self) -> None:
+        self._inlet.close()
+
+    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+        return self.ledger.commit(query, batch, accepted, sinks)
 
     def status(self) -> dict[str, Any]:
         return {
             "commits": [asdict(commit) for commit in self.ledger.news()],
             "rows_staged": self.ledger.rows_staged,
             "rows_ignored": self.ledger.rows_ignored,
+            "retried_us": self.ledger.retried(),
             "failed": self.failed,
         }
 
-    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        address = json.loads(descriptor.command)
+    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        """Keep one attempt's results for one sink; DriverError where the disk does not take them."""
         key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
         # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
+        self.ledger.begin(key)
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
-            self.ledger.stage(key, self._receive(reader, path))
+            self.ledger.stage(key, self._spooled(schema, batches, path))
         except OSError as error:
             self.failed = f"the spool could not be written: {error}"
-            raise flight.FlightServerError(self.failed) from None
-        writer.write(b"kept")
+            raise DriverError(self.failed) from None
 
-    def do_action(self, context: Any, action: flight.Action) -> Iterator[bytes]:
-        asked = json.loads(action.body.to_pybytes())
-        if action.type != "commit":
-            raise flight.FlightServerError(f"no such action: {action.type}")
-        yield json.dumps(self.ledger.commit(**asked)).encode()
-
-    def _receive(self, reader: Any, path: Path) -> Staged:
+    def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> Staged:
         staged = Staged(str(path))
-        schema = reader.schema.append(pa.field(EMISSION_TIME, pa.int64()))
+        schema = schema.append(pa.field(EMISSION_TIME, pa.int64()))
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as spool:
-            for chunk in reader:
+            for batch in batches:
                 emitted_us = self._clock.now_us()
-                spool.write_batch(_stamped(chunk.data, emitted_us, schema))
-                _note(staged, chunk.data, emitted_us)
+                spool.write_batch(_stamped(batch, emitted_us, schema))
+                _note(staged, batch, emitted_us)
         return staged
 
 
@@ -211,8 +231,9 @@ def _note(staged: Staged, batch: pa.RecordBatch, emitted_us: int) -> None:
 
 
 def main() -> None:
-    recorder = Recorder(RecorderSettings(**json.loads(Path(sys.argv[1]).read_text())))
-    serve({"listen": recorder.listen, "status": recorder.status})
+    path = Path(sys.argv[1])
+    recorder = Recorder(RecorderSettings(**json.loads(path.read_text())))
+    serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.events import US
-from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, ticks, unit_of_time, values
+from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, numbers, ticks, unit_of_time, values
 from streamgauge.report.series import STEPS
 
 BARS_MAX, WATERFALL_MAX = 140, 10
@@ -150,7 +150,7 @@ def _duration_chart(batches: Batches, width: int) -> Any:
     title = "start of the batch, seconds since the run's start"
     scale = alt.Scale(domain=_room_for_bars(batches.start_s, bar_px / width), nice=False)
     x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width)))
-    y = alt.Y("v:Q", axis=alt.Axis(title=None, tickCount=5, format="~g"))
+    y = alt.Y("v:Q", axis=numbers(5))
     layers = [
         alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], size=bar_px).encode(x=x, y=y, y2="to:Q")
         for rows, (_, colour) in zip(_rows(batches, factor), _NAMES.values(), strict=True)
@@ -168,7 +168,7 @@ def _room_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float
 
 def _waterfall_chart(batches: Batches, width: int) -> Any:
     factor, unit = unit_of_time(float(batches.total_us.max()))
-    x = alt.X("v:Q", axis=alt.Axis(title=f"time since the batch's start ({unit})", tickCount=6, format="~g"))
+    x = alt.X("v:Q", axis=numbers(6, f"time since the batch's start ({unit})"))
     y = alt.Y("b:O", sort="ascending", axis=alt.Axis(title=None))
     layers = [
         alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=12).encode(x=x, y=y, x2="to:Q")

@@ -23,6 +23,7 @@ def render(comparison: Comparison) -> str:
         picture=difference_plot.differences(figures, gates),
         sides=(("A", comparison.a), ("B", comparison.b)),
         headline=words.compared(comparison),
+        failures=words.compared_failures(comparison),
         sentences=words.compared_sentences(comparison),
         confidence=words.percent(100 * comparison.confidence),
         several=max(len(comparison.a.runs), len(comparison.b.runs)) > 1,

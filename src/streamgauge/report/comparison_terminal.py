@@ -13,16 +13,23 @@ from streamgauge.report.terminal import console, say, typed
 from streamgauge.result import Comparison, Difference
 
 SAYS_STYLES = {"better": "green", "worse": "red", "no_difference": "dim", "unknown": "yellow"}
+_SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
+"""`words.SAYS`, as short as its column."""
 STATE_STYLES = {"passed": "bold green", "failed": "bold red", "unknown": "bold yellow"}
 
 
 def show_comparison(comparison: Comparison, page: Path | None = None, on: Console | None = None) -> None:
     """The whole comparison, and where its page is; nothing here decides anything."""
     to = on or console()
+    say(to, (words.compared(comparison), "bold"))
+    for failure in words.compared_failures(comparison):
+        say(to, (failure, "bold red"))
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         say(to, (f"{name}  ", "bold"), words.side(side, comparison.kind))
     say(to, "")
     to.print(_figures(comparison))
+    for reason, labels in _reasons(comparison).items():
+        say(to, (f"  {', '.join(labels)}: {reason}", "dim"))
     say(to, "")
     for warning in comparison.warnings:
         say(to, f"{'warning':<14}{warning}")
@@ -37,10 +44,11 @@ def show_comparison(comparison: Comparison, page: Path | None = None, on: Consol
 
 
 def _figures(comparison: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    headings = ("", "A", "B", "B against A", f"{words.percent(100 * comparison.confidence)} interval", "")
-    for place, heading in enumerate(headings):
-        table.add_column(typed(heading), justify="right" if 0 < place < 5 else "left", no_wrap=0 <= place < 5)
+    """Everything that fits 80 columns; reasons, which do not, stand below it."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    interval = f"{words.percent(100 * comparison.confidence)} interval"
+    for place, heading in enumerate(("", "A", "B", "B to A", interval, "B is")):
+        table.add_column(typed(heading), justify="right" if 0 < place < 5 else "left", no_wrap=place != 4)
     for figure in comparison.figures:
         table.add_row(*_cells(figure))
     return table
@@ -48,13 +56,23 @@ def _figures(comparison: Comparison) -> Table:
 
 def _cells(figure: Difference) -> tuple[Text, ...]:
     plain = (
-        figure.label,
-        words.measured(figure.a, figure.unit),
-        words.measured(figure.b, figure.unit),
+        _label(figure),
+        words.measured(figure.a, figure.unit).replace(" events/s", "/s"),
+        words.measured(figure.b, figure.unit).replace(" events/s", "/s"),
         words.signed(figure.difference, figure.share, figure.unit),
         words.difference_interval(figure),
     )
-    said = Text(typed(words.SAYS[figure.says]), SAYS_STYLES[figure.says])
-    if figure.reason:
-        said.append(typed(f": {figure.reason}"), "dim")
-    return (*(Text(typed(cell)) for cell in plain), said)
+    return (*(Text(typed(cell)) for cell in plain), Text(_SAYS[figure.says], SAYS_STYLES[figure.says]))
+
+
+def _label(figure: Difference) -> str:
+    return figure.label.replace(words.LATENCIES["processing_time"], "processing")
+
+
+def _reasons(comparison: Comparison) -> dict[str, list[str]]:
+    """Each reason once, with the figures it holds for."""
+    found: dict[str, list[str]] = {}
+    for figure in comparison.figures:
+        if figure.reason:
+            found.setdefault(figure.reason, []).append(_label(figure))
+    return found

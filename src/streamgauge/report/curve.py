@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from streamgauge.result import Latency
+from streamgauge.result import PERCENTILES, Latency
 
-PRINTED = ("p50", "p90", "p95", "p99", "p99_9")
 _LINE = re.compile(r"^(?:Tag=([^,]+),)?[\d.]+,[\d.]+,[\d.]+,(\S+)$")
 _ENOUGH = 10
 """Independent results that must lie beyond a percentile for it to be drawn past the last printed one."""
@@ -61,8 +60,7 @@ def points(latency: Latency, histogram: HdrHistogram | None) -> list[Point]:
     Without a histogram the percentiles of the result are all there is.
     """
     if histogram is None or histogram.get_total_count() == 0:
-        printed = [(float(name[1:].replace("_", ".")), getattr(latency, name)) for name in PRINTED]
-        return [Point(percentile, value) for percentile, value in printed if value is not None]
+        return [Point(percentile, getattr(latency, name)) for name, percentile in _carried(latency).items()]
     percentiles = _grid(_last_percentile(latency))
     return [Point(p, us) for p, us in zip(percentiles, _values_at(histogram, percentiles), strict=True)]
 
@@ -75,9 +73,13 @@ def _values_at(histogram: HdrHistogram, percentiles: list[float]) -> list[float]
     return [float(histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(n)))) for n in slots]
 
 
+def _carried(latency: Latency) -> dict[str, float]:
+    """The percentiles (0 to 100) that the result prints, by name."""
+    return {name: 100 * share for name, share in PERCENTILES.items() if getattr(latency, name) is not None}
+
+
 def _last_percentile(latency: Latency) -> float:
-    carried = [float(name[1:].replace("_", ".")) for name in PRINTED if getattr(latency, name) is not None]
-    last = max(carried, default=0.0)
+    last = max(_carried(latency).values(), default=0.0)
     if latency.p99_9 is not None and latency.effective_count > 0:
         last = max(last, 100.0 * (1.0 - _ENOUGH / latency.effective_count))
     return last

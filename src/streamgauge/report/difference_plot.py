@@ -84,7 +84,8 @@ def _chart(shown: Sequence[Difference], limits: list[dict[str, Any]], reach: flo
 def _across(reach: float, width: int) -> Callable[[str], Any]:
     """The horizontal axis, for any column of the rows: as far to the left as to the right."""
     scale = alt.Scale(domain=[-reach, reach], nice=False)
-    ticks = alt.Axis(title=None, tickCount=4 if width < 400 else 9, labelExpr="format(datum.value, '+~f') + ' %'")
+    label = "datum.value == 0 ? '0 %' : format(datum.value, '+~r') + ' %'"
+    ticks = alt.Axis(title=None, tickCount=4 if width < 400 else 9, labelExpr=label)
     return lambda column: alt.X(f"{column}:Q", scale=scale, axis=ticks)
 
 

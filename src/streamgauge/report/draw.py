@@ -91,9 +91,19 @@ def axis_title(text: str, offset_px: int = 6) -> Any:
     return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
 
 
+_PLAIN = "format(datum.value, ',~r')"
+_AMOUNT = f"abs(datum.value) < 1000 ? {_PLAIN} : format(datum.value, '~s')"
+"""Vega's formats as expressions: where an axis is given a format, Vega changes its precision, and 120 is 1.2e+2."""
+
+
 def amounts(ticks: int) -> Any:
-    """A vertical axis of counts, labelled 0, 100k, 1.5M."""
-    return alt.Axis(title=None, tickCount=ticks, labelExpr="format(datum.value, '~s')")
+    """A vertical axis of counts, labelled 0, 0.5, 120, 100k, 1.5M; never 500m, which is half of one to few."""
+    return alt.Axis(title=None, tickCount=ticks, labelExpr=_AMOUNT)
+
+
+def numbers(ticks: int, title: str | None = None) -> Any:
+    """An axis of measured values, labelled in full: 0.5, 120, 1,600."""
+    return alt.Axis(title=title, tickCount=ticks, labelExpr=_PLAIN)
 
 
 def ticks(width_px: int) -> int:

@@ -14,31 +14,15 @@ from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, s
 from streamgauge.report.draw import Figure
 from streamgauge.report.store import RunFolder
 from streamgauge.report.templates import template
-from streamgauge.result import Latencies, Latency, Result, TrialSummary, Verification
+from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, Latency, Result, TrialSummary, Verification
 
 BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
 
-_KINDS = {
-    "event_time": "event time",
-    "processing_time": "processing time",
-    "closing_delay": "closing delay",
-    "match_time": "match time",
-    "uncorrected": "uncorrected",
-}
-_MEANING = {
-    "event_time": "emission - event time, from the plan",
-    "processing_time": "emission - first hand-out to the system",
-    "closing_delay": "emission - end of the window",
-    "match_time": "emission - later of the two matched events",
-    "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",
-}
-_COLUMNS = ("min", "mean", "p50", "p90", "p95", "p99", "p99_9", "max")
-
 
 @dataclass(frozen=True)
 class LatencyRow:
-    """One kind of latency of one sink as a table row; `cells` follow `_COLUMNS`."""
+    """One kind of latency of one sink as a table row; `cells` follow `STATISTICS`."""
 
     kind: str
     meaning: str
@@ -69,7 +53,7 @@ def render(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> str:
     batches = batch_plots.batches_of(folder.read_batches(), series.start_us if series else None)
     figures = {
         "time": plots.over_time(series),
-        "percentiles": plots.percentiles(_curves(folder, result)),
+        "percentiles": plots.percentiles(_curves(folder, result), sentences.not_come(result)),
         "flow": flow_picture.picture(flow, result),
         "resources": plots.resources(series),
         "durations": batch_plots.durations(batches),
@@ -81,16 +65,18 @@ def render(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> str:
 
 def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None]) -> dict[str, Any]:
     latency_rows = _latency_rows(result)
+    asked = _asked(result)
     return {
         "result": result,
         "figures": figures,
         "answer": sentences.answer(result),
         "bounds": sentences.bounds(result),
         "sentences": sentences.three(result),
-        "unusable": sentences.UNUSABLE if result.verdict.value == "invalid" else "",
+        "unusable": sentences.unusable(result),
+        "no_latency": sentences.no_latency(result),
         "deciding": sentences.deciding(result),
         "key_figures": _key_figures(result),
-        "latency_columns": [name.replace("_", ".") for name in _COLUMNS],
+        "latency_columns": [words.statistic(name) for name in STATISTICS],
         "latency_rows": latency_rows,
         "latency_reasons": _reasons(latency_rows),
         "several_sinks": len(result.sinks) > 1,
@@ -99,16 +85,22 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
         "verified": sentences.capital(words.verified(result.verification)),
         "examples": result.verification.examples[:EXAMPLES_MAX] if result.verification else (),
         "environment": words.flat(result.environment),
-        "asked": rerun.settings(result.experiment),
-        "command": rerun.command(result.experiment),
+        "asked": rerun.settings(asked),
+        "command": rerun.command(asked),
         "experiment_file": str(folder.path / "experiment.toml"),
     }
+
+
+def _asked(result: Result) -> dict[str, Any]:
+    """What was asked; a search's trial can be repeated by itself."""
+    is_trial = result.experiment.get("command") == "sustain" and result.search is None
+    return rerun.of_trial(result.experiment) if is_trial else result.experiment
 
 
 def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     """(name, figure, remark) of what a reader compares between runs, most wanted first."""
     found: list[tuple[str, str, str]] = []
-    if result.rate is not None:
+    if result.rate is not None and sentences.measured_s(result) is not None:
         found.append(
             ("offered", words.rate(result.rate.offered_per_s), f"planned {words.rate(result.rate.planned_per_s)}")
         )
@@ -125,11 +117,14 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:
-    kinds = (("event time", latency.event_time_us), ("processing time", latency.processing_time_us))
     return [
-        (f"{name} p50 / p99", f"{words.time_us(one.p50)} / {words.time_us(one.p99)}", f"max {words.time_us(one.max)}")
-        for name, one in kinds
-        if one is not None
+        (
+            f"{words.LATENCIES[kind]} p50 / p99",
+            f"{words.latency(one, 'p50')} / {words.latency(one, 'p99')}",
+            f"max {words.latency(one, 'max')}",
+        )
+        for kind in ("event_time", "processing_time")
+        if (one := latency.of(kind)) is not None
     ]
 
 
@@ -140,12 +135,13 @@ def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
     if not by_role["sut"]:
         return []
     driver = f"driver {words.percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
-    return [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver)]
+    others = f", others {words.percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else ""
+    return [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver + others)]
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
     histograms = curve.histograms(folder.read_hlog() or "", result.slowest_sink)
-    kinds = {"event_time": result.latency.event_time_us, "processing_time": result.latency.processing_time_us}
+    kinds = {kind: result.latency.of(kind) for kind in plots.CURVES}
     return {kind: curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
 
 
@@ -155,8 +151,8 @@ def _latency_rows(result: Result) -> list[LatencyRow]:
     return [
         _latency_row(kind, sink, one)
         for sink, all_ in sinks
-        for kind in _KINDS
-        if (one := _kind(all_, kind)) is not None
+        for kind in LATENCY_KINDS
+        if (one := all_.of(kind)) is not None
     ]
 
 
@@ -168,16 +164,11 @@ def _verifications(result: Result) -> list[tuple[str, Verification]]:
     return [*(each if len(each) > 1 else []), ("all", result.verification)]
 
 
-def _kind(latencies: Latencies, kind: str) -> Latency | None:
-    return getattr(latencies, f"{kind}_us")
-
-
 def _latency_row(kind: str, sink: str, one: Latency) -> LatencyRow:
-    values = [getattr(one, name) for name in _COLUMNS]
-    cells = tuple(words.time_us(value) for value in values)
-    reason = sentences.missing_percentile(one) if None in values else ""
+    cells = tuple(words.latency(one, name) for name in STATISTICS)
+    reason = sentences.missing_percentile(one) if words.NONE in cells else ""
     counts = words.count(one.count), words.count(one.effective_count)
-    return LatencyRow(_KINDS[kind], _MEANING[kind], sink, cells, *counts, reason)
+    return LatencyRow(words.LATENCIES[kind], words.MEANINGS[kind], sink, cells, *counts, reason)
 
 
 def _reasons(rows: list[LatencyRow]) -> list[str]:

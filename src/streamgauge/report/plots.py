@@ -5,6 +5,7 @@ Axes of amounts start at 0; where one does not, or where values lie above it, a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +20,17 @@ from streamgauge.report.draw import (
     amounts,
     axis_title,
     figure,
+    numbers,
     stack,
     ticks,
     unit_of_size,
     unit_of_time,
     values,
 )
+from streamgauge.report.series import LATENCIES
 from streamgauge.report.timeline import Band, Timeline
 
 _PANEL_PX = 120
-_LATENCY_COLUMNS = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
 _DASH = (6, 3)
 _FEW_POINTS = 90
 _ROOM_ABOVE = 2.5
@@ -37,12 +39,13 @@ _ROOM_ABOVE = 2.5
 
 @dataclass(frozen=True)
 class _Panel:
-    """One chart of a stack: layers over `t`, `v`, on a vertical axis from 0 to `top`."""
+    """One chart of a stack: layers over `t`, `v`, on a vertical axis from 0 to `top`; `axis` labels it."""
 
     title: str
     layers: tuple[Any, ...]
     top: float
     height_px: int = _PANEL_PX
+    axis: Callable[[int], Any] = numbers
 
 
 def over_time(timeline: Timeline | None) -> Figure | None:
@@ -59,22 +62,22 @@ def over_time(timeline: Timeline | None) -> Figure | None:
     )
 
 
-def percentiles(curves: dict[str, list[Point]]) -> Figure | None:
-    """The percentile curve of each kind of latency, with the tail on a logarithmic axis."""
+CURVES = {"event_time": "line", "processing_time": "dash"}
+"""The latencies whose percentiles are drawn, and how."""
+
+
+def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | None:
+    """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds` is a remark."""
     curves = {kind: points for kind, points in curves.items() if points}
     if not curves:
         return None
-    labels = {
-        "event_time": Key("event time", "event-time"),
-        "processing_time": Key("processing time", "processing-time", "dash"),
-    }
     return figure(
         "percentiles",
         "Latency by percentile",
         "Latency against the share of results that are at most that late; the tail is drawn on a logarithmic axis.",
         lambda width: _percentile_chart(curves, width),
-        [labels[kind] for kind in curves],
-        ["The curve ends where the number of independent results no longer carries a percentile."],
+        [Key(words.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
+        ["The curve ends where the number of independent results no longer carries a percentile.", bounds],
     )
 
 
@@ -102,7 +105,7 @@ def _time_keys(timeline: Timeline) -> list[Key]:
         Key("ingested, per point", "ingested", "area"),
         Key("backlog", "backlog", "area"),
     ]
-    if timeline.known(*_LATENCY_COLUMNS):
+    if timeline.known(*LATENCIES):
         keys.append(Key("event time p99 (thin: p50)", "event-time"))
         keys.append(Key("processing time p99 (thin: p50)", "processing-time", "dash"))
     if timeline.known("frontier_lag_us"):
@@ -112,7 +115,7 @@ def _time_keys(timeline: Timeline) -> list[Key]:
 
 def _time_panels(timeline: Timeline) -> list[_Panel]:
     panels = [_rate_panel(timeline), _backlog_panel(timeline)]
-    if timeline.known(*_LATENCY_COLUMNS):
+    if timeline.known(*LATENCIES):
         panels.append(_latency_panel(timeline))
     if timeline.known("frontier_lag_us"):
         panels.append(_frontier_panel(timeline))
@@ -138,7 +141,7 @@ def _rate_panel(timeline: Timeline) -> _Panel:
         *([_line(timeline.rows("planned"), "muted", dash=(2, 2))] if _plan_missed(timeline) else []),
         _line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
     )
-    return _Panel("rate (events/s)", layers, _rate_top(timeline))
+    return _Panel("rate (events/s)", layers, _rate_top(timeline), axis=amounts)
 
 
 def _plan_missed(timeline: Timeline) -> bool:
@@ -149,11 +152,11 @@ def _plan_missed(timeline: Timeline) -> bool:
 
 def _backlog_panel(timeline: Timeline) -> _Panel:
     area = _area(timeline.rows("backlog_events"), "backlog", opacity=0.35, line=True)
-    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90)
+    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts)
 
 
 def _latency_panel(timeline: Timeline) -> _Panel:
-    top = timeline.top(*_LATENCY_COLUMNS)
+    top = timeline.top(*LATENCIES)
     factor, unit = unit_of_time(top)
     layers = (
         _line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=_DASH),
@@ -192,7 +195,7 @@ def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: 
     axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width))
     x = alt.X("t:Q", scale=alt.Scale(domain=[0, timeline.end_s], nice=False), axis=axis)
     scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
-    y = alt.Y("v:Q", scale=scale, axis=amounts(4))
+    y = alt.Y("v:Q", scale=scale, axis=panel.axis(4))
     layers = [*_bands(timeline, width, x, highest), *(layer.encode(x=x, y=y) for layer in panel.layers)]
     return alt.layer(*layers).properties(
         width=width, height=panel.height_px, title=axis_title(panel.title, 18 if highest else 6)
@@ -287,6 +290,6 @@ def _percentile_line(kind: str, points: list[Point], factor: float, unit: str) -
         values=list(_TICKS), labelExpr=labels, title="percentile (% of results at most this late)", labelOverlap=True
     )
     x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
-    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=None, tickCount=5, format="~g"))
-    dash = _DASH if kind == "processing_time" else None
+    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
+    dash = _DASH if CURVES[kind] == "dash" else None
     return _line(rows, kind.replace("_", "-"), dash=dash).encode(x=x, y=y)

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamgauge.experiment import Experiment
+from streamgauge.experiment import FLAGS, Experiment
 from streamgauge.report import words
 
-_FLAGS = {
-    "engine": "--engine",
-    "transport": "--transport",
-    "master": "--master",
-    "out": "--out",
-    "load.rate": "--rate",
-    "load.duration": "--duration",
-    "load.generators": "--generators",
-    "load.seed": "--seed",
-    "load.warmup": "--warmup",
-    "load.profile": "--profile",
-    "load.chunk": "--chunk",
-    "load.bound": "--bound",
-    "load.memory": "--memory",
-    "load.frontier": "--frontier",
-    "isolation": "--isolation",
-    "bind": "--bind",
-    "port": "--port",
-    "search.tolerance": "--tolerance",
-    "search.start_rate": "--start-rate",
-    "search.trials_max": "--trials-max",
+_SWITCHES = ("keep_results", "search.quick")
+_NAMED = ("parameters", "options")
+_SECONDS = ("load.duration", "load.warmup", "load.chunk", "load.bound")
+_LACKING = {
+    "run": ("load.start", "load.of", *(name for name in FLAGS if name.startswith("search."))),
+    "sustain": ("load.start", "load.of", "load.rate", "load.profile"),
 }
-_SWITCHES = {"keep_results": "--keep-results", "search.quick": "--quick"}
-_NAMED = {"parameters": "--set", "options": "--option"}
-_UNITS = dict.fromkeys(("load.duration", "load.warmup", "load.chunk", "load.bound"), "s")
+"""Command that leaves a run folder to the settings for which it has no option."""
 
 
 @dataclass(frozen=True)
@@ -49,38 +32,75 @@ class Setting:
 def settings(experiment: Mapping[str, Any]) -> tuple[Setting, ...]:
     """What `experiment` (the dump of an `Experiment`) sets other than by default; the command and workload are not."""
     return tuple(
-        Setting(name, words.plain(value), words.plain(default))
-        for name, (value, default) in _differing(experiment).items()
+        Setting(name, words.plain(value), words.plain(default)) for name, value, default in _differing(experiment)
     )
 
 
 def command(experiment: Mapping[str, Any]) -> str | None:
     """The command line that asks the same, or None where only the experiment's file can say it all."""
-    if not experiment:
+    lacking = _LACKING.get(experiment["command"]) if experiment else None
+    if lacking is None or str(experiment["workload"]).startswith("-"):
         return None
     parts = ["streamgauge", str(experiment["command"]), str(experiment["workload"])]
-    for name, (value, _) in _differing(experiment).items():
-        flag = _flag(name, value)
-        if flag is None:
+    for name, value, _ in _differing(experiment):
+        flags = None if name in lacking else _flags(name, value)
+        if flags is None:
             return None
-        parts += flag
+        parts += flags
     return shlex.join(parts)
 
 
-def _differing(experiment: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def of_trial(experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """What a search asked, as one of its trials asked it: a run at its rate."""
+    return {**experiment, "command": "run", "search": Experiment(workload="").search.model_dump(mode="json")}
+
+
+def _differing(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """(name, value, default) of what is not at the default of the experiment's command."""
     if not experiment:
-        return {}
-    defaults = words.flat(Experiment(workload="").model_dump(mode="json"))
-    asked = {name: value for name, value in words.flat(experiment).items() if name not in ("command", "workload")}
-    return {name: (value, defaults.get(name)) for name, value in asked.items() if value != defaults.get(name)}
+        return
+    plain = Experiment.model_validate({"command": experiment["command"], "workload": ""}).model_dump(mode="json")
+    defaults = dict(_flat(plain))
+    for name, value in _flat(experiment):
+        if name not in ("command", "workload") and value != defaults.get(name):
+            yield name, value, defaults.get(name)
 
 
-def _flag(name: str, value: Any) -> list[str] | None:
+def _flat(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Settings by their dotted names; what is in a parameter stays one value."""
+    for name, value in experiment.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", one) for inner, one in value.items())
+        else:
+            yield name, value
+
+
+def _flags(name: str, value: Any) -> list[str] | None:
     head, _, tail = name.partition(".")
     if head in _NAMED:
-        return [_NAMED[head], f"{tail}={words.plain(value)}"] if tail else []
+        text = _text(value)
+        sayable = text is not None and tail and "=" not in tail and tail == tail.strip()
+        return [FLAGS[head], f"{tail}={text}"] if sayable else None
     if name in _SWITCHES:
-        return [_SWITCHES[name]]
+        return [FLAGS[name]]
+    if name == "limits":
+        return [word for limit in value for word in (FLAGS[name], limit)]
     if name == "search.tolerance":
-        return [_FLAGS[name], f"{words.number(100 * value)}%"]
-    return [_FLAGS[name], words.plain(value) + _UNITS.get(name, "")] if name in _FLAGS else None
+        return [FLAGS[name], _share(value)]
+    text = _text(value)
+    return None if text is None or name not in FLAGS else [FLAGS[name], text + "s" * (name in _SECONDS)]
+
+
+def _share(value: float) -> str:
+    percent = words.number(100 * value)
+    return f"{percent}%" if float(percent) / 100 == value else repr(value)
+
+
+def _text(value: Any) -> str | None:
+    """A value as the command line reads it back, exactly; None for what it cannot read."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        rounded = words.number(value)
+        return rounded if float(rounded) == value else repr(value)
+    return str(value) if isinstance(value, str | int) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
@@ -17,20 +17,34 @@ _MARKS = {
     "invalid": ("square", "muted"),
     "interrupted": ("square", "muted"),
 }
+_BANDS = {
+    True: ("between the highest rate that holds and the lowest that does not", "shade", 1.0),
+    False: ("the same, but its upper end is undecided: no proof that it fails", "undecided", 0.45),
+}
+"""Whether the upper end was tested: what the band between the ends is called, its colour and opacity."""
 
 
-def brackets(trials: Sequence[TrialSummary]) -> list[tuple[float | None, float | None]]:
-    """After each trial: the highest rate that holds below the lowest that does not, and that lowest one.
+class Bracket(NamedTuple):
+    """The highest rate that holds below the lowest that does not, and that lowest one.
 
-    A rate that held once and then did not (a failed confirmation) does not hold; undecided is not held either.
+    `tested`: the upper end was shown to fail; undecided is not held, and no proof of that.
     """
-    found = []
-    for n in range(1, len(trials) + 1):
-        tried = [(trial.offered_per_s, trial.verdict) for trial in trials[:n] if trial.offered_per_s is not None]
-        high = min((rate for rate, verdict in tried if verdict in ("not_sustained", "undecided")), default=None)
-        holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
-        found.append((max(holding, default=None), high))
-    return found
+
+    low: float | None
+    high: float | None
+    tested: bool
+
+
+def brackets(trials: Sequence[TrialSummary]) -> list[Bracket]:
+    """The bracket after each trial. A rate that held once and then did not (a failed confirmation) does not hold."""
+    return [_bracket(trials[:n]) for n in range(1, len(trials) + 1)]
+
+
+def _bracket(trials: Sequence[TrialSummary]) -> Bracket:
+    tried = [(trial.offered_per_s, trial.verdict) for trial in trials if trial.offered_per_s is not None]
+    high = min((rate for rate, verdict in tried if verdict in ("not_sustained", "undecided")), default=None)
+    holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
+    return Bracket(max(holding, default=None), high, (high, "not_sustained") in tried)
 
 
 def closing(search: SearchResult) -> Figure | None:
@@ -50,7 +64,7 @@ def closing(search: SearchResult) -> Figure | None:
         "The bracket closing, trial by trial",
         "Rate offered in each trial, marked by its verdict; the band is between what holds and what does not.",
         lambda width: _chart(trials, width),
-        [*keys, Key("between the highest rate that holds and the lowest that does not", "shade", "area")],
+        [*keys, *_band_keys(trials)],
         ["The vertical axis does not start at 0.", *(["The overload trial is not shown."] if hidden else [])],
     )
 
@@ -73,16 +87,23 @@ def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
     return alt.Y(name, scale=scale, axis=amounts(6))
 
 
+def _band_keys(trials: Sequence[TrialSummary]) -> list[Key]:
+    there = {bracket.tested for bracket in brackets(trials) if bracket.low is not None and bracket.high is not None}
+    return [Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in there]
+
+
 def _band(trials: Sequence[TrialSummary]) -> list[Any]:
-    rows = [
-        {"n": trial.number - 0.5, "to": trial.number + 0.5, "v": low, "high": high}
-        for trial, (low, high) in zip(trials, brackets(trials), strict=True)
-        if low is not None and high is not None
-    ]
-    if not rows:
-        return []
-    band = alt.Chart(values(rows)).mark_rect(color=COLOURS["shade"])
-    return [band.encode(x=_x(trials), x2="to:Q", y=_y("v:Q", trials), y2="high:Q")]
+    layers = []
+    for tested, (_, colour, opacity) in _BANDS.items():
+        rows = [
+            {"n": trial.number - 0.5, "to": trial.number + 0.5, "v": bracket.low, "high": bracket.high}
+            for trial, bracket in zip(trials, brackets(trials), strict=True)
+            if bracket.low is not None and bracket.high is not None and bracket.tested is tested
+        ]
+        if rows:
+            band = alt.Chart(values(rows)).mark_rect(color=COLOURS[colour], opacity=opacity)
+            layers.append(band.encode(x=_x(trials), x2="to:Q", y=_y("v:Q", trials), y2="high:Q"))
+    return layers
 
 
 def _marks(trials: Sequence[TrialSummary]) -> list[Any]:

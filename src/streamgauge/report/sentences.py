@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from streamgauge.events import US
 from streamgauge.report import words
 from streamgauge.result import Check, Latency, Result
 
 UNUSABLE = (
     "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
 )
+NOTHING = "There is no figure to use: the run ended before anything was measured."
 
 
 def answer(result: Result) -> str:
@@ -32,11 +34,53 @@ def bounds(result: Result) -> str:
     parts = []
     if result.search is not None:
         parts.append(words.bracket(result.search))
-        parts.append("confirmed on a fresh engine" if result.search.confirmed else "not confirmed")
+        confirmed = words.confirmed(result.search.at_90_percent) if result.search.confirmed else "not confirmed"
+        parts.append(confirmed)
     parts.append(f"isolation: {result.isolation}")
     if result.rate is not None and result.rate.generator_ceiling_per_s is not None:
         parts.append(f"generator ceiling {words.rate(result.rate.generator_ceiling_per_s)}")
     return "; ".join(parts)
+
+
+def unusable(result: Result) -> str:
+    """Why an invalid run's figure must not be used; empty where the run is not invalid."""
+    if result.verdict.value != "invalid":
+        return ""
+    return NOTHING if result.rate is None and result.search is None else UNUSABLE
+
+
+def measured_s(result: Result) -> float | None:
+    """How long the measured span really was; None where the run ended before it began."""
+    lasted = [(phase.end_us - phase.start_us) / US for phase in result.phases if phase.name == "measured"]
+    return lasted[0] if lasted else None
+
+
+def nothing_measured(result: Result) -> str:
+    """What is said in place of rates where the measured span never began."""
+    if not result.phases:
+        return "nothing was measured"
+    lasted = (result.phases[-1].end_us - result.phases[0].start_us) / US
+    return f"nothing was measured: the run ended {words.span(lasted)} after its start, in the warm-up"
+
+
+def no_latency(result: Result) -> str:
+    """Why there is not even a row of latencies."""
+    if result.search is not None:
+        return "no latency was measured; each trial has its own"
+    if result.rate is None or measured_s(result) is None:
+        return "no latency was measured: the run ended before the measured span began"
+    if result.verification is None:
+        return "no latency was computed: the run was ended early, and its results were not looked at"
+    return "no latency was measured: no result of the measured span arrived"
+
+
+def not_come(result: Result) -> str:
+    """A remark on figures that hold results which had not come; empty where all came."""
+    latency = result.latency.event_time_us
+    if latency is None or not latency.lower_bounds:
+        return ""
+    had = f"{words.count(latency.lower_bounds)} of {words.count(latency.count)} results had not come when the run ended"
+    return f"{had}; they count as at least as late as they were by then, so a figure with ≥ is a lower bound."
 
 
 def three(result: Result) -> tuple[str, ...]:
@@ -64,32 +108,39 @@ def _throughput(result: Result) -> str:
         return f"The search took {tried}. {_sentence(search.limit)}".strip()
     if result.rate is None:
         return ""
-    span = next((phase for phase in result.phases if phase.name == "measured"), None)
-    during = f" for {words.span((span.end_us - span.start_us) / 1e6)}" if span else ""
+    lasted = measured_s(result)
+    if lasted is None:
+        return _sentence(nothing_measured(result))
     rate = result.rate
     return (
-        f"{words.rate(rate.offered_per_s)} were offered{during}, and {result.engine} took in "
+        f"{words.rate(rate.offered_per_s)} were offered for {words.span(lasted)}, and {result.engine} took in "
         f"{words.rate(rate.ingested_per_s)}."
     )
 
 
 def _lateness(result: Result) -> str:
     latency = result.latency.event_time_us
-    if latency is None or latency.p50 is None:
+    if latency is None:
         return ""
-    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
-    last = (
-        f", the last within {words.time_us(latency.max)}"
-        if latency.max is not None and not latency.lower_bounds
-        else ""
-    )
-    missing = (
-        f"; {words.count(latency.lower_bounds)} never came and count as at least that late"
-        if latency.lower_bounds
-        else ""
-    )
     of = f" of {result.slowest_sink}, the slowest sink," if result.slowest_sink else ""
-    return f"Half of the results{of} came within {words.time_us(latency.p50)} of their event time{tail}{last}{missing}."
+    if latency.p50 is None:
+        return "" if latency.count else f"No result{of} of the measured span had come when the run ended."
+    return _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
+
+
+def _late(latency: Latency, of: str) -> str:
+    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
+    last = f", the last within {words.time_us(latency.max)}" if latency.max is not None else ""
+    return f"Half of the results{of} came within {words.time_us(latency.p50)} of their event time{tail}{last}."
+
+
+def _late_at_least(latency: Latency, of: str) -> str:
+    """What has not come is later than anybody knows, so nothing is said to have come within a time."""
+    tail = f", and 1{words.GAP}% at least {words.time_us(latency.p99)}" if latency.p99 is not None else ""
+    return (
+        f"{words.count(latency.lower_bounds)} of {words.count(latency.count)} results{of} had not come when the run "
+        f"ended: with them, half of all took at least {words.time_us(latency.p50)} from their event time{tail}."
+    )
 
 
 def capital(text: str) -> str:

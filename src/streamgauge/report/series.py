@@ -13,6 +13,7 @@ series.parquet, one row per second of planned time, ascending:
     results                     results whose event time lies in that second
     slip_us_max                 greatest lateness of the driver against its own plan
     sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
+    others_cpu_percent          the same of all processes that are neither driver nor SUT
     sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
     loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
     frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
@@ -30,17 +31,18 @@ import pyarrow.compute as pc
 from streamgauge.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
-_LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
+LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
 
 SCHEMA: pa.Schema = pa.schema(
     [pa.field("time_us", pa.int64(), nullable=False), pa.field("phase", pa.string(), nullable=False)]
     + [pa.field(name, pa.int64()) for name in _COUNTS]
-    + [pa.field(name, pa.float64()) for name in _LATENCIES]
+    + [pa.field(name, pa.float64()) for name in LATENCIES]
     + [
         pa.field("results", pa.int64()),
         pa.field("slip_us_max", pa.float64()),
         pa.field("sut_cpu_percent", pa.float64()),
         pa.field("driver_cpu_percent", pa.float64()),
+        pa.field("others_cpu_percent", pa.float64()),
         pa.field("sut_memory_bytes", pa.int64()),
         pa.field("driver_memory_bytes", pa.int64()),
         pa.field("loopback_bytes_per_s", pa.float64()),
@@ -62,16 +64,6 @@ BATCHES: pa.Schema = pa.schema(
         pa.field("query", pa.string()),
     ]
 )
-
-
-def empty() -> pa.Table:
-    """A series with no seconds in it."""
-    return SCHEMA.empty_table()
-
-
-def empty_batches() -> pa.Table:
-    """A batch table with no batches in it."""
-    return BATCHES.empty_table()
 
 
 def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 STARTED = "The run ended before it was judged: it is still going on, or it was killed."
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)-.+?(?:-(\d+))?$")
 _FILES = ("experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html")
 
 
@@ -208,15 +207,6 @@ class RunFolder:
             ) from None
 
 
-def latest(root: str | Path = "runs") -> RunFolder:
-    """The run under `root` that began last; `InputError` where there is none."""
-    root = Path(root)
-    found = [path for path in root.glob("*/") if _NAME.match(path.name) and (path / "result.json").exists()]
-    if not found:
-        raise InputError(Problem("RUN", "must be a folder that holds runs", str(root), "name a run, or make one first"))
-    return RunFolder(max(found, key=_age))
-
-
 def write_text(path: Path, text: str, setting: str = "--html") -> None:
     """A file of its own outside any run folder, whole or not at all; `InputError` where it cannot be there."""
     if path.is_dir():
@@ -226,12 +216,6 @@ def write_text(path: Path, text: str, setting: str = "--html") -> None:
     if not path.parent.is_dir():
         raise InputError(Problem(setting, "the folder above it must exist", str(path), f"{setting} NAME.html"))
     _atomically(path, lambda file: file.write(text.encode()))
-
-
-def _age(path: Path) -> tuple[str, int]:
-    match = _NAME.match(path.name)
-    assert match is not None
-    return match.group(1), int(match.group(2) or 1)
 
 
 def _plain(text: str) -> str:

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from streamgauge.errors import InputError, JobError
+from streamgauge.errors import InputError, JobError, SettingError
 from streamgauge.report import sentences, words
-from streamgauge.result import Check, Latency, Result, TrialSummary
+from streamgauge.result import STATISTICS, Check, Latency, Rates, Result, TrialSummary
 
 PLAIN_EVERY_S = 5.0
 """Seconds of the run between two plain lines; a change of phase or a new note is always told."""
@@ -29,6 +29,9 @@ STYLES = {
     "interrupted": "bold",
 }
 _INDENT = "  "
+_LATENCIES = {"processing_time": "processing"}
+"""What has to be shorter here than on the page, to stand in its column."""
+_PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
 _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
 
 
@@ -155,8 +158,8 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
     to = on or console()
     verdict = words.VERDICTS[result.verdict.value]
     say(to, (f"{verdict}   ", STYLES[result.verdict.value]), (_headline(result), "bold"))
-    if result.verdict.value == "invalid":
-        say(to, sentences.UNUSABLE)
+    if unusable := sentences.unusable(result):
+        say(to, unusable)
     if result.verdict.sentence:
         say(to, result.verdict.sentence)
     for check in result.verdict.checks if verbose else _that_matter(result):
@@ -166,13 +169,13 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
 
 
 def show_refusal(error: InputError, on: Console | None = None) -> None:
-    """Every problem with its way out, then that nothing was started (an own job is looked at by a started engine)."""
+    """Every problem with its way out, then that nothing was started (some are found by a started engine)."""
     to = on or console()
     for problem in error.problems:
         say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
         say(to, f"  got: {words.plain(problem.got)}")
         say(to, f"  try: {problem.way_out}")
-    say(to, "nothing was measured" if isinstance(error, JobError) else "nothing was started")
+    say(to, "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started")
 
 
 def say(to: Console, *parts: tuple[str, str] | str) -> None:
@@ -182,8 +185,8 @@ def say(to: Console, *parts: tuple[str, str] | str) -> None:
 
 
 def typed(text: str) -> str:
-    """Only spaces that can be typed, so that what is printed can be searched, and every terminal can show it."""
-    return text.replace(words.GAP, " ")
+    """Only what can be typed, so that what is printed can be searched, and every terminal can show it."""
+    return text.replace(words.GAP, " ").replace("≥", ">=")
 
 
 def _cells(trial: TrialSummary) -> tuple[str, ...]:
@@ -192,7 +195,7 @@ def _cells(trial: TrialSummary) -> tuple[str, ...]:
     return (
         str(trial.number),
         "overload" if trial.offered_per_s is None else words.rate(trial.offered_per_s, "/s").replace(" /s", "/s"),
-        words.VERDICTS[trial.verdict] if trial.verdict else words.NONE,
+        words.trial_verdict(trial),
         latency if known else words.NONE,
         words.slope(trial.backlog_slope_share),
         trial.why,
@@ -221,14 +224,12 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     """(name, text) lines under the verdict; what was not measured is left out, what was not judged is said."""
     found: list[tuple[str, str]] = []
     if result.rate is not None:
-        rate = result.rate
-        both = f"offered {words.rate(rate.offered_per_s)}   ingested {words.rate(rate.ingested_per_s)}"
-        found.append(("rate", f"{both}   isolation: {result.isolation}"))
+        found.append(("rate", f"{_rates(result, result.rate)}   isolation: {result.isolation}"))
     found += _latency_facts(result)
     if result.search is not None and result.search.at_90_percent is not None:
         at_90 = result.search.at_90_percent
         figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
-        found.append((f"at 90{words.GAP}%", f"{figures}   event time"))
+        found.append((f"at 90{words.GAP}%", f"{words.trial_verdict(at_90)}   {figures}   event time"))
     found += _answer_facts(result)
     found += _cpu_facts(result)
     if result.search is not None and result.search.limit:
@@ -244,15 +245,27 @@ def _facts(result: Result) -> list[tuple[str, str]]:
 
 def _latency_facts(result: Result) -> list[tuple[str, str]]:
     """Both kinds, one under the other, so that their percentiles can be compared; then each of several sinks."""
-    latency = result.latency
-    kinds = [("event time", latency.event_time_us), ("processing", latency.processing_time_us)]
-    if latency.event_time_us is None or latency.event_time_us.p50 is None:
-        kinds.append(("match time", latency.match_time_us))
-    return [
-        (name, "   ".join(f"{label} {words.time_us(value)}" for label, value in _percentiles(one)))
-        for name, one in kinds
-        if one is not None
-    ] + _sink_facts(result)
+    kinds = ["event_time", "processing_time"]
+    if result.latency.event_time_us is None or result.latency.event_time_us.p50 is None:
+        kinds.append("match_time")
+    there = [(kind, one) for kind in kinds if (one := result.latency.of(kind)) is not None]
+    found = [(_LATENCIES.get(kind, words.LATENCIES[kind]), _figures(one, _PRINTED)) for kind, one in there]
+    return found + _bound_facts(result) + _sink_facts(result)
+
+
+def _bound_facts(result: Result) -> list[tuple[str, str]]:
+    bounds = sentences.not_come(result)
+    return [("", bounds)] if bounds else []
+
+
+def _figures(one: Latency, statistics: tuple[str, ...]) -> str:
+    return "   ".join(f"{words.statistic(name)} {words.latency(one, name)}" for name in statistics)
+
+
+def _rates(result: Result, rate: Rates) -> str:
+    if sentences.measured_s(result) is None and result.search is None:
+        return sentences.nothing_measured(result)
+    return f"offered {words.rate(rate.offered_per_s)}   ingested {words.rate(rate.ingested_per_s)}"
 
 
 def _sink_facts(result: Result) -> list[tuple[str, str]]:
@@ -263,7 +276,7 @@ def _sink_facts(result: Result) -> list[tuple[str, str]]:
     for sink in result.sinks:
         one = sink.latency.event_time_us or Latency()
         slowest = "   (slowest: the figures above)" if sink.name == result.slowest_sink else ""
-        figures = f"p50 {words.time_us(one.p50)}   p99 {words.time_us(one.p99)}   {words.count(sink.rows)} results"
+        figures = f"{_figures(one, ('p50', 'p99'))}   {words.count(sink.rows)} results"
         lines.append(("sink", f"{sink.name}   {figures}{slowest}"))
     return lines
 
@@ -276,15 +289,13 @@ def _answer_facts(result: Result) -> list[tuple[str, str]]:
     return [("answers", f"{name}: {words.verified(found).removeprefix('answers: ')}") for name, found in each]
 
 
-def _percentiles(one: Latency) -> list[tuple[str, float | None]]:
-    return [("p50", one.p50), ("p90", one.p90), ("p99", one.p99), ("p99.9", one.p99_9), ("max", one.max)]
-
-
 def _cpu_facts(result: Result) -> list[tuple[str, str]]:
     if not result.processes:
         return []
     totals = dict.fromkeys(("sut", "driver"), 0.0)
     for use in result.processes:
         totals[use.role] += use.cpu_percent_mean
-    text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}   of a core"
-    return [("cpu", text)]
+    text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}"
+    if result.others_cpu_percent is not None:
+        text += f"   others {words.percent(result.others_cpu_percent)}"
+    return [("cpu", f"{text}   of a core")]

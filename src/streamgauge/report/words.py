@@ -5,10 +5,21 @@ A value that is not known is shown as "-", never as 0.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgauge.result import Check, ComparedSide, Comparison, Difference, NotTheSame, SearchResult, Verification
+from streamgauge.result import (
+    Check,
+    ComparedSide,
+    Comparison,
+    Difference,
+    Latency,
+    NotTheSame,
+    SearchResult,
+    TrialSummary,
+    Verification,
+)
 
 NONE = "-"
 GAP = "\u202f"
@@ -43,6 +54,24 @@ SAYS = {
 """What the interval of a difference says: one that holds 0 shows none, which is not proof that there is none."""
 
 
+LATENCIES = {
+    "event_time": "event time",
+    "processing_time": "processing time",
+    "closing_delay": "closing delay",
+    "match_time": "match time",
+    "uncorrected": "uncorrected",
+}
+"""Every kind of latency as people call it."""
+
+MEANINGS = {
+    "event_time": "emission - event time, from the plan",
+    "processing_time": "emission - first hand-out to the system",
+    "closing_delay": "emission - end of the window",
+    "match_time": "emission - later of the two matched events",
+    "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",
+}
+
+
 def digits(value: float, significant: int = 3) -> str:
     """`value` to three significant digits, never in powers of ten: 1234.5 is 1235, 0.01234 is 0.0123."""
     if value == 0:
@@ -75,6 +104,19 @@ def rate(per_s: float | None, unit: str = "events/s") -> str:
 def time_us(us: float | None) -> str:
     """A time in microseconds: `87 us`, `185 ms`, `3.1 s`."""
     return NONE if us is None else _scaled(us, _TIMES)
+
+
+def statistic(name: str) -> str:
+    """A statistic as people write it: `p99.9`."""
+    return name.replace("_", ".")
+
+
+def latency(of: Latency | None, name: str) -> str:
+    """One statistic of a latency: `3.1 s`, or `≥ 3.1 s` where results that had not come are in it as lower bounds."""
+    value = None if of is None else getattr(of, name)
+    if of is None or value is None:
+        return NONE
+    return f"≥{GAP}{time_us(value)}" if of.lower_bounds else time_us(value)
 
 
 def size(size_bytes: float | None) -> str:
@@ -125,10 +167,25 @@ def interval(check: Check) -> str:
 def bracket(search: SearchResult) -> str:
     """`1.54 M holds, 1.6 M does not`, or what of it is known."""
     low = f"{rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
-    verdict = next((one.verdict for one in search.trials if one.offered_per_s == search.high), None)
-    not_held = "is undecided" if verdict == "undecided" else "does not"
+    not_held = "is undecided" if search.high_verdict == "undecided" else "does not"
     high = f"{rate(search.high, '')} {not_held}" if search.high is not None else "no rate was found that does not"
     return f"{low}, {high}"
+
+
+def confirmed(at_90_percent: TrialSummary | None) -> str:
+    """What a confirmed rate may be called, by the trial at 90 % of it."""
+    verdict = at_90_percent.verdict if at_90_percent is not None else None
+    at_90 = {
+        None: ", but not tried at 90 %",
+        "sustained": " and at 90 %",
+        "undecided": ", but undecided at 90 %",
+    }
+    return "confirmed on a fresh engine" + at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+
+
+def trial_verdict(trial: TrialSummary) -> str:
+    """A trial's verdict; that of an overload trial is none, whatever the engine did with it."""
+    return VERDICTS[trial.verdict] if trial.verdict else STATES["not_judged"]
 
 
 def verified(verification: Verification | None) -> str:
@@ -227,8 +284,24 @@ def not_the_same(one: NotTheSame) -> str:
     return f"{one.setting}   A {' | '.join(one.a)}   B {' | '.join(one.b)}"
 
 
+def compared_failures(of: Comparison) -> list[str]:
+    """What must be read before any figure: `B failed: wrong answers (30 missing) (2 of 3 runs)`, or several reasons."""
+    found = []
+    for name, compared_side in (("A", of.a), ("B", of.b)):
+        reasons = Counter(run.failed for run in compared_side.runs if run.failed)
+        runs = len(compared_side.runs)
+        found += [f"{name} failed: {why}" + (f", {n} of {runs} runs" if runs > 1 else "") for why, n in reasons.items()]
+    return found
+
+
 def compared(of: Comparison) -> str:
-    """The answer as a headline: which figures differ."""
+    """The answer as a headline: which side failed, then which figures differ."""
+    failed = [name for name, one in (("A", of.a), ("B", of.b)) if any(run.failed for run in one.runs)]
+    before = f"{' and '.join(failed)} failed; " if failed else ""
+    return before + _compared_figures(of)
+
+
+def _compared_figures(of: Comparison) -> str:
     said = {says: [one.label for one in of.figures if one.says == says] for says in ("better", "worse")}
     parts = [f"B is {says} in {len(labels)} of {len(of.figures)} figures" for says, labels in said.items() if labels]
     return "; ".join(parts) or "no difference shown"

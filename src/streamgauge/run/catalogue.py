@@ -1,37 +1,49 @@
-"""What there is: workloads, engines and transports by name, and what each can do."""
+"""What there is: workloads and engines by name, and what each can do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities, Engine
-
-TRANSPORTS = ("flight",)
+from streamgauge.engines.seam import Capabilities, Engine, Entry, Wanted
 
 
-def _spark(cpus: Sequence[int] | None) -> Engine:
-    from streamgauge.engines.spark.engine import SparkEngine
+def _spark() -> Entry:
+    from streamgauge.engines.spark.asked import check
+    from streamgauge.engines.spark.settings import CAPABILITIES
 
-    return SparkEngine(cpus)
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.spark.engine import SparkEngine
+
+        return SparkEngine(cpus)
+
+    return Entry(CAPABILITIES, check, make)
 
 
-def _known(cpus: Sequence[int] | None) -> Engine:
-    from streamgauge.engines.known.engine import KnownEngine
+def _known() -> Entry:
+    from streamgauge.engines.known.settings import CAPABILITIES, check
 
-    return KnownEngine(cpus)
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.known.engine import KnownEngine
+
+        return KnownEngine(cpus)
+
+    return Entry(CAPABILITIES, check, make)
 
 
-_STARTERS: dict[str, Callable[[Sequence[int] | None], Engine]] = {"spark": _spark, "known": _known}
+def _oracle() -> Entry:
+    from streamgauge.engines.oracle.capabilities import CAPABILITIES
+
+    return Entry(CAPABILITIES)
+
+
+_ENGINES: dict[str, Callable[[], Entry]] = {"spark": _spark, "known": _known, "oracle": _oracle}
+"""Every engine there is; an engine is loaded only when one is made."""
 
 
 def capabilities() -> dict[str, Capabilities]:
-    """Every engine's capabilities, the reference included; loads no engine."""
-    from streamgauge.engines.known.settings import CAPABILITIES as KNOWN
-    from streamgauge.engines.oracle.capabilities import CAPABILITIES as ORACLE
-    from streamgauge.engines.spark.settings import CAPABILITIES as SPARK
-
-    return {each.name: each for each in (SPARK, KNOWN, ORACLE)}
+    """Every engine's capabilities, the reference included."""
+    return {name: entry().capabilities for name, entry in _ENGINES.items()}
 
 
 def streaming_engines() -> tuple[str, ...]:
@@ -39,20 +51,15 @@ def streaming_engines() -> tuple[str, ...]:
 
 
 def start_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
-    """What makes a fresh start of an engine, on the processors given."""
-    return lambda: _STARTERS[engine](cpus)
+    """What makes a fresh start of an engine that runs streams, on the processors given."""
+    make = _ENGINES[engine]().make
+    assert make is not None
+    return lambda: make(cpus)
 
 
-def check_options(engine: str, options: dict[str, str]) -> None:
-    """Refuse option values that an engine cannot use; InputError with every problem."""
-    if engine == "known":
-        from streamgauge.engines.known.settings import read_options
-
-        read_options(options)
-    if engine == "spark":
-        from streamgauge.engines.spark.settings import check
-
-        check(options)
+def check_wanted(engine: str, wanted: Wanted) -> None:
+    """Refuse what an engine cannot use; InputError with every problem."""
+    _ENGINES[engine]().check(wanted)
 
 
 def workload_rows() -> list[dict[str, Any]]:

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities
+from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
-from streamgauge.experiment import Experiment, build
+from streamgauge.experiment import Experiment, build, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
@@ -27,11 +27,12 @@ from streamgauge.flow.reach import reach_us, tail_us
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile
-from streamgauge.run.catalogue import TRANSPORTS, capabilities, check_options, streaming_engines
+from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.system.machine import cpus, memory_bytes, split_cpus
+from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
 
 FRESH_WARMUP_S = 45.0
@@ -59,7 +60,6 @@ class Ready:
     engine: Capabilities
     flow: Flow
     generators: int
-    chunk_us: int
     bytes_max: int
     tail_us: int
     reach_us: int | None
@@ -146,17 +146,17 @@ def check(experiment: Experiment) -> Ready:
 
     Raises:
         InputError: with every problem found.
-        MachineError: this machine lacks what is needed (Java).
     """
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
-    _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
+    if experiment.load.duration > 0:
+        _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
     problems += [
-        *_transport_problems(experiment), *_load_problems(experiment), *_place_problems(experiment),
+        *_transport_problems(experiment, engine), *_load_problems(experiment), *_place_problems(experiment),
         *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_option_problems(experiment, engine) if engine else []),
+        *(_wanted_problems(experiment, flow, engine) if engine else []),
     ]  # fmt: skip
     bytes_max = _memory(experiment, problems)
     start_us(experiment, problems)
@@ -167,15 +167,14 @@ def check(experiment: Experiment) -> Ready:
     assert engine is not None
     reach = reach_us(flow)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
-    ready = Ready(
+    return Ready(
         experiment, workload, parameters, engine, flow,
         generators=experiment.load.generators or max(1, min(len(sut or cpus()), 8)),
-        chunk_us=0, bytes_max=bytes_max,
+        bytes_max=bytes_max,
         tail_us=round((TAIL_MARGIN_S + max(tail_us(flow) / US, UNBOUNDED_TAIL_S if reach is None else 0.0)) * US),
         reach_us=reach, limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
-    return replace(ready, chunk_us=ready.chunk_for(experiment.load.rate))
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -261,30 +260,22 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _option_problems(experiment: Experiment, engine: Capabilities) -> Iterator[Problem]:
-    known = {setting.name: setting for setting in engine.settings}
-    for name, value in experiment.options.items():
-        if name.startswith("spark.") and engine.name.startswith("spark"):
-            continue
-        if name not in known:
-            near = difflib.get_close_matches(name, [*known, "spark."], 1)
-            hint = f"--option {near[0]}=..." if near else f"one of {', '.join(known)}, or any spark.* setting"
-            yield Problem(f"option {name}", f"is not an option of {engine.name}", value, hint)
-        elif known[name].choices and value not in known[name].choices:
-            choices = known[name].choices
-            yield Problem(
-                f"option {name}", f"must be one of {', '.join(choices)}", value, f"--option {name}={choices[0]}"
-            )
-    free = {name: value for name, value in experiment.options.items() if name in known and not known[name].choices}
+def _wanted_problems(experiment: Experiment, flow: Flow | None, engine: Capabilities) -> list[Problem]:
+    wanted = Wanted(flow, experiment.options, experiment.master, experiment.load.frontier)
     found: list[Problem] = []
-    _try(lambda: check_options(engine.name, free), found)
-    yield from found
+    _try(lambda: check_wanted(engine.name, wanted), found)
+    return found
 
 
-def _transport_problems(experiment: Experiment) -> Iterator[Problem]:
-    if experiment.transport not in TRANSPORTS:
-        rule = f"must be one of {', '.join(TRANSPORTS)}"
-        yield Problem("transport", rule, experiment.transport, f"--transport {TRANSPORTS[0]}")
+def _transport_problems(experiment: Experiment, engine: Capabilities | None) -> Iterator[Problem]:
+    names = transports.NAMES
+    if experiment.transport not in names:
+        near = difflib.get_close_matches(experiment.transport, names, 1)
+        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {near[0] if near else names[0]}"
+        yield Problem("transport", rule, experiment.transport, way_out)
+    elif engine and experiment.transport not in engine.transports:
+        rule = f"is none that {engine.name} can read"
+        yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
     if reason := _port_problem(experiment.bind, 0):
         yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
         return
@@ -323,7 +314,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
 
 
 def _memory(experiment: Experiment, problems: list[Problem]) -> int:
-    asked = _try(lambda: parse_size(experiment.load.memory, "load.memory"), problems)
+    asked = _try(partial(parse_setting, parse_size, "load.memory", experiment.load.memory), problems)
     there = memory_bytes()
     if asked is not None and not 2**20 <= asked <= there:
         rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
@@ -336,5 +327,7 @@ def _place_problems(experiment: Experiment) -> Iterator[Problem]:
     standing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
     if not standing.is_dir():
         yield Problem("out", "must be a folder, and a file has that name", str(root), "--out DIR")
+    elif experiment.command != "generate" and not root.absolute().parent.is_dir():
+        yield Problem("out", "the folder above it must exist", str(root), "--out DIR with a folder you may write to")
     elif not os.access(standing, os.W_OK):
         yield Problem("out", f"must be a place you may write to ({standing} is not)", str(root), "--out DIR")

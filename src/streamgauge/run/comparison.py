@@ -6,7 +6,6 @@ in a DuckDB that works out of core, so nothing of a long run is held in Python.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from streamgauge.result import Latency, SinkResult, Verification
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.spool import Received, keep_results
 from streamgauge.system.machine import memory_bytes
+from streamgauge.system.scratch import Scratch
 
 MEMORY_SHARE = 0.5
 """Of the machine's memory: the engine under test is still there while its answers are compared."""
@@ -39,7 +39,6 @@ class SinkVerified:
     verification: Verification
     latencies: SinkLatencies
     rows: int
-    windows_closed: int | None
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,8 @@ class Verified:
     @property
     def windows_closed(self) -> int | None:
         """Of the windowed sink that closed fewest; None where nothing is windowed."""
-        return min((sink.windows_closed for sink in self.sinks if sink.windows_closed is not None), default=None)
+        closed = [sink.latencies.windows_closed for sink in self.sinks]
+        return min((number for number in closed if number is not None), default=None)
 
     @property
     def results(self) -> tuple[SinkResult, ...]:
@@ -116,12 +116,13 @@ def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0) -> st
     return f"event_time < {reached[-1] if reached else 0}"
 
 
-def outcome(counts: answers.Counts, noun: str = "results") -> str:
-    """The counts as a sentence without its stop."""
+def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:
+    """The counts as a sentence without its stop. `whole`: all that was offered was committed; else less is expected."""
     faults = {name: getattr(counts, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
     matched = f"{counts.matched:,} matched, {found}" if found else "all matched"
-    return f"{counts.expected:,} {noun} expected, {matched}"
+    of = "" if whole else " of what was committed"
+    return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def comparison(done: Conducted) -> Iterator[Comparison]:
     """A comparison of the results of `done`, which has one sink's commits alone; its database is removed after it."""
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="streamgauge-verify-") as folder:
+    with Scratch("verify") as folder:
         limit = f"{round(memory_bytes() * MEMORY_SHARE) >> 20}MiB"
         config = {"temp_directory": folder, "preserve_insertion_order": "false", "memory_limit": limit}
         connection = duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config)
@@ -190,8 +191,7 @@ class Comparison:
         )  # fmt: skip
         rows = sum(commit.rows for commit in done.journal.commits)
         query = next((commit.query for commit in done.journal.commits), "")
-        closed = latencies.effective_count if rule.windowed else None
-        return SinkVerified(name, query, verification, latencies, rows, closed)
+        return SinkVerified(name, query, verification, latencies, rows)
 
     def lost(self, rule: LatencyRule) -> Iterator[Missing]:
         """The rows due in the measured span that never came, part by part: they enter the latencies as lower bounds.

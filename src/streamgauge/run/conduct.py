@@ -1,8 +1,8 @@
 """The one conductor of a trial, from the plan's first event to the last result; judging comes after.
 
 1. begin: generators follow the plan from the next whole second on
-2. warm-up, prolonged while start-up backlog drains; measured span: watch once a half second; end early only where it
-   is hopeless
+2. warm-up, prolonged while the engine is still starting; measured span: watch once a half second; end early only where
+   it is hopeless
 3. at the end of the span: extend it (at most twice) where the trends are undecided
 4. tail: the plan goes on for the flow's reach, so that every measured result closes by itself
 5. drain: wait until the sink has committed what was offered, up to a deadline
@@ -73,10 +73,23 @@ class Conducted:
     earlier_trials: bool = False
 
     @property
+    def ended_early(self) -> bool:
+        return bool(self.hopeless or self.engine_failed or self.driver_failed or self.interrupted)
+
+    @property
     def measured_until(self) -> int:
         """The end of what was measured: that of the span, or where a trial ended early."""
-        early = self.hopeless or self.engine_failed or self.driver_failed or self.interrupted
-        return min(self.spans.measured_to_us, self.offered_until()) if early else self.spans.measured_to_us
+        return self.offered_spans.measured_to_us
+
+    @property
+    def offered_spans(self) -> Spans:
+        """The spans as they were: of a trial that ended early, no more of each than was offered."""
+        spans = self.spans
+        if not self.ended_early:
+            return spans
+        until = self.offered_until()
+        borders = (spans.measured_from_us, spans.measured_to_us, spans.end_us)
+        return Spans(spans.start_us, *(min(border, until) for border in borders))
 
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""
@@ -185,6 +198,8 @@ class Conductor:
         now_us = self._rig.clock.now_us()
         if not journal.usages or now_us - journal.usages[-1].time_us >= US:
             journal.usages += self._monitors.sample()
+            if self._monitors.others_percent is not None:
+                journal.others.append((now_us, self._monitors.others_percent))
             journal.loopback.append((now_us, loopback_bytes()))
         self._forget_committed()
         self._check_engine()

@@ -128,7 +128,11 @@ def _connected(evidence: Evidence) -> Check:
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
     parts = [
         _Part(evidence.sut_alive, 1, 0, "deaths", f"a process of the system under test died{reason}"),
-        _counted(evidence.aborted_reads, "aborted reads", "reads of the system under test were aborted"),
+        _counted(
+            evidence.aborted_reads,
+            "aborted reads",
+            "reads of the system under test were cut off before they were taken whole",
+        ),
         _counted(evidence.retried_tasks, "retried tasks", "tasks of the system under test were retried"),
     ]
     if all(part.good for part in parts):

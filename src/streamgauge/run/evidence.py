@@ -37,7 +37,6 @@ def evidence_of(
     """The evidence of a trial; without `verified` the answers are not judged."""
     journal = done.journal
     planned, kept = _kept(done)
-    slip = figures.slip(done)
     backlogs = _backlogs(done)
     bound_s, cut = ready.bound_s(rate_per_s)
     own_job = isinstance(ready.workload, OwnJob)
@@ -45,8 +44,7 @@ def evidence_of(
         rate_per_s=rate_per_s,
         planned_per_s=planned.astype(float),
         offered_per_s=kept.astype(float),
-        slip_us_p50=slip.p50,
-        slip_us_p99=slip.p99,
+        slip_us_p99=figures.slip(done).p99,
         driver_reason=done.driver_failed,
         core_wait_us=figures.core_wait_us(done),
         sut_alive=not done.engine_failed,
@@ -63,17 +61,26 @@ def evidence_of(
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
-        retried_tasks=journal.reads_again(as_a_rule=own_job),
+        # A job of the user's own may end a read as it likes: `limit` does.
+        aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
+        retried_tasks=journal.retried_tasks(as_a_rule=own_job),
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each, rate_per_s) for each in backlogs),
         interrupted=done.interrupted,
         look=done.looks - 1,
+        others_share=figures.others_share(done),
         levels=ready.limits if latencies is not None else (),
     )
 
 
-def backlog_falls(done: Conducted, rate_per_s: float) -> bool:
-    """At the end of the warm-up: whether some query is surely still working off the backlog of the start."""
+def starting(done: Conducted, rate_per_s: float) -> bool:
+    """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
+    surely still working off the backlog of the start.
+    """
+    return not done.journal.committed_until() or _backlog_falls(done, rate_per_s)
+
+
+def _backlog_falls(done: Conducted, rate_per_s: float) -> bool:
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
     return any(_falls(part, done.spans.measured_from_us, rate_per_s) for part in parts)
 
@@ -91,8 +98,11 @@ def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: f
     verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return False
-    undecided = [check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"]
-    return bool(undecided) and all(_may_be_decided(check, longest) for check in undecided)
+    undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
+    # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
+    return "evidence" in undecided or (
+        bool(undecided) and all(_may_be_decided(check, longest) for check in undecided.values())
+    )
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:

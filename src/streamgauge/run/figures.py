@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
-from streamgauge.measure.monitors import Usage
-from streamgauge.report.series import BATCHES
-from streamgauge.result import Backlog, DriverResult, Phase, ProcessUse, Rates, Slip
+from streamgauge.measure.monitors import Usage, machine_percent
+from streamgauge.report.series import BATCHES, LATENCIES
+from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
@@ -26,7 +26,10 @@ SLIP_LIMIT_US = 100_000
 
 
 def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
-    """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out."""
+    """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out.
+
+    Of a trial that ended early, the spans are those of what was offered.
+    """
     borders = (
         ("warm-up", spans.start_us, spans.measured_from_us),
         ("measured", spans.measured_from_us, spans.measured_to_us),
@@ -35,6 +38,16 @@ def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
     )
     ended = ((name, low, min(high, deadline_us)) for name, low, high in borders)
     return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in ended if high > low)
+
+
+def offered_input(done: Conducted) -> Input:
+    """The input as it was offered: what `run.generate` makes again from it."""
+    plan, spans = done.journal.plan, done.offered_spans
+    pieces = tuple(
+        RatePiece(start_s=piece.start_s, rate_per_s=piece.rate_per_s, slope_per_s2=piece.slope_per_s2)
+        for piece in plan.profile.pieces
+    )
+    return Input(start_us=plan.start_us, end_us=spans.end_us, generators=plan.partitions, profile=pieces)
 
 
 def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
@@ -134,6 +147,18 @@ def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
     )  # fmt: skip
 
 
+def others_percent(done: Conducted) -> float | None:
+    """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
+    spans = done.spans
+    inside = [cpu for when, cpu in done.journal.others if spans.measured_from_us <= when < spans.measured_to_us]
+    return float(np.mean(inside)) if inside else None
+
+
+def others_share(done: Conducted) -> float:
+    """The same as a share of the machine; 0 where it is not known."""
+    return (others_percent(done) or 0.0) / machine_percent()
+
+
 def core_wait_us(done: Conducted) -> float:
     """The mean wait for a core of the driver process that waited longest, over the measured span."""
     spans = done.spans
@@ -174,6 +199,7 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
         "slip_us_max": _slip_max(journal, starts),
         "frontier_lag_us": _frontier_lag(journal, starts),
         **_usage_columns(journal, starts),
+        "others_cpu_percent": _others(journal, starts),
         "loopback_bytes_per_s": _loopback(journal, starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
@@ -263,6 +289,11 @@ def _usage_columns(journal: Journal, starts: Ints) -> dict[str, Any]:
     return columns
 
 
+def _others(journal: Journal, starts: Ints) -> list[float | None]:
+    by_second = {when // US: cpu for when, cpu in journal.others}
+    return [by_second.get(int(start) // US) for start in starts]
+
+
 def _loopback(journal: Journal, starts: Ints) -> list[float | None]:
     """Bytes a second over the loopback, of the seconds in which its counter was read."""
     rates: dict[int, float] = {}
@@ -278,8 +309,7 @@ def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
     def column(values: Any) -> list[Any]:
         return [None if place is None else values[place].item() for place in places]
 
-    names = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
-    return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in names}}
+    return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in LATENCIES}}
 
 
 def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal) -> pa.Table:

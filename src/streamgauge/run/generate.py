@@ -3,27 +3,92 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
-from streamgauge.experiment import Experiment
+from streamgauge.experiment import FLAGS, Experiment, build
 from streamgauge.load.export import write_input
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import Piece, RateProfile
+from streamgauge.report import rerun
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Input, Result
 from streamgauge.run.check import check, start_us
+
+_OWN = ("out", "load.of")
+"""Settings that are not the run's."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The events of a plan with begin <= event time < end, microseconds."""
+
+    plan: Plan
+    begin_us: int
+    end_us: int
 
 
 def generate(experiment: Experiment, out: Path) -> dict[str, Any]:
     """Write DIR/<stream>/part-<partition>.parquet.
 
-    Without `start`: exactly the duration asked for, from now's whole second on. With `start`, the start_time of a run:
-    that run's whole input, so warm-up with its rising rate, measured span and tail; where the run was extended, ask for
-    a longer duration.
+    With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
+    what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
+    either: exactly the duration asked for, from now's whole second on.
     """
+    part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
+    events = write_input(part.plan, out, part.begin_us, part.end_us)
+    return {"out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events}
+
+
+def _planned(experiment: Experiment) -> _Part:
     ready = check(experiment)
     given = start_us(experiment)
     begin = given if given is not None else int(time.time()) * US
     spans = ready.spans(begin, True, experiment.load.duration)
     end = spans.end_us if given is not None else begin + round(experiment.load.duration * US)
-    plan = ready.trial_plan(spans, experiment.load.rate, fresh=given is not None)
-    events = write_input(plan, out, begin, end)
-    return {"out": str(out), "start_us": begin, "end_us": end, "events": events}
+    return _Part(ready.trial_plan(spans, experiment.load.rate, fresh=given is not None), begin, end)
+
+
+def _offered(experiment: Experiment, of: str) -> _Part:
+    """What a run was offered: its plan, made again from what its result says."""
+    result = RunFolder.open(of).read_result()
+    if problems := list(_problems(experiment, result, of)):
+        raise InputError(problems)
+    assert result.input is not None
+    ready = check(_asked_of(result, result.input))
+    load = ready.experiment.load
+    pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
+    whole_s = (result.input.end_us - result.input.start_us) / US
+    plan = Plan(
+        ready.streams(load.rate), RateProfile("constant", pieces, whole_s), result.input.start_us, whole_s,
+        ready.generators, load.seed,
+    )  # fmt: skip
+    return _Part(plan, result.input.start_us, result.input.end_us)
+
+
+def _asked_of(result: Result, offered: Input) -> Experiment:
+    """What decides the values of a run's events; nothing that has to do with the machine it ran on."""
+    asked = result.experiment
+    load = {"rate": asked["load"]["rate"], "seed": asked["load"]["seed"], "generators": offered.generators}
+    kept = {name: asked[name] for name in ("workload", "engine", "parameters")}
+    return build({"command": "generate", "load": load, **kept})
+
+
+def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Problem]:
+    """A run that says nothing of its input, and settings that contradict the run's."""
+    if result.search is not None:
+        yield Problem("load.of", "must be one run, and this is a search", of, f"--of {of}/trials/NN, one of its trials")
+    elif result.input is None:
+        rule = "must be a run that was offered something, by a version that wrote down what"
+        yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
+    if result.experiment and experiment.workload != result.experiment["workload"]:
+        yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
+    theirs = {setting.name: setting.value for setting in rerun.settings(result.experiment)}
+    for asked in rerun.settings(experiment.model_dump(mode="json")):
+        if asked.name not in _OWN and theirs.get(asked.name, asked.default) != asked.value:
+            option = FLAGS.get(asked.name) or FLAGS[asked.name.partition(".")[0]]
+            yield Problem(asked.name, "must be the run's own with --of", asked.value, f"leave {option} out")

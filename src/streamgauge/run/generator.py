@@ -1,4 +1,4 @@
-"""The generator process: follows a plan into a queue, beside the endpoint that hands it out.
+"""The generator process: follows a plan into the outlet of a transport, which hands it out.
 
 Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a
 chunk that comes late is logged as late, never shifted. Chunks are made one ahead, so that making them costs no slip.
@@ -19,8 +19,8 @@ import pyarrow as pa
 from streamgauge.errors import StreamgaugeError
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, Clock
 from streamgauge.system.children import serve
-from streamgauge.transports.flight.endpoint import Endpoint
-from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.catalogue import transport
+from streamgauge.transports.seam import Held, Listen
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -40,6 +40,7 @@ class GeneratorSettings:
     bytes_max: int
     columns: dict[str, list[str]]
     plan: str
+    transport: str
 
 
 class Segment:
@@ -57,26 +58,25 @@ class Segment:
 
 
 class Generator:
-    """Owns the queue, its endpoint and the thread that follows the plan."""
+    """Owns the outlet and the thread that follows the plan."""
 
     def __init__(self, settings: GeneratorSettings) -> None:
         self._settings = settings
         self._clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
-        self._queue = FlightQueue(
-            tuple(stream.name for stream in plan.streams), settings.bound_us, settings.bytes_max, self._clock.now_us
-        )
         schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
-        self._endpoint = Endpoint(self._queue, schemas, settings.token, settings.host, settings.port)
+        held = Held(schemas, settings.bound_us, settings.bytes_max, self._clock.now_us)
+        at = Listen(settings.host, settings.port, settings.token)
+        self._outlet = transport(settings.transport).open_outlet(at, held)
         self._segment: Segment | None = None
 
     def listen(self) -> dict[str, Any]:
-        return {"location": f"grpc://{self._settings.host}:{self._endpoint.port}"}
+        return {"location": self._outlet.location}
 
     def segment(self, plan: str, end_us: int, pace_us: int | None = None) -> None:
         """Begin to follow a plan; the one before must have ended."""
         self.halt()
-        self._queue.overflowed = False  # a trial answers for its own overflow, not for that of the one before
+        self._outlet.overflowed = False  # a trial answers for its own overflow, not for that of the one before
         self._segment = Segment(_load(plan), end_us, pace_us)
         threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
 
@@ -89,21 +89,22 @@ class Generator:
             self._segment.halted.set()
 
     def commit(self, before_us: int) -> None:
-        self._queue.commit(before_us)
+        self._outlet.commit(before_us)
 
     def status(self) -> dict[str, Any]:
         """What happened since the last call, and where things stand."""
-        chunks, hand_outs = self._queue.drain_logs()
+        chunks, hand_outs = self._outlet.drain_logs()
         segment = self._segment
         return {
-            "frontier_us": self._queue.frontier(),
-            "bytes_kept": self._queue.bytes_kept,
-            "bytes_peak": self._queue.bytes_peak,
-            "overflowed": self._queue.overflowed,
+            "frontier_us": self._outlet.frontier(),
+            "bytes_kept": self._outlet.bytes_kept,
+            "bytes_peak": self._outlet.bytes_peak,
+            "overflowed": self._outlet.overflowed,
             "ended": segment is None or segment.ended,
             "failed": segment.failed if segment else "",
             "chunks": [astuple(chunk) for chunk in chunks],
             "hand_outs": [astuple(hand_out) for hand_out in hand_outs],
+            "aborted_us": self._outlet.drain_aborted(),
         }
 
     def _follow_safely(self, segment: Segment) -> None:
@@ -128,11 +129,11 @@ class Generator:
 
     def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
         if segment.pace_us is not None:
-            while self._queue.waiting_us(to_us) > segment.pace_us and not segment.halted.is_set():
+            while self._outlet.waiting_us(to_us) > segment.pace_us and not segment.halted.is_set():
                 segment.halted.wait(0.005)
         if segment.halted.is_set():
             return False
-        self._queue.offer(from_us, to_us, batches, self._clock.now_us())
+        self._outlet.offer(from_us, to_us, batches, self._clock.now_us())
         return True
 
     def _make(self, plan: Plan, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
@@ -157,9 +158,10 @@ def _load(path: str) -> Any:
 
 
 def main() -> None:
-    generator = Generator(GeneratorSettings(**json.loads(Path(sys.argv[1]).read_text())))
+    path = Path(sys.argv[1])
+    generator = Generator(GeneratorSettings(**json.loads(path.read_text())))
     names = ("listen", "segment", "extend", "halt", "commit", "status")
-    serve({name: getattr(generator, name) for name in names})
+    serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
 
 
 if __name__ == "__main__":

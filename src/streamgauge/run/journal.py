@@ -38,6 +38,7 @@ class Journal:
     """Grows while a trial runs. Times are microseconds of the run's clock.
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted.
+    `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
 
     plan: Plan
@@ -46,6 +47,9 @@ class Journal:
     hand_outs: list[list[HandOut]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
+    aborted_us: list[int] = field(default_factory=list)
+    retried_us: list[int] = field(default_factory=list)
+    others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     bytes_peak: int = 0
     overflowed: bool = False
@@ -68,6 +72,8 @@ class Journal:
         for log, fresh in zip(self.hand_outs, tick.hand_outs, strict=True):
             log += [part for part in fresh if part.to_us > start_us]
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
+        self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
+        self.retried_us += [when for when in tick.retried_us if when >= start_us]
         self.bytes_peak = max(self.bytes_peak, tick.bytes_peak)
         self.overflowed = self.overflowed or tick.overflowed
         self.rows_ignored = tick.rows_ignored
@@ -119,15 +125,13 @@ class Journal:
         reached = [self.running.furthest(sink) for sink in self.sinks]
         return min((ends[0] if len(ends) > 1 else 0 for ends in reached), default=0)
 
-    def handed_until(self) -> int:
-        """The event time up to which every partition of every stream was handed out."""
-        reached: dict[tuple[int, str], int] = {}
-        for partition, log in enumerate(self.hand_outs):
-            for part in log:
-                key = (partition, part.stream)
-                reached[key] = max(reached.get(key, 0), part.to_us)
-        wanted = len(self.plan.streams) * self.plan.partitions
-        return min(reached.values()) if len(reached) == wanted else 0
+    def aborted_between(self, from_us: int, to_us: int) -> int:
+        """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
+        return sum(from_us <= when < to_us for when in self.aborted_us)
+
+    def retried_tasks(self, as_a_rule: bool = False) -> int:
+        """How many tasks ran again, at least: by what was read again, and by what was sent again."""
+        return max(self.reads_again(as_a_rule), len(self.retried_us))
 
     def reads_again(self, as_a_rule: bool = False) -> int:
         """How many reads were of what had been read before.

@@ -10,7 +10,6 @@ last: the reference is asked for each of these moments.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +42,7 @@ from streamgauge.run.journal import IngestTimes, handed_over
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.replay import Input
 from streamgauge.run.spool import Received
+from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
 
 MOMENTS = 3
@@ -66,7 +66,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     with comparison(done) as compared:
         try:
             said = _compare(ready, done, received, compared, log)
-            sentence = _sentence(compared.counts, said, received)
+            sentence = _sentence(compared.counts, done.drained, said, received)
         except UNJUDGED as error:
             compared.forget()
             judged, sentence = False, f"the answers could not be judged: {_plain(error)}"
@@ -94,7 +94,7 @@ def _kind(ready: Ready, received: Received) -> Any:
 
 def _compare(ready: Ready, done: Conducted, received: Received, compared: Comparison, log: Path) -> str:
     """How results were told apart."""
-    with tempfile.TemporaryDirectory(prefix="streamgauge-truth-") as folder:
+    with Scratch("truth") as folder:
         inputs = _written(ready, done, Path(folder))
         with _truth(ready, compared.connection, inputs, Path(folder), log) as answer_before:
             if _job(ready).description.mode == "update":
@@ -244,7 +244,7 @@ def _copies(connection: Any, relation: str, names: Sequence[str]) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
-def _sentence(counts: answers.Counts, said: str, received: Received) -> str:
+def _sentence(counts: answers.Counts, whole: bool, said: str, received: Received) -> str:
     timeless = sum(batch.num_rows for batch in received.batches(0, 1))
     note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
-    return f"{outcome(counts)} ({said}){note}"
+    return f"{outcome(counts, whole)} ({said}){note}"

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import InputError, JobError, Problem
+from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
 from streamgauge.jobs import DESCRIPTION, Description, Input
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.sample import fit
-from streamgauge.run import reference
+from streamgauge.run import job_names, reference
 from streamgauge.system.user_code import import_file
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
@@ -52,6 +53,8 @@ def _workload(path: Path) -> OwnJob:
     function = _function(path, module)
     described: Description = getattr(function, DESCRIPTION)
     streams, notes = _streams(path, described.inputs)
+    if wrong := list(job_names.problems(function, _columns(streams, described.inputs))):
+        raise JobError([Problem(f"{path}, {one.setting}", one.rule, one.got, one.way_out) for one in wrong])
     columns = reference.columns(path, described, streams) if described.reference is not None else None
     sources = tuple(Source(each.name, each.schema) for each in streams)
     times = tuple(each.time for each in described.inputs)
@@ -69,6 +72,13 @@ def _workload(path: Path) -> OwnJob:
         native=job,
         notes=(*notes, *described.assumed),
     )
+
+
+def _columns(streams: tuple[StreamSpec, ...], inputs: tuple[Input, ...]) -> dict[str, tuple[str, ...]]:
+    """Stream to the columns of the frame that the job gets of it."""
+    return {
+        stream.name: (*stream.schema.names, given.time, *LINEAGE) for stream, given in zip(streams, inputs, strict=True)
+    }
 
 
 def _function(path: Path, module: Any) -> Any:

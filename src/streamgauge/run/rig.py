@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,9 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.measure.monitors import Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
 from streamgauge.run.generator import GeneratorSettings
-from streamgauge.system.children import Child
-from streamgauge.transports.flight.access import new_token
-from streamgauge.transports.seam import Chunk, Edge, HandOut
+from streamgauge.system.children import Child, stop_all
+from streamgauge.system.scratch import Scratch, sweep
+from streamgauge.transports.seam import Chunk, Edge, HandOut, new_token
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -40,13 +39,17 @@ class RigSettings:
     options: dict[str, str]
     master: str | None
     driver_cpus: tuple[int, ...] | None
+    transport: str
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tick:
-    """What happened since the last look, in all processes of ours."""
+    """What happened since the last look, in all processes of ours.
+
+    `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again.
+    """
 
     chunks: list[list[Chunk]]
     hand_outs: list[list[HandOut]]
@@ -57,6 +60,8 @@ class Tick:
     overflowed: bool
     ended: bool
     rows_ignored: dict[str, int]
+    aborted_us: list[int] = field(default_factory=list)
+    retried_us: list[int] = field(default_factory=list)
 
 
 class Rig:
@@ -75,8 +80,9 @@ class Rig:
         self.engine: Engine = make_engine()
 
     def __enter__(self) -> Rig:
-        self._private = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-rig-")))
-        self.spool = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spool-")))
+        sweep()
+        self._private = Path(self._stack.enter_context(Scratch("rig")))
+        self.spool = self._private / "spool"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -150,6 +156,8 @@ class Rig:
             overflowed=overflowed,
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
+            aborted_us=[when for status in statuses for when in status["aborted_us"]],
+            retried_us=recorded["retried_us"],
         )
 
     def engine_status(self) -> EngineStatus:
@@ -165,12 +173,13 @@ class Rig:
     def stop(self) -> None:
         """End the engine first, then our own processes."""
         self.engine.stop()
-        for child in [*self._generators, *([self._recorder] if self._recorder else [])]:
-            child.stop(grace_s=1.0)
+        stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
         self._generators, self._recorder = [], None
 
     def _start_recorder(self, token: str, port: int) -> Child:
-        settings = RecorderSettings(self.settings.host, port, token, self.clock.offset_us, str(self.spool))
+        settings = RecorderSettings(
+            self.settings.host, port, token, self.clock.offset_us, str(self.spool), self.settings.transport
+        )
         return self._child("recorder", "streamgauge.measure.recorder", asdict(settings))
 
     def _start_generator(self, partition: int, token: str, plan: str, port: int) -> Child:
@@ -187,6 +196,7 @@ class Rig:
                 name: [c for c in columns if c != "ingest_time"] for name, columns in self.settings.columns.items()
             },
             plan=plan,
+            transport=self.settings.transport,
         )
         return self._child(f"generator {partition}", "streamgauge.run.generator", asdict(settings))
 

@@ -18,9 +18,10 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
-from streamgauge.run.trial import TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 
@@ -33,6 +34,12 @@ def create_folder(ready: Ready) -> RunFolder:
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
     folder.write_experiment(experiment)
     return folder
+
+
+def require_machine(ready: Ready) -> None:
+    """MachineError where this machine lacks what the engine needs."""
+    if ready.engine.needs_java:
+        find_java()
 
 
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:
@@ -50,7 +57,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
     ready = check(experiment)
-    find_java()
+    require_machine(ready)
     folder = create_folder(ready)
     load = experiment.load
     on_progress(
@@ -59,8 +66,8 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
     ceiling = ceiling_of(ready, load.rate)
     settings = TrialSettings(
         rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
-        may_extend=load.profile == "constant",
-        probe_batches=experiment.options.get("probes", "on") == "on",
+        may_extend=load.profile == "constant", look_for_late=not isinstance(ready.workload, OwnJob),
+        probe_batches=probes(experiment),
     )  # fmt: skip
     with Rig(
         rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()

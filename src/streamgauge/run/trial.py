@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
+from streamgauge.errors import DriverError
 from streamgauge.events import US
+from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_lines
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
@@ -18,7 +22,8 @@ from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor
-from streamgauge.run.evidence import backlog_falls, evidence_of, failed_trend, hopeless_reason, worth_extending
+from streamgauge.run.evidence import evidence_of, failed_trend, hopeless_reason, starting, worth_extending
+from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.own_job import OwnJob
@@ -34,7 +39,10 @@ _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
-"""A warm-up at whose end the backlog is still falling goes on by such steps, at most so long."""
+"""A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
+LATE_S = 8.0
+"""So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
+LATE_POLL_S = 0.1
 HOLD_US = 60 * US
 """How long generators may go on while a trend is judged; far more than that takes."""
 
@@ -46,11 +54,11 @@ class TrialSettings:
     rate_per_s: float
     fresh: bool
     duration_s: float
-    purpose: str = "trial"
     may_extend: bool = True
     keep_results: bool = False
     probe_batches: bool = True
     skip_answers_when_failed: bool = False
+    look_for_late: bool = False
 
 
 @dataclass
@@ -70,9 +78,14 @@ def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
         flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
         chunk_us=ready.chunk_for(rate_per_s), bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
-        driver_cpus=ready.driver_cpus, host=ready.experiment.bind,
+        driver_cpus=ready.driver_cpus, transport=ready.experiment.transport, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
     )  # fmt: skip
+
+
+def probes(experiment: Experiment) -> bool:
+    """Whether the engine's own progress is kept as extra series; `--option probes=off` leaves it out."""
+    return experiment.options.get("probes", "on") == "on"
 
 
 def next_start(rig: Rig, apart_us: int = 0) -> int:
@@ -110,6 +123,8 @@ def run_trial(
     )  # fmt: skip
     done = conductor.conduct()
     progress = rig.engine.evidence() if settings.probe_batches and not done.engine_failed else []
+    if done.interrupted:
+        rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
     return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)
 
 
@@ -135,6 +150,8 @@ def conclude(
     on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
     try:
         verified = _verified(ready, rig, done, folder if settings.keep_results else None)
+        if settings.look_for_late and verified.verification.missing and _late_came(rig, done):
+            verified = _verified(ready, rig, done, folder if settings.keep_results else None)
     except (KeyboardInterrupt, RuntimeError) as error:
         if not (isinstance(error, KeyboardInterrupt) or _QUERY_STOPPED in str(error)):
             raise
@@ -158,6 +175,21 @@ def _verified(ready: Ready, rig: Rig, done: Conducted, keep_in: RunFolder | None
     if isinstance(ready.workload, OwnJob):
         return verify_own(ready, done, rig.folder / "engine" / "batch.log", keep_in)
     return verify(ready, done, keep_in)
+
+
+def _late_came(rig: Rig, done: Conducted) -> bool:
+    """Whether results came after the deadline of a trial whose input was all committed; they are in its journal then.
+
+    Without this look a result that comes late could not be told from one that is lost.
+    """
+    before, until = len(done.journal.commits), time.monotonic() + LATE_S
+    if not done.drained or done.ended_early:
+        return False
+    with suppress(DriverError):
+        while time.monotonic() < until and len(done.journal.commits) == before:
+            time.sleep(LATE_POLL_S)
+            done.journal.add(rig.tick())
+    return len(done.journal.commits) > before
 
 
 def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
@@ -193,7 +225,7 @@ def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if backlog_falls(done, settings.rate_per_s) else 0
+    return LEVEL_STEP_US if starting(done, settings.rate_per_s) else 0
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
@@ -238,7 +270,9 @@ def _unjudged(
         backlog=figures.backlog(done),
         driver=figures.driver(done),
         processes=figures.processes(done),
-        phases=figures.phases(done.spans, done.deadline_us),
+        others_cpu_percent=figures.others_percent(done),
+        phases=figures.phases(done.offered_spans, done.deadline_us),
+        input=figures.offered_input(done),
         warnings=_warnings(ready, done, rate_per_s),
         notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
         folder=str(folder.path),
@@ -252,8 +286,13 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+    if done.hopeless:
+        warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: start-up backlog was draining")
+        reason = "the engine's first batch was not done, or its backlog still draining"
+        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
+    if (others := figures.others_share(done)) > OTHERS_SHARE_MAX:
+        warnings.append(f"other processes used {others:.0%} of the machine: figures hold only beside such a load")
     warnings += _work_done_twice(done.journal)
     if done.looks > 1:
         warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")

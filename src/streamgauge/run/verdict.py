@@ -11,7 +11,7 @@ import numpy as np
 
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of
-from streamgauge.run.facts import Evidence, Floats, Samples, ServiceLevel, parse_limit
+from streamgauge.run.facts import OTHERS_SHARE_MAX, Evidence, Floats, Samples, ServiceLevel, parse_limit
 from streamgauge.stats.bootstrap import independent_slope_interval
 
 __all__ = ["Evidence", "Samples", "ServiceLevel", "hopeless", "judge", "parse_limit"]
@@ -30,7 +30,7 @@ def judge(evidence: Evidence) -> Verdict:
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
         sentence=_sentence(value, deciding),
-        advice=_advice(value, deciding, evidence),
+        advice=_advice(value, deciding, evidence) + _others(value, evidence),
     )
 
 
@@ -68,19 +68,19 @@ def _sentence(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
         "not_sustained": f"not sustained, by {because}",
         "undecided": f"undecided, by {because}",
         "invalid": f"invalid: the driver itself failed, so this figure must not be used ({because})",
-        "interrupted": "interrupted before the span was over; what was measured is kept and proves nothing",
+        "interrupted": "interrupted before it was judged; what was measured is kept and proves nothing",
     }[value]
 
 
 _ADVICE_INVALID = {
     "driver": "free the machine or give the driver cores of its own (--isolation pinned), or ask for a lower rate",
-    "queue_bound": "give the queue more memory (load.memory), or ask for a lower rate",
+    "queue_bound": "give the queue more memory (--memory), or ask for a lower rate",
 }
 _ADVICE_FAILED = {
     "connected": "look into engine/ in the run folder for the engine's own reason before trying another rate",
     "backlog_trend": "a lower rate; `streamgauge sustain` finds the highest that holds",
     "output_trend": "a lower rate; the engine reads in time and falls behind inside",
-    "queue_bound": "a lower rate; or a longer bound (load.bound) if this was one short stall",
+    "queue_bound": "a lower rate; or a longer bound (--bound) if this was one short stall",
     "answers": "look at the examples in verification.json: a rate means nothing while answers are wrong",
 }
 _ADVICE_OTHER = "a lower rate, or another setting of the engine"
@@ -100,13 +100,23 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     return _advice_undecided(first, evidence)
 
 
+def _others(value: VerdictValue, evidence: Evidence) -> str:
+    """A machine that is busy besides may be what kept the system, or the driver, from its work."""
+    if value in ("sustained", "interrupted") or evidence.others_share <= OTHERS_SHARE_MAX:
+        return ""
+    return (
+        f"; but first see what else runs on this machine: other processes used {evidence.others_share:.0%} of it "
+        "meanwhile, which may be the reason"
+    )
+
+
 def _advice_undecided(check: Check, evidence: Evidence) -> str:
     if check.state == "not_judged":
         return "this workload brings no reference answer; without one no rate is called sustained"
     if check.low is not None and check.high is not None and check.value is not None and check.limit is not None:
         return _longer(abs(check.limit - check.value), (check.high - check.low) / 2)
     if evidence.draining_at_start:
-        return "a longer warm-up (load.warmup), so that the start-up backlog is gone before the span begins"
+        return "a longer warm-up (--warmup), so that the start-up backlog is gone before the span begins"
     return "a longer trial (--duration)"
 
 

@@ -85,7 +85,7 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
     truth = BY_SQL if is_independent(ready.flow) else BY_CLASSES
     with comparison(done) as compared:
         _compare(ready, done, received, compared)
-        sentence = outcome(compared.counts, _noun(ready.flow))
+        sentence = outcome(compared.counts, done.drained, _noun(ready.flow))
         return compared.verified(ready.flow.sink.name, received, _rule(ready, done), truth, sentence, keep_at)
 
 

@@ -1,4 +1,4 @@
-"""Intervals for a slope and a mean of values that follow each other in time, by block bootstrap [method 3].
+"""Intervals for the slope of values that follow each other in time, by block bootstrap [method 3].
 
 Seconds of a run are autocorrelated, so an interval that takes them as independent is too narrow. Here the residuals are
 resampled in circular blocks (`arch`), which keeps what neighbours have in common. Three things keep the interval honest
@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4
+_PARAMETERS = 2
+"""Of a line: where it begins, and its slope."""
 _ESTIMATED_BLOCK_FROM = 16
 """Below this many points a block length cannot be estimated, and four blocks would be three points each: estimating
 them would cost more certainty than it gives, so the textbook interval is all there is."""
@@ -65,21 +67,8 @@ def slope_interval(
     if fit is None:
         return _nothing(np.size(np.asarray(values)), confidence)
     estimate, residuals, weights = fit
-    half = _half_width(residuals, weights, 2, confidence, block, replicates, seed)
+    half = _half_width(residuals, weights, confidence, block, replicates, seed)
     return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
-
-
-def mean_interval(
-    values: ArrayLike, confidence: float = 0.95, block: int | None = None, replicates: int = 1000, seed: int = 0
-) -> Interval:
-    """Mean of `values` (n,), in their unit, by block bootstrap; arguments as for `slope_interval`."""
-    observed = _finite(values, "values")
-    if observed.size < 2:
-        return _nothing(observed.size, confidence, float(observed[0]) if observed.size else math.nan)
-    estimate = float(observed.mean())
-    weights = np.full(observed.size, 1 / observed.size)
-    half = _half_width(observed - estimate, weights, 1, confidence, block, replicates, seed)
-    return Interval(estimate, estimate - half, estimate + half, confidence, observed.size)
 
 
 def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -91,7 +80,7 @@ def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence
     if fit is None:
         return _nothing(np.size(np.asarray(values)), confidence)
     estimate, residuals, weights = fit
-    half = _independent_half_width(residuals, weights, 2, confidence)
+    half = _independent_half_width(residuals, weights, confidence)
     return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
 
 
@@ -129,28 +118,27 @@ def _finite(values: ArrayLike, name: str) -> Floats:
     return array
 
 
-def _nothing(n: int, confidence: float, estimate: float = 0.0) -> Interval:
-    return Interval(estimate, -math.inf, math.inf, confidence, n)
+def _nothing(n: int, confidence: float) -> Interval:
+    return Interval(0.0, -math.inf, math.inf, confidence, n)
 
 
 def _half_width(
     residuals: Floats,
     weights: Floats,
-    parameters: int,
     confidence: float,
     block: int | None,
     replicates: int,
     seed: int,
 ) -> float:
     """Half the interval of `weights @ values`: the wider of block bootstrap and independence."""
-    independent = _independent_half_width(residuals, weights, parameters, confidence)
+    independent = _independent_half_width(residuals, weights, confidence)
     length = block_length(residuals) if block is None else min(max(1, block), residuals.size)
     # Blocks of one are the independent bootstrap, whose exact counterpart is at hand.
     if length == 1:
         return independent
     spread = _replicates(residuals, weights, length, replicates, seed).std()
-    lost = residuals.size / max(1, residuals.size - parameters)
-    quantile = student(residuals.size / length - parameters, confidence)
+    lost = residuals.size / max(1, residuals.size - _PARAMETERS)
+    quantile = student(residuals.size / length - _PARAMETERS, confidence)
     return max(independent, float(quantile * spread * math.sqrt(lost)))
 
 
@@ -162,8 +150,8 @@ def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int
     return np.asarray(bootstrap.apply(lambda resampled: weights @ resampled, replicates), dtype=np.float64)[:, 0]
 
 
-def _independent_half_width(residuals: Floats, weights: Floats, parameters: int, confidence: float) -> float:
-    freedom = residuals.size - parameters
+def _independent_half_width(residuals: Floats, weights: Floats, confidence: float) -> float:
+    freedom = residuals.size - _PARAMETERS
     error = math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
     return student(freedom, confidence) * error
 

@@ -8,8 +8,6 @@ one that is not allowed says nothing. "Count" is the effective count: where rows
 
 from __future__ import annotations
 
-import math
-
 # 1 - 0.9 is not exactly 0.1; without this slack ten observations would not carry p90.
 _ROUNDING = 1e-9
 
@@ -22,16 +20,6 @@ def carries(q: float, effective_count: int) -> bool:
     """
     _require(q)
     return effective_count >= 1 and effective_count * (1 - q) >= 1 - _ROUNDING
-
-
-def needed(q: float) -> int:
-    """The fewest independent observations that carry the q-quantile, q in [0, 1).
-
-    >>> needed(0.999)
-    1000
-    """
-    _require(q)
-    return max(1, math.ceil((1 - _ROUNDING) / (1 - q)))
 
 
 def _require(q: float) -> None:

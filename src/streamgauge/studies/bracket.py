@@ -11,6 +11,9 @@ Pure: no engine, no clock, no chance. The steps, in order:
  4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. A failed confirmation steps down by the
     width and is repeated.
 
+A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time ends
+the search. Only at 90 % it does not: there nothing is said against the rate above.
+
 *Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
 "does not hold": the search must go on, and only proof may raise the answer. It stays undecided in the table of trials,
 and where the upper end of the bracket rests on it, the result says so.
@@ -77,17 +80,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """One trial asked for: `fresh` on a newly started engine, `shorter` where it only has to give a guess."""
+    """One trial asked for: `fresh` on a newly started engine."""
 
     rate_per_s: float
     purpose: Purpose
     fresh: bool
-    shorter: bool
 
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known."""
+    """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
+
+    An overload trial is not judged: its verdict only says whether the engine kept up with what was offered.
+    """
 
     rate_per_s: float
     verdict: VerdictValue
@@ -107,6 +112,7 @@ class TrialOutcome:
 
 
 Asking = Generator[TrialRequest, TrialOutcome, None]
+Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
 
 
 class Ended(Exception):
@@ -124,13 +130,19 @@ class State:
     high_verdict: VerdictValue | None = None
     drained_per_s: float | None = None
     confirmed_per_s: float | None = None
-    at_90_percent: TrialSummary | None = None
     ended: str = ""
 
     @property
     def low(self) -> float | None:
         """The rate that was confirmed; before that, the highest that held and was not refuted since."""
         return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
+
+    @property
+    def at_90_percent(self) -> TrialSummary | None:
+        """The trial at 90 % of the confirmed rate: nothing comes after it but its own repetition."""
+        if self.confirmed_per_s is None or self.trials[-1][0].purpose != "at 90 %":
+            return None
+        return summary(len(self.trials), *self.trials[-1])
 
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
         """A trial's word on a rate; a refuted rate takes those above it along."""
@@ -160,7 +172,7 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if settings.start_per_s is not None:
         return _within(settings, settings.start_per_s)
     offered = _within(settings, settings.overload_per_s or settings.ceiling_per_s)
-    outcome = yield TrialRequest(offered, "overload", fresh=True, shorter=True)
+    outcome = yield from _made(TrialRequest(offered, "overload", fresh=True))
     # An engine that keeps up was not overloaded: what was offered is the guess, and flatters nothing.
     if outcome.holds:
         return offered
@@ -183,7 +195,8 @@ def _bracket(state: State, guess: float) -> Asking:
             following = _within(settings, _below(rate, step, outcome.drained_per_s))
         if following == rate:
             return
-        rate, step = following, min(step**3, _STEP_MAX)
+        # An undecided rate lies near the border more often than far away.
+        rate, step = following, min(step ** (1.5 if outcome.verdict == "undecided" else 3), _STEP_MAX)
 
 
 def _below(rate: float, step: float, drained_per_s: float | None) -> float:
@@ -210,7 +223,7 @@ def _between(state: State, low: float, high: float) -> float:
 def _confirm(state: State) -> Asking:
     """On a fresh engine, then at 90 %; stepping down by the width until both are there.
 
-    At 90 % only "not sustained" refutes: undecided there says nothing against the rate above it.
+    At 90 % only "not sustained" refutes: undecided or invalid there says nothing against the rate above it.
     """
     settings, rate = state.settings, state.low
     while rate is not None:
@@ -226,25 +239,39 @@ def _confirm(state: State) -> Asking:
         rate = _within(settings, rate / (1 + settings.tolerance))
 
 
-def _try(
-    state: State, rate: float, purpose: Purpose, fresh: bool = False
-) -> Generator[TrialRequest, TrialOutcome, TrialOutcome]:
+def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False) -> Trial:
     first = not state.trials
-    outcome = yield TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always, shorter=False)
+    outcome = yield from _made(TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 
 
-def _try_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, TrialOutcome]:
+def _made(request: TrialRequest) -> Trial:
+    """The outcome of a trial, made once more where it was invalid; `Ended` where it is so again."""
+    outcome = yield from _twice_if_invalid(request)
+    if _says_nothing(request, outcome):
+        raise Ended(f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}")
+    return outcome
+
+
+def _twice_if_invalid(request: TrialRequest) -> Trial:
+    outcome = yield request
+    return (yield request) if _says_nothing(request, outcome) else outcome
+
+
+def _says_nothing(request: TrialRequest, outcome: TrialOutcome) -> bool:
+    """Invalid; but an overload trial starves the driver on shared cores, and its guess is no worse for that."""
+    guessed = request.purpose == "overload" and bool(outcome.drained_per_s)
+    return outcome.verdict == "invalid" and not guessed
+
+
+def _try_at_90_percent(state: State, rate: float) -> Trial:
     # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
     state.confirmed_per_s = rate
-    outcome = yield TrialRequest(
-        _within(state.settings, 0.9 * rate), "at 90 %", state.settings.fresh_always, shorter=False
-    )
+    request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", state.settings.fresh_always)
+    outcome = yield from _twice_if_invalid(request)
     if outcome.verdict == "not_sustained":
         state.confirmed_per_s = None
-    else:
-        state.at_90_percent = summary(len(state.trials), *state.trials[-1])
     return outcome
 
 
@@ -266,12 +293,12 @@ def width(state: State) -> float | None:
 
 
 def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
-    """One line of the search's table."""
+    """One line of the search's table. An overload trial has no verdict: it is not judged."""
     return TrialSummary(
         number=number,
         purpose=request.purpose,
         offered_per_s=outcome.rate_per_s,
-        verdict=outcome.verdict,
+        verdict=None if request.purpose == "overload" else outcome.verdict,
         event_time_p50_us=outcome.event_time_p50_us,
         event_time_p99_us=outcome.event_time_p99_us,
         backlog_slope_share=outcome.backlog_slope_share,

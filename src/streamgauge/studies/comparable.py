@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from streamgauge.result import Latency
+from streamgauge.report import words
+from streamgauge.result import PERCENTILES, Latency
 from streamgauge.stats.ratio import Estimate, mean_over
 from streamgauge.studies.sides import Kind, Observed
 
-KINDS = {
-    "event_time": "event time",
-    "processing_time": "processing time",
-    "closing_delay": "closing delay",
-    "match_time": "match time",
-}
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+KINDS = {kind: label for kind, label in words.LATENCIES.items() if kind != "uncorrected"}
+"""Those that are figures of the system under test."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ def comparables() -> dict[str, Comparable]:
         Comparable("sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search),
         Comparable("ingested", "ingested", "events/s", "higher", _ingested, _column_mean("handed_out", sawtooth=True)),
     ]
-    latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *QUANTILES)]
+    latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *PERCENTILES)]
     resources = [
         Comparable("cpu", "CPU of the system", "%", "lower", _cpu, _column_mean("sut_cpu_percent"), _not_recorded),
         Comparable(
@@ -66,31 +62,30 @@ def resolve(name: str, kind: Kind) -> str:
     plain = name.replace("p99.9", "p99_9")
     if plain == "rate":
         return "sustained" if kind == "search" else "ingested"
-    return f"event_time_{plain}" if plain in ("mean", *QUANTILES) else plain
+    return f"event_time_{plain}" if plain in ("mean", *PERCENTILES) else plain
 
 
 def choices() -> str:
     """The names a person may write, in one line."""
-    percentiles = ", ".join(name.replace("_", ".") for name in QUANTILES)
+    percentiles = ", ".join(map(words.statistic, PERCENTILES))
     kinds = ", ".join(kind for kind in KINDS)
     others = ", ".join(name for name in comparables() if not name.startswith(tuple(KINDS)))
     return f"rate, {percentiles}, mean (of event time, or KIND_p99 with KIND one of {kinds}), {others}"
 
 
-def _latency(kind: str, statistic: str) -> Comparable:
-    shown = statistic.replace("_", ".")
+def _latency(kind: str, name: str) -> Comparable:
+    shown = words.statistic(name)
     return Comparable(
-        f"{kind}_{statistic}", f"{KINDS[kind]} {shown}", "us", "lower",
-        of=partial(_latency_of, kind, statistic),
-        within=partial(_latency_within, kind, statistic) if kind in ("event_time", "processing_time") else None,
+        f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
+        of=partial(_latency_of, kind, name),
+        within=partial(_latency_within, kind, name) if kind in ("event_time", "processing_time") else None,
         missing=partial(_no_latency, kind, shown),
-        bound=partial(_is_bound, kind, statistic),
+        bound=partial(_is_bound, kind, name),
     )  # fmt: skip
 
 
 def _kind_of(kind: str, run: Observed) -> Latency | None:
-    found: Latency | None = getattr(run.result.latency, f"{kind}_us")
-    return found
+    return run.result.latency.of(kind)
 
 
 def _latency_of(kind: str, statistic: str, run: Observed) -> float | None:
@@ -102,7 +97,7 @@ def _latency_within(kind: str, statistic: str, run: Observed, value: float) -> E
     resampled = run.resampled.get(kind)
     if resampled is None:
         return Estimate(value, float("inf"), 0.0)
-    return resampled.mean(value) if statistic == "mean" else resampled.quantile(value, QUANTILES[statistic])
+    return resampled.mean(value) if statistic == "mean" else resampled.quantile(value, PERCENTILES[statistic])
 
 
 def _no_latency(kind: str, statistic: str, run: Observed) -> str:
@@ -117,7 +112,7 @@ def _is_bound(kind: str, statistic: str, run: Observed) -> bool:
     latency = _kind_of(kind, run)
     if latency is None or not latency.lower_bounds:
         return False
-    return statistic == "mean" or latency.lower_bounds >= (1 - QUANTILES[statistic]) * latency.count
+    return statistic == "mean" or latency.lower_bounds >= (1 - PERCENTILES[statistic]) * latency.count
 
 
 def _column_mean(name: str, sawtooth: bool = False) -> Callable[[Observed, float], Estimate]:

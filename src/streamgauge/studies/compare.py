@@ -165,8 +165,9 @@ def _brackets(a: Observed, b: Observed, confidence: float) -> Interval:
     assert one is not None
     assert other is not None
     rate_a, rate_b = one.sustained_per_s or math.nan, other.sustained_per_s or math.nan
-    low = rate_b / max(one.high, rate_a) if one.high is not None else 0.0
-    high = max(other.high, rate_b) / rate_a if other.high is not None else math.inf
+    # An upper end that was undecided bounds nothing.
+    low = rate_b / max(one.refused_per_s, rate_a) if one.refused_per_s is not None else 0.0
+    high = max(other.refused_per_s, rate_b) / rate_a if other.refused_per_s is not None else math.inf
     return Interval(rate_b / rate_a, low, high, confidence, 1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from streamgauge.run.rig import Rig
 from streamgauge.run.single import create_folder
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, conclude, next_start, rig_settings, run_trial
 from streamgauge.system.children import wait_until
+from streamgauge.system.scratch import Scratch
 
 DRAIN_TIMEOUT_S = 30.0
 HELD_TIMEOUT_S = 10.0
@@ -92,7 +92,7 @@ def started(
 
     `tail_us`: a tail of another length than the flow's reach asks for.
     """
-    with tempfile.TemporaryDirectory(prefix="streamgauge-selftest-") as folder:
+    with Scratch("selftest") as folder:
         asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
         ready = check(
             build({

@@ -6,7 +6,6 @@ Every proof can fail: `planted` (or `true_share`) makes the engine other than th
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from streamgauge.run.single import ceiling_of
 from streamgauge.run.trial import Judged
 from streamgauge.studies.known_bench import Bench, started
 from streamgauge.studies.search import Settings, TrialOutcome, search
+from streamgauge.system.scratch import Scratch
 
 CAPACITY_PER_S = 100_000.0
 CAPACITY_ERROR_MAX = 0.02
@@ -94,7 +94,7 @@ def capacity(mode: Mode, sizes: Sizes, say: Say, true_share: float = 1.0) -> Ite
 
 
 def _found(mode: Mode, bench: Bench, seconds: float, say: Say) -> Made:
-    def trial(rate_per_s: float, purpose: str, fresh: bool, shorter: bool) -> TrialOutcome:
+    def trial(rate_per_s: float, purpose: str, fresh: bool) -> TrialOutcome:
         verdict = bench.undisturbed(rate_per_s, seconds, say).result.verdict
         say(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
         return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose)
@@ -233,7 +233,7 @@ def _input_digest(number: int) -> str:
     """The bytes of the Parquet files of one second of input."""
     start = "2026-01-01T00:00:00+00:00"
     load = {"rate": ROW_RATE_PER_S, "duration": "1s", "warmup": 0, "generators": 2, "seed": number, "start": start}
-    with tempfile.TemporaryDirectory(prefix="streamgauge-selftest-") as folder:
+    with Scratch("selftest") as folder:
         generate(build({"command": "generate", "workload": "identity", "engine": "known", "load": load}), Path(folder))
         files = sorted(Path(folder).rglob("*.parquet"))
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()

@@ -2,8 +2,8 @@
 
 The strategy stands in `studies.bracket`; here is what surrounds it: how a search ends, how it is resumed, what it
 says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told again what
-it had been told. Invalid (the driver failed) or interrupted ends it: the highest rate that held stays as a lower bound.
-A search that ends without confirmation says so.
+it had been told. Interrupted, or invalid twice in a row (the driver failed), ends it: the highest rate that held stays
+as a lower bound. A search that ends without confirmation says so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import format_rate
+from streamgauge.report import words
 from streamgauge.result import SearchResult
 from streamgauge.studies.bracket import (
     SLACK,
@@ -30,8 +31,8 @@ from streamgauge.studies.bracket import (
 
 __all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
 
-TrialCall = Callable[[float, Purpose, bool, bool], TrialOutcome]
-"""trial(rate_per_s, purpose, fresh, shorter)."""
+TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
+"""trial(rate_per_s, purpose, fresh)."""
 
 
 class Search:
@@ -61,8 +62,8 @@ class Search:
         _require_same(request, outcome)
         state = self._state
         state.trials.append((request, outcome))
-        if outcome.verdict in ("invalid", "interrupted") and not _guesses(request, outcome):
-            return self._end(f"{outcome.verdict}: {outcome.why or 'no reason was given'}")
+        if outcome.verdict == "interrupted":
+            return self._end(f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
             self._end(f"the {state.settings.trials_max} trials that were allowed are used up")
@@ -93,7 +94,7 @@ def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome
     machine = replay(settings, recorded)
     while machine.request is not None:
         asked = machine.request
-        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh, asked.shorter))
+        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh))
     return machine.result()
 
 
@@ -115,18 +116,14 @@ def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
         raise InputError(Problem("search.resume", rule, got, "resume with the same settings, or start anew"))
 
 
-def _guesses(request: TrialRequest, outcome: TrialOutcome) -> bool:
-    """An overload trial starves the driver on shared cores; its guess is still good, and it is no more than that."""
-    return request.purpose == "overload" and outcome.verdict == "invalid" and bool(outcome.drained_per_s)
-
-
 def _result(state: State) -> SearchResult:
     trials = tuple(summary(number, *trial) for number, trial in enumerate(state.trials, start=1))
     return SearchResult(
         sustained_per_s=state.low,
         low=state.low,
         high=state.high,
-        relative_width=width(state),
+        high_verdict=state.high_verdict,
+        relative_width=width(state) if state.high_verdict == "not_sustained" else None,
         confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,
         trials=trials,
@@ -142,10 +139,10 @@ def _sentences(state: State) -> list[str]:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
         said.append("the generator can offer no more, so the engine may sustain more")
-    if state.low is not None and not state.ended and not narrow(state) and state.high is not None:
+    if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not narrow(state):
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
-        said.append("confirmed on a fresh engine" + ("" if state.at_90_percent else ", but not tried at 90 %"))
+        said.append(words.confirmed(state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:

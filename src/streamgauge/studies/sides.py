@@ -90,7 +90,22 @@ def _compared(run: Observed) -> ComparedRun:
         folder=str(run.folder.path),
         start_time=result.start_time,
         verdict=result.verdict.value,
+        failed=_failed(result),
     )
+
+
+def _failed(result: Result) -> str:
+    """What a reader must know before any figure of the run: wrong answers first."""
+    verification, verdict = result.verification, result.verdict
+    found = []
+    if verification is None or not verification.judged:
+        found.append("answers not judged")
+    elif not verification.right:
+        found.append(f"wrong answers ({words.faults(verification)})")
+    by = [name for name in verdict.decided_by if name != "answers"]
+    if verdict.value != "sustained" and (by or not found):
+        found.append(words.VERDICTS[verdict.value] + (f" by {', '.join(by)}" if by else ""))
+    return ", ".join(found)
 
 
 def read_side(name: str, given: str) -> Side:

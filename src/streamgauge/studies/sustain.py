@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import DriverError, InputError, Problem
 from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import read as read_experiment
@@ -29,11 +29,10 @@ from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import drain_backlog
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
-from streamgauge.run.single import ceiling_of, create_folder, failure_noted
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 
 DRAIN_TIMEOUT_S = 90.0
@@ -82,7 +81,8 @@ class Sustain:
                "engine_start": self._engine_starts}
         )  # fmt: skip
         self._remember(outcome)
-        self._drain(rig, journal)
+        if outcome.verdict != "interrupted":  # no other trial follows
+            self._drain(rig, journal)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
@@ -119,8 +119,8 @@ class Sustain:
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
         }))  # fmt: skip
         settings = TrialSettings(
-            rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration, purpose=request.purpose,
-            keep_results=experiment.keep_results, skip_answers_when_failed=True,
+            rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
+            keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
         )  # fmt: skip
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
@@ -129,10 +129,12 @@ class Sustain:
         return outcome_of(request, judged, folder), judged.done.journal
 
     def _drain(self, rig: Rig, journal: Journal) -> None:
-        """Leave the rig empty for the next trial; one that cannot be emptied is given up."""
-        if not (rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S)):
-            self._stack.close()
-            self._rig = None
+        """Leave the rig empty for the next trial; one that cannot be emptied, or whose driver failed, is given up."""
+        with suppress(DriverError):
+            if rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S):
+                return
+        self._stack.close()
+        self._rig = None
 
     def _remember(self, outcome: TrialOutcome) -> None:
         with (self.folder.path / MEMO).open("a") as memo:
@@ -191,7 +193,7 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
     """Search, and write the study's folder; a killed search goes on with `search.resume`."""
     experiment, folder, outcomes = _resumed(experiment)
     ready = check(experiment)
-    find_java()
+    require_machine(ready)
     started = time.monotonic()
     if folder is None:
         folder = create_folder(ready)
@@ -281,7 +283,7 @@ def _verdict(search: SearchResult, chosen: Result | None, stopped: bool) -> Verd
         )
         return Verdict(value="interrupted", checks=checks, sentence=sentence)
     last = search.trials[-1].verdict if search.trials else None
-    if last in ("interrupted", "invalid"):
+    if last in ("interrupted", "invalid") and not search.confirmed:
         return Verdict(value=last, checks=checks, sentence=search.sentence)
     if not search.trials:
         return Verdict(value="interrupted", sentence="the search was stopped before its first trial ended")

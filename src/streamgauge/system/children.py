@@ -1,6 +1,7 @@
 """Child processes that cannot outlive their parent, spoken to in JSON lines.
 
 A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself.
+A parent that stops a child says goodbye first; where that did not come, the child is an orphan.
 The same pipe carries requests (one JSON object a line), the child's original standard output carries the answers, each
 with its request's number. Everything else that a child prints goes to its log file.
 """
@@ -21,8 +22,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
+from streamgauge.system.scratch import remove_if_abandoned
 
 Handlers = dict[str, Callable[..., Any]]
+
+FAREWELL = "null\n"
+ORPHANED_S = 5.0
+"""The lifeline of a killed parent may end a little before its locks do."""
+CLOSING_S = 4.0
+"""So long may a child take to let go of what it has started, once its lifeline has ended."""
 
 
 class ChildFailed(DriverError):
@@ -96,11 +104,17 @@ class Child:
             raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")), problems)
         return answer["answer"]
 
+    def release(self) -> None:
+        """Say goodbye and close the lifeline: the child ends itself, and knows that it is no orphan."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(FAREWELL.encode())
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
     def stop(self, grace_s: float = 5.0) -> None:
         """Close the lifeline, wait, then kill what is left of the child's process group."""
-        with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+        self.release()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)
         self.kill()
@@ -142,14 +156,24 @@ class Child:
         self._answers.put(None)
 
 
-def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None) -> NoReturn:
+def stop_all(children: Sequence[Child], grace_s: float) -> None:
+    """Stop children side by side: all of them together have `grace_s`."""
+    for child in children:
+        child.release()
+    deadline = time.monotonic() + grace_s
+    for child in children:
+        child.stop(max(0.0, deadline - time.monotonic()))
+
+
+def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None, scratch: Path | None = None) -> NoReturn:
     """The child's side: answer requests until the lifeline ends, then end this process.
 
+    `scratch` is the folder that the parent gave: where nobody else is left to remove it, this child does.
     A thread watches the lifeline, so that a handler that hangs cannot keep an orphan alive.
     """
     answers = _private_standard_output()
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned), daemon=True).start()
+    threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned, scratch), daemon=True).start()
     while True:  # only the lifeline ends it: an interpreter that winds down beside running servers can hang
         message = requests.get()
         answer = {"number": message["number"], **_answer(handlers, message)}
@@ -165,13 +189,21 @@ def _private_standard_output() -> Any:
     return private
 
 
-def _watch_lifeline(requests: queue.Queue[dict[str, Any]], on_orphaned: Callable[[], None] | None) -> None:
+def _watch_lifeline(
+    requests: queue.Queue[dict[str, Any]], on_orphaned: Callable[[], None] | None, scratch: Path | None
+) -> None:
+    orphaned = True
     for line in sys.stdin:
+        if line == FAREWELL:
+            orphaned = False
+            break
         requests.put(json.loads(line))
     if on_orphaned is not None:
         closing = threading.Thread(target=on_orphaned, daemon=True)
         closing.start()
-        closing.join(4.0)
+        closing.join(CLOSING_S)
+    if scratch is not None and orphaned:
+        wait_until(lambda: remove_if_abandoned(scratch), ORPHANED_S)
     sys.stderr.flush()
     os._exit(0)
 

@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from streamgauge.errors import MachineError
+
 _LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy", "streamgauge")
 
 
@@ -38,17 +40,24 @@ def memory_bytes() -> int:
 
 def environment() -> dict[str, Any]:
     """What a reader needs to judge a figure: machine, system, versions."""
-    from streamgauge.system.java import find_java
-
     return {
         "cpu_model": _cpu_model(),
         "cpus": len(cpus()),
         "memory_bytes": memory_bytes(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "java": find_java().text,
+        "java": _java(),
         **{name: _version(name) for name in _LIBRARIES},
     }
+
+
+def _java() -> str:
+    from streamgauge.system.java import find_java
+
+    try:
+        return find_java().text
+    except MachineError:  # not every engine needs one
+        return "not installed"
 
 
 def _version(name: str) -> str:

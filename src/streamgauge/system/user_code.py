@@ -18,6 +18,10 @@ _brought: set[str] = set()
 """Names of the modules that were imported here: a later file may take their place."""
 
 _FRAME = re.compile(r'(\s*)File "([^"]+)", line \d+, in .+')
+_NO_SPARK_YET = (
+    "the file is read before Spark runs, so give return types as objects (IntegerType()), not as text, or make what "
+    "needs Spark inside the function"
+)
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(:\s.*)?$")
 
 
@@ -62,7 +66,8 @@ def user_errors(path: Path, rule: str) -> Iterator[None]:
         raise
     except BaseException as error:
         trace = own_trace(error, path)
-        raise JobError(Problem(str(path), rule, first_line(error), f"mend it:\n{trace}")) from None
+        advice = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else "mend it"
+        raise JobError(Problem(str(path), rule, first_line(error), f"{advice}:\n{trace}")) from None
 
 
 def first_line(error: BaseException) -> str:

@@ -1,4 +1,7 @@
-"""The seam that every transport fills: what the driver does with it, and what it counts.
+"""The seam that every transport fills: its two ends on the driver's side, and what it counts.
+
+An outlet stands beside each generator and hands events out; an inlet stands beside the recorder and takes results in.
+The other sides, in the system under test, are the engine's own: it says in `Capabilities.transports` which it knows.
 
 Offsets are times. In a plan, offset and time are functions of each other, so a position in a partition is written as
 the event time up to which (exclusive) everything was taken: exact, small, and the same for every partition and stream.
@@ -6,14 +9,33 @@ the event time up to which (exclusive) everything was taken: exact, small, and t
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.errors import StreamgaugeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Overflow(StreamgaugeError):
     """The queue's bound was reached: the SUT took too little for too long."""
+
+
+def new_token() -> str:
+    """A run's own: who does not have it gets nothing and brings nothing."""
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(frozen=True)
+class Listen:
+    """Where an end of the transport listens, and the token that it asks for."""
+
+    host: str
+    port: int
+    token: str
 
 
 @dataclass(frozen=True)
@@ -66,19 +88,67 @@ class HandOut:
         return self.read_us or self.ingest_us
 
 
-class Queue(Protocol):
-    """The driver's side of a transport, in one generator process."""
+@dataclass(frozen=True)
+class Held:
+    """What an outlet holds: the streams' schemas, lineage included; at most `bound_us` of event time and `bytes_max`.
 
-    def offer(self, from_us: int, to_us: int, batches: dict[str, Any], published_us: int) -> None:
+    `now_us` is the run's clock.
+    """
+
+    schemas: dict[str, pa.Schema]
+    bound_us: int
+    bytes_max: int
+    now_us: Callable[[], int]
+
+
+class Outlet(Protocol):
+    """One generator's end: events go out here, and are counted."""
+
+    overflowed: bool
+    bytes_peak: int
+
+    @property
+    def location(self) -> str:
+        """Where the system under test finds it."""
+
+    @property
+    def bytes_kept(self) -> int: ...
+
+    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Make the events of [from_us, to_us) of every stream available; raises Overflow at the bound."""
+
+    def waiting_us(self, to_us: int) -> int:
+        """How much event time would wait to be handed out, were everything offered up to `to_us`."""
 
     def frontier(self) -> int:
         """The event time that this generator has reached."""
 
-    def take(
-        self, stream: str, from_us: int, to_us: int, columns: tuple[str, ...], batch: int, query: str, reader: int
-    ) -> Any:
-        """The events of [from_us, to_us), in merged batches; the same again when asked again before `commit`."""
-
     def commit(self, before_us: int) -> None:
         """Forget what lies before `before_us`: nobody will ask for it again."""
+
+    def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
+        """What was offered and what was handed out since the last call."""
+
+    def drain_aborted(self) -> list[int]:
+        """When readers cut a read off since the last call, microseconds."""
+
+
+class Receiver(Protocol):
+    """What an inlet calls; DriverError where results could not be kept, which their sender then hears."""
+
+    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        """One attempt's results for one sink; `address` is query, batch, partition, attempt, sink."""
+
+    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+        """The (partition, attempt) pairs of a batch that count; False where the batch was committed before."""
+
+
+class Inlet(Protocol):
+    """The recorder's end: results come in here."""
+
+    @property
+    def location(self) -> str:
+        """Where the system under test finds it."""
+
+    def close(self) -> None:
+        """Take nothing more."""

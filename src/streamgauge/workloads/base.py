@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, rule_of
 from streamgauge.events import parse_duration
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.picture import describe
@@ -70,10 +70,7 @@ class Workload:
             way_out = f"--set {near[0]}=..." if near else f"one of {', '.join(known) or 'none: it has no parameters'}"
             return Problem(f"set {name}", f"is not a parameter of {self.name}", item["input"], way_out)
         inner = item.get("ctx", {}).get("error")
-        if isinstance(inner, InputError):
-            rule = inner.problems[0].rule
-        else:
-            rule = item["msg"].replace("Input should be", "must be")
+        rule = inner.problems[0].rule if isinstance(inner, InputError) else rule_of(item)
         default = default_of(self.parameters.model_fields[name]) if name in known else "..."
         return Problem(f"set {name}", rule, item["input"], f"--set {name}={default}")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.engines.known.settings import Stall, read_options
+from streamgauge.engines.known.settings import Stall, check, read_options
+from streamgauge.engines.seam import Wanted
 from streamgauge.errors import InputError
 
 
@@ -51,4 +52,12 @@ def test_all_problems_are_told_at_once() -> None:
     """Two bad options are two problems of one error."""
     with pytest.raises(InputError) as refused:
         read_options({"capacity": "x", "fault": "y"})
-    assert [problem.setting for problem in refused.value.problems] == ["option capacity", "option fault"]
+    assert {problem.setting for problem in refused.value.problems} == {"option capacity", "option fault"}
+
+
+def test_what_means_nothing_here_is_refused_with_the_options() -> None:
+    """A master is Spark's, and partitions are cut at one event time; both beside what is wrong with an option."""
+    with pytest.raises(InputError) as refused:
+        check(Wanted(None, {"capacity": "x"}, "local[2]", "free"))
+    assert [problem.setting for problem in refused.value.problems] == ["option capacity", "load.frontier", "master"]
+    check(Wanted(None, {"capacity": "1k"}, None, "common"))

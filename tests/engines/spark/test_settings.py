@@ -5,30 +5,21 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.engines.spark import settings
-from streamgauge.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("asked", "windowed", "used"),
+    ("asked", "windowed", "state_copied", "used"),
     [
-        ("auto", True, "1 second"),
-        ("auto", False, "0 seconds"),
-        ("0 seconds", True, "0 seconds"),
-        ("250 milliseconds", False, "250 milliseconds"),
+        ("auto", True, False, "1 second"),
+        ("auto", True, True, "2 seconds"),
+        ("auto", False, False, "0 seconds"),
+        ("0 seconds", True, True, "0 seconds"),
+        ("250 milliseconds", False, False, "250 milliseconds"),
     ],
 )
-def test_the_trigger_that_is_used(asked: str, windowed: bool, used: str) -> None:
+def test_the_trigger_that_is_used(asked: str, windowed: bool, state_copied: bool, used: str) -> None:
     """A user's own word stands; else windows get an interval, and row by row work goes back to back."""
-    assert settings.trigger(asked, windowed) == used
-
-
-def test_triggers_that_spark_would_choke_on_are_refused() -> None:
-    """As Spark writes it, or auto."""
-    for good in ("auto", "0 seconds", "1.5 minutes"):
-        settings.check({"trigger": good})
-    for bad in ("1s", "soon", "-1 second", ""):
-        with pytest.raises(InputError, match="option trigger"):
-            settings.check({"trigger": bad})
+    assert settings.trigger(asked, windowed, state_copied) == used
 
 
 def test_a_users_options_stand_over_ours() -> None:

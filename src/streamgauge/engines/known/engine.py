@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.known.compute import build
 from streamgauge.engines.known.main import KnownJob
-from streamgauge.engines.known.settings import CAPABILITIES, read_options, with_defaults
+from streamgauge.engines.known.settings import CAPABILITIES, with_defaults
 from streamgauge.engines.seam import Edges, EngineStatus
-from streamgauge.errors import EngineError, InputError, Problem
+from streamgauge.errors import EngineError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
+from streamgauge.system.scratch import Scratch
 
 START_TIMEOUT_S = 60.0
 
@@ -30,16 +30,12 @@ class KnownEngine:
         self._settings: dict[str, str] = {}
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        """Start its process. InputError for a flow, an option or a frontier that it does not know."""
-        read_options(options)
+        """Start its process. InputError for a flow that it does not know."""
         build(flow)
-        if edges.frontier != "common":
-            way_out = "--frontier common, or another --engine"
-            raise InputError(Problem("frontier", "must be common for the engine known", edges.frontier, way_out))
         self._settings = with_defaults(options)
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "known.log"
-        with tempfile.TemporaryDirectory(prefix="streamgauge-known-") as private:
+        with Scratch("known") as private:
             path = Path(private) / "job.pkl"
             path.write_bytes(pickle.dumps(KnownJob(flow, edges, options)))
             environment = {"OMP_NUM_THREADS": "1"}

@@ -33,8 +33,10 @@ from streamgauge.transports.flight import client
 
 QUERY = "q"
 POLL_US = 10_000
-REST_US = 1 * US
-"""Rows that are held back are sent when nothing came for so long."""
+REST_US = 6 * US
+"""Rows that are held back are sent when nothing came for so long: after the deadline of any trial that had all else,
+windows that close late included.
+"""
 PHASE_US = 30_000
 """Micro-batches begin so long past a multiple of their interval: chunks end at such times, and would race with them."""
 
@@ -186,8 +188,9 @@ class Sut:
 
 def main() -> None:
     # Written by the runner that started this process, into a folder of its own: never from a socket.
-    sut = Sut(pickle.loads(Path(sys.argv[1]).read_bytes()))
-    serve({name: getattr(sut, name) for name in ("start", "status", "facts")})
+    path = Path(sys.argv[1])
+    sut = Sut(pickle.loads(path.read_bytes()))
+    serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities, Setting
+from streamgauge.engines.options import problems_of
+from streamgauge.engines.seam import Capabilities, Setting, Wanted
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, parse_duration, parse_rate
 
@@ -53,13 +54,30 @@ class KnownOptions:
     lie_us: int
 
 
+def check(wanted: Wanted) -> None:
+    """Refuse what this engine cannot do; InputError with every problem."""
+    problems: list[Problem] = []
+    try:
+        read_options(wanted.options)
+    except InputError as error:
+        problems += error.problems
+    if wanted.frontier != "common":
+        rule, way_out = "must be common for the engine known", "--frontier common, or another --engine"
+        problems.append(Problem("load.frontier", rule, wanted.frontier, way_out))
+    if wanted.master is not None:
+        rule, way_out = "means nothing to the engine known", "leave --master out, or another --engine"
+        problems.append(Problem("master", rule, wanted.master, way_out))
+    if problems:
+        raise InputError(problems)
+
+
 def with_defaults(options: dict[str, str]) -> dict[str, str]:
     return {setting.name: setting.default for setting in SETTINGS} | options
 
 
 def read_options(options: dict[str, str]) -> KnownOptions:
     """The options as values; one InputError that holds every problem."""
-    given, problems = with_defaults(options), list(_unknown(options))
+    given, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
 
     def read(name: str, of: Callable[[str], Any]) -> Any:
         try:
@@ -72,19 +90,13 @@ def read_options(options: dict[str, str]) -> KnownOptions:
         capacity_per_s=read("capacity", lambda text: parse_rate(text, "option capacity")),
         batch_us=read("batch", lambda text: _time_us("batch", text)),
         stall=read("stall", _stall),
-        fault=read("fault", _fault),
+        fault=given["fault"],
         fault_every=read("fault_every", _every),
         lie_us=read("lie", _lie),
     )
     if problems:
         raise InputError(problems)
     return read_ones
-
-
-def _unknown(options: dict[str, str]) -> Iterator[Problem]:
-    known = [setting.name for setting in SETTINGS]
-    for name in options.keys() - set(known):
-        yield Problem(f"option {name}", "is not an option of known", options[name], f"one of {', '.join(known)}")
 
 
 def _time_us(name: str, text: str) -> int:
@@ -98,12 +110,6 @@ def _stall(text: str) -> Stall | None:
     if not at:
         raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, "--option stall=2s@12s"))
     return Stall(_time_us("stall", length), _time_us("stall", after))
-
-
-def _fault(text: str) -> str:
-    if text not in FAULTS:
-        raise InputError(Problem("option fault", f"must be one of {', '.join(FAULTS)}", text, "--option fault=drop"))
-    return text
 
 
 def _every(text: str) -> int:

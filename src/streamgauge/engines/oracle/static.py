@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from functools import cache, lru_cache
 from pathlib import Path
 
 from streamgauge.flow.tables import Table
+from streamgauge.system.scratch import Scratch
 
 
 @lru_cache(maxsize=64)
@@ -23,6 +23,6 @@ def relation_of(table: Table) -> str:
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _folder() -> Scratch:
     """Removed when the process ends."""
-    return tempfile.TemporaryDirectory(prefix="streamgauge-tables-")
+    return Scratch("tables")

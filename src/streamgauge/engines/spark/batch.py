@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import sys
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.spark.native import load
-from streamgauge.engines.spark.session import open_session
+from streamgauge.engines.spark.session import end_session, open_session
 from streamgauge.errors import EngineError, InputError
 from streamgauge.events import EVENT_TIME
 from streamgauge.flow.nodes import NativeJob
@@ -49,18 +48,15 @@ class Answering:
         except Exception as error:
             raise EngineError(self._native.trace_in(str(error)) or first_line(error)) from None
 
-    def stop(self) -> None:
-        with contextlib.suppress(Exception):
-            self._session.stop()
-
     def _frame(self, stream: str, before_us: int | None) -> Any:
         frame = self._session.read.parquet(self._asked.inputs[stream])
         return frame if before_us is None else frame.where(f"{EVENT_TIME} < {before_us}")
 
 
 def main() -> None:
-    answering = Answering(pickle.loads(Path(sys.argv[1]).read_bytes()))
-    serve({"answer": answering.answer}, on_orphaned=answering.stop)
+    path = Path(sys.argv[1])
+    answering = Answering(pickle.loads(path.read_bytes()))
+    serve({"answer": answering.answer}, on_orphaned=end_session, scratch=path.parent)
 
 
 if __name__ == "__main__":

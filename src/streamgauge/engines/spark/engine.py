@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,17 @@ import psutil
 from streamgauge.engines.seam import Edges, EngineStatus
 from streamgauge.engines.spark.home import view_of_spark_home
 from streamgauge.engines.spark.settings import CAPABILITIES
-from streamgauge.errors import EngineError, JobError
+from streamgauge.errors import EngineError, InputError, JobError, SettingError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
 from streamgauge.system.machine import cpus
+from streamgauge.system.scratch import Scratch
 
 START_TIMEOUT_S = 180.0
+LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
+"""A Spark of ours alone has nothing to lose when it is killed; executors on other machines have to be let go."""
+_REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
+"""What the process may refuse when it has started, by name: such errors come over its pipe."""
 
 
 class SparkEngine:
@@ -30,16 +34,18 @@ class SparkEngine:
         self._cpus = on_cpus
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
-        self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: Scratch | None = None
+        self._grace_s = LOCAL_GRACE_S
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         from streamgauge.engines.spark.main import SparkJob
 
         folder.mkdir(parents=True, exist_ok=True)
-        self._checkpoint = tempfile.TemporaryDirectory(prefix="streamgauge-checkpoint-")
-        private = Path(self._checkpoint.name)
+        self._scratch = Scratch("spark")
+        private = self._scratch.path
         checkpoint = str(private / "checkpoint")
         job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
+        self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         path = private / "job.pkl"
         path.write_bytes(cloudpickle.dumps(job))
         environment = {"SPARK_HOME": str(view_of_spark_home(private / "spark-home"))}
@@ -50,7 +56,7 @@ class SparkEngine:
         except ChildFailed as error:
             self.stop()
             if error.problems:
-                raise JobError(error.problems) from None
+                raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
             raise EngineError(f"spark did not start: {error}{_of_the_jvm(log)}", str(log)) from None
 
     def status(self) -> EngineStatus:
@@ -86,11 +92,11 @@ class SparkEngine:
 
     def stop(self) -> None:
         if self._child is not None:
-            self._child.stop()
+            self._child.stop(self._grace_s)
             self._child = None
-        if self._checkpoint is not None:
-            self._checkpoint.cleanup()
-            self._checkpoint = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
 
 
 def _of_the_jvm(log: Path) -> str:

@@ -5,7 +5,7 @@ Every relation carries one engine time column, `_time`, beside the BIGINT lineag
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce, singledispatchmethod
 from typing import Any
 
@@ -17,6 +17,7 @@ from streamgauge.engines.spark.distinct import first_of_all, first_of_each_windo
 from streamgauge.engines.spark.interval_join import interval_join
 from streamgauge.engines.spark.panes import by_panes, can_be_joined
 from streamgauge.engines.spark.queries import Query, operator_of, steps_of
+from streamgauge.engines.spark.settings import LOWERINGS
 from streamgauge.engines.spark.top_n import top_n
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
@@ -44,6 +45,14 @@ from streamgauge.flow.nodes import (
 TIME = "_time"
 WINDOW = "_window"
 INPUT, KEPT = "_input", "_kept"
+
+
+def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) -> str:
+    """The way in which an operator is done: the one asked for by its name, else the one that suits it."""
+    choice = choices.get(node.name, LOWERINGS[type(node)][0])
+    if choice != "auto":
+        return choice
+    return "panes" if isinstance(node, WindowAggregate) and can_be_joined(node) else "window"
 
 
 class Lowering:
@@ -94,8 +103,7 @@ class Lowering:
     @lower.register
     def _(self, node: WindowAggregate) -> DataFrame:
         keys = [F.col(key) for key in node.keys]
-        choice = self._choices.get(node.name, "auto")
-        if choice == "panes" or (choice == "auto" and can_be_joined(node)):
+        if lowering_of(node, self._choices) == "panes":
             rows = by_panes(self._marked(node.input), node, TIME, WINDOW)
         else:
             grouped = self._marked(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
@@ -109,7 +117,7 @@ class Lowering:
 
     @lower.register
     def _(self, node: WindowJoin) -> DataFrame:
-        if self._choices.get(node.name) == "packed":
+        if lowering_of(node, self._choices) == "packed":
             from streamgauge.engines.spark.packed_join import packed_join
 
             return packed_join(node, self.lower, self._read_packed, self._buckets)

@@ -17,14 +17,15 @@ from typing import Any
 import cloudpickle
 
 from streamgauge.engines.seam import Edges
+from streamgauge.engines.spark.asked import LOWERING
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
-from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
-from streamgauge.engines.spark.session import open_session
-from streamgauge.engines.spark.settings import defaults, split, trigger, with_python_state
+from streamgauge.engines.spark.session import end_session, open_checked
+from streamgauge.engines.spark.settings import LOWERINGS, defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
@@ -59,7 +60,7 @@ class Sut:
         conf = self._configuration()
         try:
             self._native = load(self._own_job) if self._own_job is not None else None
-            self._session = open_session(self._job.master, conf, Path(self._job.folder))
+            self._session = open_checked(self._job.master, conf, self._users, Path(self._job.folder))
             self._session.dataSource.register(StreamgaugeSource)
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)
@@ -67,7 +68,7 @@ class Sut:
             raise
         except Exception as error:
             raise EngineError(own_reason(str(error))) from None
-        return {**self._ours, **conf, "trigger": self._triggers()}
+        return {**self._in_force(), **conf}
 
     def status(self) -> dict[str, Any]:
         """Alive where every query is; else the reason of the first that is not, named by its sinks."""
@@ -81,13 +82,6 @@ class Sut:
 
     def evidence(self) -> list[dict[str, Any]]:
         return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
-
-    def stop(self) -> None:
-        for running in self._queries.values():
-            with contextlib.suppress(Exception):
-                running.stop()
-        with contextlib.suppress(Exception):
-            self._session.stop()
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
@@ -108,14 +102,13 @@ class Sut:
         return trace or own_reason(text)
 
     def _run(self, session: Any, query: Query) -> Any:
-        choices = {
-            name[len("lowering.") :]: value for name, value in self._ours.items() if name.startswith("lowering.")
-        }
         read = self._reading(session, query)
         if self._native is not None:
-            frame = self._native.streaming(session, [read(each) for each in self._native.job.inputs])
+            frame = self._native.streaming(
+                session, [read(each) for each in self._native.job.inputs], Path(self._job.folder)
+            )
         else:
-            frame = Lowering(read, read, choices, int(self._ours["buckets"])).output(query)
+            frame = Lowering(read, read, self._choices, int(self._ours["buckets"])).output(query)
         writer = frame.writeStream.queryName(query.name)
         writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
         if (interval := self._trigger(query)) != "0 seconds":
@@ -129,9 +122,25 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = graph.walk(*(sink.input for sink in query.sinks))
+        nodes = list(graph.walk(*(sink.input for sink in query.sinks)))
         windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
-        return trigger(self._ours["trigger"], windowed)
+        joins = [node for node in nodes if isinstance(node, WindowJoin)]
+        state_copied = any(lowering_of(node, self._choices) == "stream_stream" for node in joins)
+        return trigger(self._ours["trigger"], windowed, state_copied)
+
+    @property
+    def _choices(self) -> dict[str, str]:
+        return {name.removeprefix(LOWERING): value for name, value in self._ours.items() if name.startswith(LOWERING)}
+
+    def _in_force(self) -> dict[str, str]:
+        """Our settings as what really runs; where we were left the choice, that stands beside it."""
+        found = {name: value for name, value in self._ours.items() if not name.startswith(LOWERING)}
+        found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
+        for node in graph.operators(self._job.flow):
+            if isinstance(node, WindowAggregate | WindowJoin):
+                asked = self._choices.get(node.name, LOWERINGS[type(node)][0])
+                found[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), asked)
+        return found
 
     def _triggers(self) -> str:
         """The interval in force; of several queries with different ones, each one's."""
@@ -186,6 +195,10 @@ class Sut:
         frame.write.format(FORMAT).options(**options).mode("append").save()
 
 
+def _with_choice(used: str, asked: str) -> str:
+    return f"{used} (auto)" if asked == "auto" else used
+
+
 def own_reason(text: str) -> str:
     """The engine's own last reason in one or two lines, out of the stack it comes wrapped in."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -195,9 +208,13 @@ def own_reason(text: str) -> str:
 
 
 def main() -> None:
-    job: SparkJob = cloudpickle.loads(Path(sys.argv[1]).read_bytes())
-    sut = Sut(job)
-    serve({name: getattr(sut, name) for name in ("start", "status", "evidence", "stop")}, on_orphaned=sut.stop)
+    path = Path(sys.argv[1])
+    sut = Sut(cloudpickle.loads(path.read_bytes()))
+    serve(
+        {name: getattr(sut, name) for name in ("start", "status", "evidence")},
+        on_orphaned=end_session,
+        scratch=path.parent,
+    )
 
 
 if __name__ == "__main__":

@@ -40,13 +40,15 @@ class Native:
     job: NativeJob
     function: Callable[[SparkSession, dict[str, DataFrame]], DataFrame]
 
-    def streaming(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
+    def streaming(self, session: SparkSession, frames: Sequence[DataFrame], folder: Path) -> DataFrame:
         """The results as they go to the sink; `frames` are the inputs as the transport gives them.
+
+        `folder` takes what executors on other machines need.
 
         JobError where the function fails, or gives something that cannot be measured.
         """
         if not session.sparkContext.master.startswith("local"):
-            _ship(session, Path(self.job.path))
+            _ship(session, Path(self.job.path), folder)
         found = self._results(session, frames)
         if not found.isStreaming:
             way_out = 'make the result from inputs["..."], which are streams; spark.read gives batch frames'
@@ -144,12 +146,9 @@ def _plain_windows(frame: DataFrame) -> DataFrame:
     return frame.select(*borders, *[F.col(f"`{name}`") for name in frame.columns if name != WINDOW])
 
 
-def _ship(session: SparkSession, path: Path) -> None:
-    """The user's module and what lies beside it, for executors on other machines."""
-    import tempfile
-
+def _ship(session: SparkSession, path: Path, folder: Path) -> None:
+    """The user's module and what lies beside it, for executors on other machines; packed in `folder`."""
     root = place_of(path)[0]
-    folder = Path(tempfile.mkdtemp(prefix="streamgauge-job-"))
     for file in root.rglob("*.py"):
         if not any(part.startswith(".") or part == "site-packages" for part in file.relative_to(root).parts):
             target = folder / "job" / file.relative_to(root)

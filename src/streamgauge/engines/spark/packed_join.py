@@ -50,7 +50,9 @@ def packed_join(
     borders = [
         F.unix_micros(f"{WINDOW}.{end}").alias(name) for end, name in (("start", WINDOW_START), ("end", WINDOW_END))
     ]
-    gathered = held.select(*borders, BUCKET, SIDE, BLOCK).repartition(WINDOW_START, BUCKET)
+    tasks = int(held.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    # By number: a batch closes one window, and a hash sends its few buckets anywhere, at times all to one task.
+    gathered = held.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(tasks, F.pmod(F.col(BUCKET), F.lit(tasks)))
     opened = gathered.mapInArrow(_opener(node), _ddl(node))
     inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
     borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}

@@ -2,26 +2,133 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import os
+import re
 import shutil
 import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from streamgauge.errors import Problem, SettingError
 
-def open_session(master: str, conf: dict[str, str], folder: Path) -> Any:
-    """A session with this configuration; workers run this very Python. `folder` takes what other machines need."""
+SQL = "spark.sql."
+_OPEN = (
+    "spark.sql.catalog.", "spark.sql.hive.", "spark.sql.streaming.stateStore.",
+    "spark.sql.streaming.checkpointFileManagerClass",
+)  # fmt: skip
+"""Settings that catalogs, Hive, state stores and Hadoop read by themselves: they are not on Spark's list."""
+_EXTENSIONS = "spark.sql.extensions"
+_KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
+"""What an error's message begins with when it comes from the JVM."""
+STOP_S, CLUSTER_STOP_S = 1.0, 3.0
+"""So long may Spark take to stop: a local one loses nothing, but executors elsewhere have to be let go."""
+
+
+def open_session(master: str, conf: Mapping[str, str], folder: Path) -> Any:
+    """A session with this configuration; workers run this very Python.
+
+    `folder` takes what Spark writes on its way and does not always remove, and what other machines need.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in conf.items():
+    for name, value in {**_places(master, folder), **conf}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     if not master.startswith("local"):
         session.sparkContext.addPyFile(_own_code(folder))
     return session
+
+
+def open_checked(master: str, conf: Mapping[str, str], users: Mapping[str, str], folder: Path) -> Any:
+    """The same; SettingError where Spark does not know a setting of the user's, or refuses its value.
+
+    `users` are those of the configuration that a user gave.
+    """
+    try:
+        session = open_session(master, conf, folder)
+        session._jsparkSession.sessionState()  # made here, not at the first query: its settings are read then
+    except Exception as error:
+        if (refused := _refused(users, str(error))) is not None:
+            raise SettingError(refused) from None
+        raise
+    if problems := unknown(users, known_names(session._jvm)):
+        raise SettingError(problems)
+    return session
+
+
+def unknown(users: Mapping[str, str], known: frozenset[str]) -> list[Problem]:
+    """The user's `spark.sql.*` settings that are none of the names `known` to Spark: it would pass over them silently.
+
+    Where the user brings extensions, names may be theirs, and nothing is said. `known` is empty where Spark could not
+    be asked.
+    """
+    if not known or _EXTENSIONS in users:
+        return []
+    strange = [name for name in users if name.startswith(SQL) and name not in known and not name.startswith(_OPEN)]
+    return [Problem(f"option {name}", "is not a setting of Spark", users[name], _near(name, known)) for name in strange]
+
+
+def _near(name: str, known: frozenset[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"--option {near[0]}=..." if near else "leave it out, or mend its spelling"
+
+
+def known_names(jvm: Any) -> frozenset[str]:
+    """Every name of Spark's own SQL settings, internal ones too; in one call, since each crosses to the JVM."""
+    try:
+        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+        entries = module.getConfigEntries().toString()
+    except Exception:  # another Spark may keep its list elsewhere; then it is as silent as it is without us
+        return frozenset()
+    return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", entries))
+
+
+def _refused(users: Mapping[str, str], said: str) -> Problem | None:
+    """A start's error as the problem of the user's one setting that it speaks of; None where it speaks of none."""
+    named = [name for name in users if re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", said)]
+    if len(named) != 1:
+        return None
+    line = next(line.strip() for line in said.splitlines() if named[0] in line)
+    reason = _KIND.sub("", line)[:300]
+    return Problem(
+        f"option {named[0]}", f"is refused by Spark ({reason})", users[named[0]], "another value, or leave it out"
+    )
+
+
+def _places(master: str, folder: Path) -> dict[str, str]:
+    """Where a JVM of this machine puts its temporary files: into `folder`, which is removed whatever ends the JVM."""
+    if not master.startswith("local"):
+        return {}
+    here = folder / "jvm"
+    here.mkdir(parents=True, exist_ok=True)
+    return {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={here}"}
+
+
+def end_session() -> None:
+    """End Spark in this process, whatever state it is in: asked first, then killed, so that no JVM is left behind."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        asked = threading.Thread(target=_stop, args=(context,), daemon=True)
+        asked.start()
+        asked.join(STOP_S if str(context.master).startswith("local") else CLUSTER_STOP_S)
+    with contextlib.suppress(Exception):
+        jvm = SparkContext._gateway.proc
+        jvm.kill()
+        jvm.wait(1.0)
+
+
+def _stop(context: Any) -> None:
+    with contextlib.suppress(Exception):
+        context.stop()
 
 
 def _own_code(folder: Path) -> str:

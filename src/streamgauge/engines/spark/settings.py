@@ -6,10 +6,15 @@ import re
 from collections.abc import Callable
 
 from streamgauge.engines.seam import Capabilities, Setting
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import Problem
+from streamgauge.flow.nodes import Node, WindowAggregate, WindowJoin
 from streamgauge.system.machine import memory_bytes
 
-LOWERINGS = {"aggregate": ("auto", "panes", "window"), "join": ("stream_stream", "packed")}
+LOWERINGS: dict[type[Node], tuple[str, ...]] = {
+    WindowAggregate: ("auto", "panes", "window"),
+    WindowJoin: ("stream_stream", "packed"),
+}
+"""The ways in which an operator of a kind can be done, the default first; `--option lowering.<its name>` chooses."""
 
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -18,7 +23,8 @@ SETTINGS = (
     Setting(
         "trigger",
         "auto",
-        "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1 second for windows, else 0",
+        "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1 second for windows, 2 for "
+        "Spark's own join of them, else 0",
     ),
     Setting(
         "source",
@@ -30,10 +36,10 @@ SETTINGS = (
     Setting(
         "lowering.aggregate",
         "auto",
-        "how a windowed aggregate is done; auto: by panes where every aggregate can be joined from parts",
-        LOWERINGS["aggregate"],
+        "how the windowed aggregate of that name is done; auto: by panes where every value can be joined from parts",
+        LOWERINGS[WindowAggregate],
     ),
-    Setting("lowering.join", "stream_stream", "how a windowed join is done", LOWERINGS["join"]),
+    Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
     Setting("driver_memory", "4g", "heap of the JVM in local mode"),
     Setting("probes", "on", "keep the engine's own progress as extra series", ("on", "off")),
 )
@@ -59,6 +65,7 @@ CAPABILITIES = Capabilities(
     runs_streams=True,
     computes_truth=False,
     several_sinks=True,
+    needs_java=True,
     settings=SETTINGS,
 )
 
@@ -75,6 +82,8 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) ->
         "spark.ui.showConsoleProgress": "false",
         # Larger than Spark's 10 000: each batch crosses to Python and to the recorder as one piece.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        # Without a limit in bytes beside the one in rows: Spark adds up a batch's size anew after every row.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         # Kept until the end of a trial, when they are read once instead of polled.
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
         "spark.sql.streaming.minBatchesToRetain": "2",
@@ -86,6 +95,9 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) ->
     if local_checkpoint:
         # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+        # Both are for disks and executors that fail. Here the checkpoint ends with the run, and no executor is lost.
+        conf["spark.sql.streaming.checkpoint.fileChecksum.enabled"] = "false"
+        conf["spark.sql.shuffle.orderIndependentChecksum.enabled"] = "false"
     if local_checkpoint and raw_files:
         conf |= {
             "spark.hadoop.fs.file.impl": _LOCAL_FILES,
@@ -106,22 +118,23 @@ def with_python_state(conf: dict[str, str]) -> dict[str, str]:
     }
 
 
-def check(options: dict[str, str]) -> None:
-    """Refuse values that Spark would choke on only after its start; InputError with every problem."""
-    problems = [problem for name, rule in _RULES.items() if name in options and (problem := rule(options[name]))]
-    if problems:
-        raise InputError(problems)
-
-
-def trigger(asked: str, windowed: bool) -> str:
+def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
     """The interval of batches in Spark's words.
+
+    Args:
+        asked: the option's value.
+        windowed: whether results wait for a window's end.
+        state_copied: whether a batch touches all of the state, as Spark's own join of streams does.
 
     Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
     the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back soon,
     and the fixed cost of a batch (half a second) is paid less often. A window's results wait for its end anyway.
+    Spark's own join copies its whole state and looks for what is out of date in every batch, so it pays to have few.
     """
     if asked != "auto":
         return asked
+    if state_copied:
+        return "2 seconds"
     return "1 second" if windowed else "0 seconds"
 
 
@@ -148,11 +161,12 @@ def _check_memory(value: str) -> Problem | None:
     return Problem("option driver_memory", rule, value, "--option driver_memory=4g")
 
 
-_RULES: dict[str, Callable[[str], Problem | None]] = {
+RULES: dict[str, Callable[[str], Problem | None]] = {
     "trigger": _check_trigger,
     "buckets": _check_buckets,
     "driver_memory": _check_memory,
 }
+"""What is wrong with a value of an option of ours that has no choices; None where nothing is."""
 
 
 def split(options: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

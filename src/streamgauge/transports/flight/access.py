@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import hmac
-import secrets
 from typing import Any
 
 import pyarrow.flight as flight
 
 HEADER = "authorization"
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(24)
 
 
 class _Checked(flight.ServerMiddleware):

@@ -11,20 +11,37 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from streamgauge.errors import DriverError
+from streamgauge.transports.flight.aborts import WATCH, WatchReads
 from streamgauge.transports.flight.access import TokenCheck
 from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.seam import Held, Listen
+
+
+class FlightOutlet(FlightQueue):
+    """A generator's queue with its server: what is offered here can be read there."""
+
+    def __init__(self, at: Listen, held: Held) -> None:
+        super().__init__(tuple(held.schemas), held.bound_us, held.bytes_max, held.now_us)
+        self._host = at.host
+        self._endpoint = Endpoint(self, held.schemas, at.token, at.host, at.port)
+
+    @property
+    def location(self) -> str:
+        return f"grpc://{self._host}:{self._endpoint.port}"
 
 
 class Endpoint(flight.FlightServerBase):
     """Serves one queue. `do_get` takes a JSON ticket: stream, from_us, to_us, columns, batch, query, reader."""
 
     def __init__(self, queue: FlightQueue, schemas: dict[str, pa.Schema], token: str, host: str, port: int) -> None:
-        super().__init__(f"grpc://{host}:{port}", middleware={"token": TokenCheck(token)})
+        middleware = {"token": TokenCheck(token), WATCH: WatchReads(queue.note_aborted)}
+        super().__init__(f"grpc://{host}:{port}", middleware=middleware)
         self._queue, self._schemas = queue, schemas
         self._cuts = Cuts()
         self._actions: dict[str, Callable[..., Any]] = {"frontier": self._frontier, "cut": self._cuts.agree}
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        context.get_middleware(WATCH).read(context)
         asked = json.loads(ticket.ticket)
         columns = tuple(asked.pop("columns"))
         try:

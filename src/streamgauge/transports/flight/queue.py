@@ -42,6 +42,7 @@ class FlightQueue:
         self._committed_us = 0
         self._chunk_log: list[Chunk] = []
         self._hand_out_log: list[HandOut] = []
+        self._aborted_log: list[int] = []
         self._reads = {name: Reads(name) for name in streams}
         self.overflowed = False
         self.bytes_peak = 0
@@ -114,6 +115,17 @@ class FlightQueue:
             chunks, self._chunk_log = self._chunk_log, []
             hand_outs, self._hand_out_log = self._hand_out_log, []
             return chunks, hand_outs
+
+    def note_aborted(self) -> None:
+        """A reader went before it had all that it had asked for."""
+        with self._lock:
+            self._aborted_log.append(self._now_us())
+
+    def drain_aborted(self) -> list[int]:
+        """When reads were aborted since the last call, microseconds."""
+        with self._lock:
+            aborted, self._aborted_log = self._aborted_log, []
+            return aborted
 
     @property
     def bytes_kept(self) -> int:

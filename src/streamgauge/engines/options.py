@@ -1,0 +1,23 @@
+"""What is wrong with an engine's options, as far as their names and choices say."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+from streamgauge.engines.seam import Setting
+from streamgauge.errors import Problem
+
+
+def problems_of(options: Mapping[str, str], settings: Sequence[Setting], engine: str) -> Iterator[Problem]:
+    """Options that are none of the engine's settings, and values that are not among a setting's choices."""
+    known = {setting.name: setting for setting in settings}
+    for name, value in options.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            way_out = f"--option {near[0]}=..." if near else f"one of {', '.join(known)}"
+            yield Problem(f"option {name}", f"is not an option of {engine}", value, way_out)
+        elif (choices := known[name].choices) and value not in choices:
+            yield Problem(
+                f"option {name}", f"must be one of {', '.join(choices)}", value, f"--option {name}={choices[0]}"
+            )

@@ -1,0 +1,118 @@
+"""What is asked of Spark and can be refused without one: options, lowerings, the master, types of Spark's settings.
+
+PySpark ships no list of Spark's settings, so only what a setting's name says of its type is looked at here; a session
+that runs knows its names, and is asked (`session.refuse_unknown`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from streamgauge.engines.options import problems_of
+from streamgauge.engines.seam import Setting, Wanted
+from streamgauge.engines.spark.settings import LOWERINGS, RULES, SETTINGS
+from streamgauge.errors import InputError, Problem
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import Flow
+
+PREFIX, LOWERING = "spark.", "lowering."
+
+_LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
+_STANDALONE = re.compile(r"spark://[\w.-]+:\d+(,[\w.-]+:\d+)*")
+_KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:\d+)?/?")
+_IMAGES = ("spark.kubernetes.container.image", "spark.kubernetes.executor.container.image")
+_HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+
+_TYPES: tuple[tuple[str, str, str, str], ...] = (
+    (r"spark\.(?!hadoop\.).*\.enabled", "true|false", "true or false", "false"),
+    (
+        r"spark\.(sql\.shuffle\.partitions|default\.parallelism|cores\.max|task\.cpus|(driver|executor)\.cores"
+        r"|executor\.instances)",
+        r"[1-9]\d*",
+        "a whole number of at least 1",
+        "2",
+    ),
+    (
+        r"spark\.(driver|executor)\.(memory|memoryOverhead)|spark\.memory\.offHeap\.size|spark\.driver\.maxResultSize",
+        r"\d+([kmgtp]b?|b)?",
+        "a size as Spark writes it, such as 512m or 4g",
+        "4g",
+    ),
+    (r"spark\.memory\.(fraction|storageFraction)", r"0?\.\d+", "a share between 0 and 1", "0.6"),
+)
+"""(names, values, the rule in words, a value that is right); values in any case."""
+
+_ELSEWHERE = {"spark.master": "--master", "spark.driver.memory": "--option driver_memory"}
+"""Settings that are asked for by a word of ours: two words for one thing could disagree."""
+
+
+def check(wanted: Wanted) -> None:
+    """Refuse what Spark would choke on only after its start, or pass over; InputError with every problem."""
+    users = {name: value for name, value in wanted.options.items() if name.startswith(PREFIX)}
+    lowerings = {name: value for name, value in wanted.options.items() if name.startswith(LOWERING)}
+    ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
+    problems = [
+        *_ours(ours),
+        *(_lowerings(lowerings, wanted.flow) if wanted.flow is not None else ()),
+        *_types(users),
+        *_master(wanted.master, users),
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _ours(options: dict[str, str]) -> Iterator[Problem]:
+    misspelt = {name: meant for name in options if (meant := _meant_for_spark(name))}
+    for name, meant in misspelt.items():
+        yield Problem(f"option {name}", "is not an option of spark", options[name], f"--option {meant}=...")
+    named = {name: value for name, value in options.items() if name not in misspelt}
+    yield from problems_of(named, SETTINGS, "spark")
+    yield from (problem for name, rule in RULES.items() if name in named and (problem := rule(named[name])))
+
+
+def _meant_for_spark(name: str) -> str:
+    """`sprak.sql.x` as `spark.sql.x`; nothing where it is no such slip."""
+    first, dot, rest = name.partition(".")
+    return f"spark.{rest}" if dot and difflib.get_close_matches(first, ["spark"], 1, 0.7) else ""
+
+
+def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:
+    there = {node.name: LOWERINGS[type(node)] for node in graph.operators(flow) if type(node) in LOWERINGS}
+    settings = [Setting(LOWERING + name, choices[0], "", choices) for name, choices in there.items()]
+    known = {name: value for name, value in options.items() if name.removeprefix(LOWERING) in there}
+    yield from problems_of(known, settings, "spark")
+    every = ", ".join(node.name for node in graph.operators(flow))
+    for name in options.keys() - known.keys():
+        rule = f"must name an operator that can be done in several ways; this flow's operators are {every}"
+        ways = [f"{setting.name}={'|'.join(setting.choices)}" for setting in settings]
+        yield Problem(f"option {name}", rule, options[name], f"--option {ways[0]}" if ways else "leave it out")
+
+
+def _types(users: dict[str, str]) -> Iterator[Problem]:
+    for name, value in users.items():
+        if name in _ELSEWHERE:
+            way_out = f"{_ELSEWHERE[name]}{'=' if ' ' in _ELSEWHERE[name] else ' '}{value}"
+            yield Problem(f"option {name}", "is asked for by a word of streamgauge", value, way_out)
+        for names, values, rule, right in _TYPES:
+            if re.fullmatch(names, name) and not re.fullmatch(values, value.strip(), re.IGNORECASE):
+                yield Problem(f"option {name}", f"must be {rule}", value, f"--option {name}={right}")
+
+
+def _master(master: str | None, users: dict[str, str]) -> Iterator[Problem]:
+    if master is None or _LOCAL.fullmatch(master) or _STANDALONE.fullmatch(master):
+        return
+    if _KUBERNETES.fullmatch(master):
+        if not any(name in users for name in _IMAGES):
+            rule = "on Kubernetes needs an image for its executors"
+            yield Problem("master", rule, master, f"--option {_IMAGES[0]}=IMAGE")
+    elif master == "yarn":
+        if not any(Path(folder).is_dir() for name in _HADOOP if (folder := os.environ.get(name))):
+            rule = f"yarn needs {' or '.join(_HADOOP)}, a folder with the cluster's configuration"
+            yield Problem("master", rule, master, f"export {_HADOOP[0]}=DIR")
+    else:
+        rule = "must be local, local[N], local[*], spark://HOST:PORT, k8s://HOST:PORT or yarn"
+        yield Problem("master", rule, master, "leave --master out: local on all cores")

@@ -1,0 +1,41 @@
+"""Which way an operator goes on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.engines.spark.lowering import lowering_of
+from streamgauge.events import Schema
+from streamgauge.flow.nodes import WindowAggregate, WindowJoin
+from streamgauge.flow.stream import hop, source
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.of(user_id="int", pack="int"))
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "asked", "way"),
+    [
+        ("sum(price)", {}, "panes"),
+        ("sum(price)", {"aggregate": "auto"}, "panes"),
+        ("avg(price)", {}, "window"),
+        ("sum(price)", {"aggregate": "window"}, "window"),
+        ("sum(price)", {"other": "window"}, "panes"),
+    ],
+)
+def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str, str], way: str) -> None:
+    """Unless its own name was given another way."""
+    node = BOUGHT.window(hop(2, 1), keys="pack").aggregate(found=aggregate).node
+    assert isinstance(node, WindowAggregate)
+    assert lowering_of(node, asked) == way
+
+
+def test_a_join_is_sparks_own_unless_asked_otherwise() -> None:
+    """The idiomatic one is the default."""
+    node = (
+        BOUGHT.select(pack="pack", price="price")
+        .join(ADS.select(pack="pack", ad="user_id"), window=hop(2, 1), on="pack")
+        .node
+    )
+    assert isinstance(node, WindowJoin)
+    assert (lowering_of(node, {}), lowering_of(node, {"join": "packed"})) == ("stream_stream", "packed")

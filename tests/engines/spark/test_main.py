@@ -1,0 +1,38 @@
+"""The SUT's own process, as far as it goes without Spark."""
+
+from __future__ import annotations
+
+from streamgauge.engines.seam import Edge, Edges
+from streamgauge.engines.spark.main import SparkJob, Sut
+from streamgauge.engines.spark.queries import queries
+from streamgauge.events import Schema
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.stream import hop, source
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.of(user_id="int", pack="int"))
+REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
+MEAN = BOUGHT.window(hop(2, 1), keys="pack").aggregate(mean="avg(price)", name="means")
+MATCHES = BOUGHT.select(pack="pack", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")
+
+
+def in_force(flow: Flow, **options: str) -> dict[str, str]:
+    sut = Sut(SparkJob(flow, Edges((), Edge("", ""), {}), options, "local[1]", "", ""))
+    sut._queries = dict.fromkeys(queries(flow))
+    return {name: value for name, value in sut._in_force().items() if name.startswith(("lowering", "trigger"))}
+
+
+def test_what_was_left_to_the_engine_stands_as_what_ran() -> None:
+    """With a word that it was the engine's choice; only operators that the flow has are listed."""
+    assert in_force(REVENUE.sink("out")) == {"trigger": "1 second (auto)", "lowering.aggregate": "panes (auto)"}
+    assert in_force(MEAN.sink("out")) == {"trigger": "1 second (auto)", "lowering.means": "window (auto)"}
+    assert in_force(MATCHES.sink("out")) == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream"}
+    assert in_force(BOUGHT.sink("out")) == {"trigger": "0 seconds (auto)"}
+
+
+def test_what_was_asked_for_stands_as_it_was_asked() -> None:
+    """Without that word."""
+    asked = {"trigger": "2 seconds", "lowering.aggregate": "window"}
+    assert in_force(REVENUE.sink("out"), **asked) == asked
+    packed = {"trigger": "auto", "lowering.join": "packed"}
+    assert in_force(MATCHES.sink("out"), **packed) == {"trigger": "1 second (auto)", "lowering.join": "packed"}

@@ -1,0 +1,99 @@
+"""`generate --of`: a run's very input, made again from what its result says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.errors import InputError
+from streamgauge.events import US
+from streamgauge.experiment import Experiment, build
+from streamgauge.load.export import write_input
+from streamgauge.load.plan import Plan
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Result
+from streamgauge.run import figures
+from streamgauge.run.check import check
+from streamgauge.run.conduct import Conducted
+from streamgauge.run.generate import generate
+from streamgauge.run.journal import Journal
+
+START_US = 1_700_000_000 * US
+ASKED = {"workload": "identity", "load": {"rate": 500, "duration": "4s", "warmup": "2s", "seed": 7, "generators": 2}}
+
+
+def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:
+    """(the folder of a run whose warm-up was prolonged and whose span was extended, its plan, its end)."""
+    ready = check(build({**ASKED, **asked}))
+    spans = ready.spans(START_US, True, 4.0)
+    plan = ready.trial_plan(spans, 500.0, fresh=True, spare_s=20.0)
+    done = Conducted(Journal(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, looks=2)
+    folder = RunFolder.create(tmp_path, "identity", "spark", datetime.now(UTC))
+    experiment = ready.experiment.model_dump(mode="json")
+    changes = {"experiment": experiment, "input": figures.offered_input(done)}
+    folder.write_result(folder.read_result().model_copy(update=changes))
+    return folder, plan, done.spans.end_us
+
+
+def asked_again(folder: RunFolder, **more: Any) -> Experiment:
+    return build(
+        {
+            "command": "generate",
+            "workload": "identity",
+            **more,
+            "load": {"of": str(folder.path), **more.get("load", {})},
+        }
+    )
+
+
+def rows(folder: Path) -> dict[str, Any]:
+    return {str(path.relative_to(folder)): pq.read_table(path) for path in sorted(folder.rglob("*.parquet"))}
+
+
+@pytest.mark.parametrize("profile", ["constant", "step:900@1s", "ramp:900"])
+def test_an_extended_run_is_made_again_whole(tmp_path: Path, profile: str) -> None:
+    """What was offered, to the event: the rising warm-up, its prolongation, the extension, and the tail."""
+    folder, plan, end_us = extended(tmp_path, load={**ASKED["load"], "profile": profile})
+    write_input(plan, tmp_path / "offered", START_US, end_us)
+    said = generate(asked_again(folder), tmp_path / "again")
+    assert (said["start_us"], said["end_us"]) == (START_US, end_us)
+    assert end_us - START_US > (2 + 5 + 4 + 2) * US
+    assert rows(tmp_path / "again") == rows(tmp_path / "offered")
+
+
+def test_the_runs_own_settings_may_be_said_again(tmp_path: Path) -> None:
+    """The arguments of the run, repeated with --of, contradict nothing."""
+    folder, *_ = extended(tmp_path)
+    generate(asked_again(folder, load={"rate": 500, "seed": 7}), tmp_path / "again")
+
+
+def refused(experiment: Experiment, out: Path) -> set[str]:
+    with pytest.raises(InputError) as caught:
+        generate(experiment, out)
+    assert not out.exists()
+    return {problem.setting for problem in caught.value.problems}
+
+
+def test_settings_that_are_not_the_runs_are_refused(tmp_path: Path) -> None:
+    """All of them at once: another input than the run's would be no check of its answers."""
+    folder, *_ = extended(tmp_path)
+    other = asked_again(folder, workload="filter", parameters={"above": 3}, load={"rate": 400, "seed": 7})
+    assert refused(other, tmp_path / "again") == {"workload", "parameters.above", "load.rate"}
+
+
+def test_a_run_that_does_not_say_what_it_was_offered_is_refused(tmp_path: Path) -> None:
+    """One that never began has no input."""
+    folder, *_ = extended(tmp_path)
+    folder.write_result(folder.read_result().model_copy(update={"input": None}))
+    assert refused(asked_again(folder), tmp_path / "again") == {"load.of"}
+
+
+def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
+    """Generators stopped in second 8 of 20; the input ends there."""
+    done = make.story(seconds=8).done(engine_failed="gone")
+    assert figures.offered_input(done).end_us == done.spans.start_us + 8 * US
+    assert Result.model_fields["input"].default is None

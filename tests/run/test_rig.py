@@ -1,0 +1,205 @@
+"""The rig: real generators and a real recorder on the loopback, and an engine that this test plays itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from streamgauge.engines.seam import Edges, EngineStatus
+from streamgauge.errors import DriverError
+from streamgauge.events import EVENT_ID, EVENT_TIME, US, Clock
+from streamgauge.experiment import build
+from streamgauge.run.check import Ready, check
+from streamgauge.run.journal import Journal
+from streamgauge.run.rig import Rig, Tick
+from streamgauge.run.trial import next_start, rig_settings
+from streamgauge.system.children import wait_until
+from streamgauge.transports.flight import client
+
+RATE, STREAM = 1000.0, "purchases"
+TIMEOUT_S = 60.0
+"""For a machine that is busy; what is waited for comes within a second or two."""
+
+
+class Played:
+    """An engine that does nothing by itself: it keeps what it is given, and how often it was stopped."""
+
+    capabilities: Any = None
+
+    def __init__(self) -> None:
+        self.edges: Edges | None = None
+        self.stopped = 0
+
+    def start(self, flow: Any, edges: Edges, options: Any, master: str | None, folder: Path) -> None:
+        self.edges = edges
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(True)
+
+    def pids(self) -> list[int]:
+        return [os.getpid()]
+
+    def evidence(self) -> list[dict[str, Any]]:
+        return []
+
+    def settings(self) -> dict[str, str]:
+        return {}
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+class Broken(Played):
+    """One whose start fails."""
+
+    def start(self, *_: Any) -> None:
+        raise RuntimeError("no such engine")
+
+
+@pytest.fixture(scope="module")
+def ready() -> Ready:
+    """Two generators of a low rate."""
+    return check(build({"workload": "identity", "load": {"rate": RATE, "chunk": "50ms", "generators": 2}}))
+
+
+@pytest.fixture
+def rig(ready: Ready, tmp_path: Path) -> Iterator[Rig]:
+    """A started rig."""
+    with Rig(rig_settings(ready, RATE), Played, tmp_path, Clock.fixed_now()) as one:
+        one.start(ready.plan(next_start(one), RATE, 1.0))
+        yield one
+
+
+def edges_of(rig: Rig) -> Edges:
+    assert isinstance(rig.engine, Played)
+    assert rig.engine.edges is not None
+    return rig.engine.edges
+
+
+def watched(rig: Rig, journal: Journal, until: Callable[[Tick], bool]) -> Tick:
+    """Looks until `until` holds of a look; the last one."""
+    ticks: list[Tick] = []
+
+    def look() -> bool:
+        ticks.append(rig.tick())
+        journal.add(ticks[-1])
+        return until(ticks[-1])
+
+    assert wait_until(look, TIMEOUT_S)
+    return ticks[-1]
+
+
+def alive(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(rig: Rig) -> None:
+    """All of them open to the same token; the processes are told apart by whose they are."""
+    edges = edges_of(rig)
+    assert len({edge.location for edge in (*edges.inputs, edges.output)}) == 3
+    assert len({edge.token for edge in (*edges.inputs, edges.output)}) == 1
+    assert [(name, role) for name, role, _ in rig.processes()] == [
+        ("generator 0", "driver"), ("generator 1", "driver"), ("recorder", "driver"), (f"sut {os.getpid()}", "sut"),
+    ]  # fmt: skip
+    assert (rig.trials, rig.sinks) == (0, ("purchases",))
+
+
+def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, ready: Ready) -> None:
+    """One trial of half a second, made longer by as much: all of it is offered, and what the engine did is told."""
+    start, edges = next_start(rig), edges_of(rig)
+    plan = ready.plan(start, RATE, 5.0)
+    journal = Journal(plan, rig.sinks)
+    rig.begin(plan, start + US // 2)
+    rig.extend(start + US)
+    last = watched(rig, journal, lambda tick: tick.ended)
+    assert (rig.trials, rig.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
+    assert journal.offered_events() == plan.planned_events(start, start + US) == 1000
+
+    rows = [
+        pa.Table.from_batches(
+            client.read_range(edge.location, edge.token, STREAM, 0, start + US, (EVENT_ID, EVENT_TIME), 7, "q")
+        )
+        for edge in edges.inputs
+    ]
+    assert sum(each.num_rows for each in rows) == 1000
+    for attempt, table in enumerate(rows):
+        address = {"query": "q", "batch": 7, "partition": 0, "attempt": attempt, "sink": "purchases"}
+        client.send_results(edges.output.location, edges.output.token, address, iter(table.to_batches()))
+    asked = {"query": "q", "batch": 7, "accepted": [[0, 1]], "sinks": ["purchases"]}
+    client.act(edges.output.location, edges.output.token, "commit", **asked)
+
+    last = watched(rig, journal, lambda tick: bool(tick.commits))
+    assert (journal.handed_out_events(), journal.committed_until()) == (1000, start + US)
+    assert (journal.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
+    assert (len(journal.retried_us), journal.aborted_us) == (1, [])
+    assert last.bytes_kept > 0
+    rig.commit(start + US)
+    assert rig.tick().bytes_kept == 0
+
+
+def test_generators_that_are_halted_offer_no_more(rig: Rig, ready: Ready) -> None:
+    """Long before the plan's end."""
+    start = next_start(rig)
+    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US)
+    journal = Journal(ready.plan(start, RATE, 3600.0), rig.sinks)
+    watched(rig, journal, lambda tick: any(tick.chunks))
+    rig.halt()
+    watched(rig, journal, lambda tick: tick.ended)
+    reached = rig.reached_us
+    assert start < reached < start + 60 * US
+    rig.tick()
+    assert rig.reached_us == reached
+
+
+@pytest.mark.parametrize("name", ["generator 1", "recorder"])
+def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(rig: Rig, name: str) -> None:
+    """The look says which."""
+    (process,) = [psutil.Process(pid) for one, _, pid in rig.processes() if one == name]
+    process.kill()
+    with pytest.raises(DriverError, match=name):
+        wait_until(lambda: not rig.tick(), TIMEOUT_S)
+
+
+def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(rig: Rig) -> None:
+    """One that has streams the rig was not started for: the process lives, and says what is wrong."""
+    other = check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}}))
+    start = next_start(rig)
+    rig.begin(other.plan(start, RATE, 5.0), start + US)
+    with pytest.raises(DriverError, match="ads"):
+        wait_until(lambda: not rig.tick(), TIMEOUT_S)
+
+
+def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: Path) -> None:
+    """Generators stop there because nobody reads; the trial judges that."""
+    settings = replace(rig_settings(ready, RATE), bound_us=200_000)
+    with Rig(settings, Played, tmp_path, Clock.fixed_now()) as rig:
+        start = next_start(rig)
+        plan = ready.plan(start, RATE, 60.0)
+        rig.start(plan)
+        rig.begin(plan, start + 60 * US)
+        last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
+    assert last.overflowed
+    assert rig.reached_us == start + 200_000
+
+
+@pytest.mark.parametrize("engine", [Played, Broken])
+def test_whatever_happens_all_processes_are_ended(ready: Ready, tmp_path: Path, engine: Any) -> None:
+    """The engine first; nothing private stays behind, in a start that failed neither."""
+    with Rig(rig_settings(ready, RATE), engine, tmp_path, Clock.fixed_now()) as one:
+        with suppress(RuntimeError):
+            one.start(ready.plan(next_start(one), RATE, 1.0))
+        pids = [pid for _, role, pid in one.processes() if role == "driver"]
+        left = (one._private, one.spool)
+    assert len(pids) == 3
+    assert alive(pids) == []
+    assert isinstance(one.engine, Played)
+    assert one.engine.stopped == 1
+    assert not any(path.exists() for path in left)

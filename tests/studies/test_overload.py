@@ -1,0 +1,172 @@
+"""The overload trial: how far it climbs, when it ends, and what it calls drained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.events import US
+from streamgauge.measure.recorder import Commit
+from streamgauge.run.check import FRESH_WARMUP_S
+from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.journal import Journal
+from streamgauge.studies import overload as module
+from streamgauge.studies.overload import FIRST_RATE_PER_S, FIRST_S, LAST_S, STEP, STEP_S, Overloaded, overload
+from streamgauge.transports.seam import HandOut
+
+START = 1_700_000_000 * US
+PLAN: Any = SimpleNamespace(start_us=START)
+Batches = list[tuple[float, int]]
+"""(second of its first hand-out, events) of each batch."""
+
+
+def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any) -> Conducted:
+    """A stair that lasted `seconds`, of which the later half is measured."""
+    parts = [
+        HandOut("purchases", START, START + US, events, START + round(when * US), number, False, query)
+        for number, (when, events) in enumerate(batches)
+    ]
+    end = START + round(seconds * US)
+    spans = Spans(START, START + round(seconds * US / 2), end, end)
+    return Conducted(Journal(PLAN, hand_outs=[parts]), spans, deadline_us=end, **more)
+
+
+def drained_at(rate_per_s: float, **more: Any) -> Conducted:
+    """A stair in which a batch a second took so much."""
+    return done_of([(float(second), round(rate_per_s)) for second in range(8)], **more)
+
+
+class Stairs:
+    """Stands for the rig: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
+        self.seen: list[tuple[float, float]] = []
+        self.now_s, self.capacity_per_s, self.last = 0.0, capacity_per_s, last
+        monkeypatch.setattr(module, "_step", self.step)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+
+    def step(self, ready: Any, rig: Any, rate_per_s: float, seconds: float, on_progress: Any) -> Conducted:
+        self.seen.append((rate_per_s, seconds))
+        self.now_s += seconds
+        behind = rate_per_s > self.capacity_per_s
+        return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
+
+    def climb(self, most_per_s: float) -> Overloaded:
+        nothing: Any = None
+        return overload(nothing, nothing, most_per_s, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("capacity_per_s", "stairs", "last_s"), [(2e5, 2, FRESH_WARMUP_S - FIRST_S - STEP_S), (1e6, 3, LAST_S)]
+)
+def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
+) -> None:
+    """Four times as much each stair; the last one is made again for as long as a fresh engine needs to be warm."""
+    climbed = Stairs(monkeypatch, capacity_per_s)
+    found = climbed.climb(50e6)
+    rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
+    assert [rate for rate, _ in climbed.seen] == [*rates, rates[-1]]
+    assert [seconds for _, seconds in climbed.seen] == [FIRST_S, *[STEP_S] * (stairs - 1), last_s]
+    assert last_s >= LAST_S
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity_per_s), False)
+
+
+def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stair is higher than what may be offered, and after that one there is nothing to find out."""
+    stairs = Stairs(monkeypatch, 1e9)
+    found = stairs.climb(1e6)
+    assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(1e6), True)
+
+
+@pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])
+def test_a_rig_that_failed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
+    """What was drained until then is all the guess there is."""
+    stairs = Stairs(monkeypatch, 2e5, **failed)
+    found = stairs.climb(50e6)
+    assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(2e5), False)
+
+
+def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search that asked for it is stopped, not told a guess."""
+    with pytest.raises(KeyboardInterrupt):
+        Stairs(monkeypatch, 2e5, interrupted=True).climb(50e6)
+
+
+def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plan, its end and its later half; at most so much event time waits as holds a batch of about a second."""
+    asked: dict[str, Any] = {}
+
+    class Conductor:
+        def __init__(self, rig: Any, plan: Any, spans: Spans, **more: Any) -> None:
+            asked.update(plan=plan, spans=spans, **more)
+
+        def conduct(self) -> Conducted:
+            return done_of([])
+
+    monkeypatch.setattr(module, "Conductor", Conductor)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+    ready: Any = SimpleNamespace(plan=lambda *arguments: arguments)
+    module._step(ready, rig, 8e6, 10.0, lambda _: None)
+    start, spans = asked["spans"].start_us, asked["spans"]
+    assert asked["plan"] == (start, 8e6, 10.0)
+    assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
+        start + 5 * US, start + 10 * US, start + 10 * US
+    )  # fmt: skip
+    assert (asked["drain_s"], asked["pace_us"]) == (0.0, US // 2)
+
+
+@pytest.mark.parametrize(("rate_per_s", "pace_s"), [(1e5, 2.0), (2e6, 2.0), (8e6, 0.5), (1e9, 0.2)])
+def test_little_waits_at_any_rate(rate_per_s: float, pace_s: float) -> None:
+    """Four million events, within 0.2 s and 2 s of the rate."""
+    assert module._pace_us(rate_per_s) == pytest.approx(pace_s * US)
+
+
+@pytest.mark.parametrize(
+    ("batches", "per_s"),
+    [
+        # The later half counts: from its first batch to its last, whose own events come after that.
+        ([(0.0, 999), (1.0, 999), (4.0, 100), (5.0, 100), (6.0, 400), (8.0, 9999)], 150.0),
+        # Too few in the later half: all of them.
+        ([(0.0, 100), (2.0, 100), (4.0, 100), (6.0, 9999)], 50.0),
+        # Too few at all: what was taken in the whole time.
+        ([(1.0, 100), (7.0, 300)], 50.0),
+        ([], 0.0),
+    ],
+)
+def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches, per_s: float) -> None:
+    """In events a second."""
+    assert module._drained(done_of(batches)) == pytest.approx(per_s)
+
+
+def changed(part: HandOut, how: Callable[[dict[str, Any]], dict[str, Any]]) -> HandOut:
+    return HandOut(**how(dict(vars(part))))
+
+
+def test_only_what_was_drained_counts() -> None:
+    """Not what is read again, by a second reader, or nothing at all; a batch of two partitions is one."""
+    done = drained_at(100.0)
+    log = done.journal.hand_outs[0]
+    more = (
+        [changed(part, lambda one: one | {"again": True}) for part in log]
+        + [changed(part, lambda one: one | {"reader": 1}) for part in log]
+        + [changed(part, lambda one: one | {"events": 0, "batch": 99 + one["batch"]}) for part in log]
+    )
+    done.journal.hand_outs = [log + more]
+    assert module._drained(done) == pytest.approx(100.0)
+    done.journal.hand_outs = [log, log]
+    assert module._drained(done) == pytest.approx(200.0)
+
+
+def test_the_slowest_query_says_what_a_job_drains() -> None:
+    """One that has committed and never read has drained nothing."""
+    done, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
+    done.journal.hand_outs += slow.journal.hand_outs
+    assert module._drained(done) == pytest.approx(100.0)
+    done.journal.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
+    assert module._drained(done) == 0.0

@@ -1,0 +1,36 @@
+"""Quantities as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.errors import InputError
+from streamgauge.events import parse_duration, parse_rate, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("100k", 1e5), ("2.5M", 2.5e6), ("1G", 1e9), ("100k/s", 1e5), (" 7 k ", 7e3), (2500, 2500.0), (1e6, 1e6),
+        ("1e6", 1e6), ("1E+6", 1e6), ("2.5e-1", 0.25), ("1_000_000", 1e6), (".5k", 500.0), ("1.e3", 1e3),
+    ],
+)  # fmt: skip
+def test_rates(text: str | float, rate: float) -> None:
+    """With a unit, or as Python writes a number."""
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize(
+    "text", ["", "k", "1e", "e6", "1e6x", "1__0", "_1", "1_", "-1", "0", "1e999", "inf", "nan", True]
+)
+def test_what_is_no_rate_is_refused(text: str | bool) -> None:
+    """Neither guessed at nor read in part."""
+    with pytest.raises(InputError) as refused:
+        parse_rate(text)
+    assert refused.value.problems[0].way_out == "--rate 100k"
+
+
+def test_times_and_sizes() -> None:
+    """The same numbers, with units of their own."""
+    assert (parse_duration("1e-5s"), parse_duration("500ms"), parse_duration("2m")) == (1e-5, 0.5, 120.0)
+    assert (parse_size("1.5e9"), parse_size("512MiB")) == (1_500_000_000, 512 * 2**20)

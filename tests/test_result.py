@@ -1,0 +1,19 @@
+"""The rules of result objects."""
+
+from __future__ import annotations
+
+from streamgauge.result import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency
+
+
+def test_the_statistics_are_those_that_a_latency_has() -> None:
+    """One list for all that compute, limit, draw and print them: nothing too much in it, nothing left out."""
+    counts = {"count", "effective_count", "lower_bounds", "note"}
+    assert [name for name in Latency.model_fields if name not in counts] == list(STATISTICS)
+    assert {name: float(f"0.{name[1:].replace('_', '')}") for name in PERCENTILES} == PERCENTILES
+
+
+def test_every_kind_is_found_by_its_name() -> None:
+    """`of` gives what the field of that kind holds."""
+    for number, kind in enumerate(LATENCY_KINDS):
+        assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).of(kind) == Latency(count=number)
+    assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}

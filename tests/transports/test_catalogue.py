@@ -1,0 +1,69 @@
+"""Every transport that has a name carries events one way and results the other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
+from streamgauge.transports.catalogue import NAMES, transport
+from streamgauge.transports.flight import client
+from streamgauge.transports.seam import Held, Listen, Outlet
+
+AT = Listen("127.0.0.1", 0, "a-token")
+SCHEMA = pa.schema([(name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID)])
+EVENTS = pa.record_batch({EVENT_TIME: [1, 2, 3], EVENT_ID: [0, 1, 2]})
+
+
+class Kept:
+    """A receiver that remembers."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[dict[str, Any], pa.Table]] = []
+        self.committed: list[tuple[str, int]] = []
+
+    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self.results.append((address, pa.Table.from_batches(batches, schema)))
+
+    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+        self.committed.append((query, batch))
+        return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_outlet_counts_what_is_offered(name: str) -> None:
+    """The driver's side of every transport keeps the same books."""
+    outlet: Outlet = transport(name).open_outlet(AT, Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
+    outlet.offer(0, 1000, {"ads": EVENTS}, 5)
+    (chunk,), hand_outs = outlet.drain_logs()
+    assert (chunk.events, chunk.published_us, hand_outs) == (3, 5, [])
+    assert (outlet.frontier(), outlet.waiting_us(1000), outlet.overflowed) == (1000, 1000, False)
+    assert outlet.bytes_kept == outlet.bytes_peak > 0
+
+
+def test_flight_carries_both_ways() -> None:
+    """What the driver offers the system reads, and what the system sends the recorder gets."""
+    flight, kept = transport("flight"), Kept()
+    outlet = flight.open_outlet(AT, Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
+    inlet = flight.open_inlet(AT, kept)
+    outlet.offer(0, 1000, {"ads": EVENTS}, 5)
+    read = pa.Table.from_batches(
+        client.read_range(outlet.location, AT.token, "ads", 0, 1000, (EVENT_TIME, INGEST_TIME), 0)
+    )
+    assert read.to_pydict() == {EVENT_TIME: [1, 2, 3], INGEST_TIME: [7, 7, 7]}
+    client.send_results(inlet.location, AT.token, {"query": "q", "batch": 4}, iter([EVENTS]))
+    assert client.act(inlet.location, AT.token, "commit", query="q", batch=4, accepted=[], sinks=[]) is True
+    assert kept.results == [({"query": "q", "batch": 4}, pa.Table.from_batches([EVENTS]))]
+    assert kept.committed == [("q", 4)]
+    inlet.close()
+
+
+def test_names_are_known_without_loading_a_transport() -> None:
+    """What checks a name, or lists them, needs no Flight."""
+    code = "import sys, streamgauge.transports.catalogue as c; assert c.NAMES; assert 'pyarrow' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
