@@ -6,13 +6,12 @@ Baseline: `Generator(Philox).integers` filling the same three columns (uniform, 
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from bench._row import Row, row
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
@@ -24,8 +23,6 @@ FLOOR_PER_S, GOAL_PER_S = 20e6, 50e6
 PURCHASES = StreamSpec(
     "purchases", (Key("user_id", 1_000_000), Key("gem_pack_id", 1_000, "normal"), Integer("price", 1, 100))
 )
-
-Row = dict[str, Any]
 
 
 def purchases_plan() -> Plan:
@@ -51,20 +48,6 @@ def rate_per_s(make: Callable[[], None]) -> float:
     return CHUNKS * CHUNK_EVENTS / (time.perf_counter() - begin)
 
 
-def row(what: str, values: list[float], unit: str, floor: float | None = None, goal: float | None = None) -> Row:
-    """`value` is the median of the repeats; `spread` is half their range as a share of it."""
-    middle = statistics.median(values)
-    return {
-        "what": f"generation: {what}",
-        "value": middle,
-        "unit": unit,
-        "floor": floor,
-        "goal": goal,
-        "median": middle,
-        "spread": (max(values) - min(values)) / 2 / middle,
-    }
-
-
 def main() -> list[Row]:
     """Measure both in turn, so that what else the machine does meets both alike."""
     plan, generator = purchases_plan(), np.random.Generator(np.random.Philox(1))
@@ -75,9 +58,9 @@ def main() -> list[Row]:
         baseline.append(rate_per_s(lambda: make_baseline(generator)))
     ratios = [ours / theirs for ours, theirs in zip(planned, baseline, strict=True)]
     return [
-        row("purchases with event time", planned, "events/s", FLOOR_PER_S, GOAL_PER_S),
-        row("numpy integers, three columns (baseline)", baseline, "events/s"),
-        row("purchases / numpy integers", ratios, "times"),
+        row("generation: purchases with event time", planned, "events/s", FLOOR_PER_S, GOAL_PER_S),
+        row("generation: numpy integers, three columns (baseline)", baseline, "events/s"),
+        row("generation: purchases / numpy integers", ratios, "times"),
     ]
 
 

@@ -8,16 +8,15 @@ Run alone: `python -m bench.keyed_process`.
 
 from __future__ import annotations
 
-import statistics
 import sys
 from dataclasses import replace
-from typing import Any
 
 import cloudpickle
 import numpy as np
 import pyarrow as pa
 
 from bench._drain import drained_per_s, ready_for
+from bench._row import Row, row
 from streamgauge.events import Schema
 from streamgauge.flow.keyed import by_key, load, save
 from streamgauge.flow.process import ROW, Processor
@@ -26,8 +25,6 @@ from streamgauge.run.check import Ready
 
 REPEATS = 3
 PACKS = 1000
-
-Row = dict[str, Any]
 
 
 class Same(Processor):
@@ -73,13 +70,6 @@ def ready_with(operator: type[Processor], keyed: bool) -> Ready:
 
 def _made(bought: Stream, operator: type[Processor], keyed: bool, gives: Schema) -> Stream:
     return bought.process(operator, keys="gem_pack_id" if keyed else (), reads="gem_pack_id", gives=gives)
-
-
-def row(what: str, values: list[float], unit: str, floor: float | None, goal: float | None) -> Row:
-    middle = statistics.median(values)
-    spread = (max(values) - min(values)) / 2 / middle
-    return {"what": what, "value": middle, "median": middle, "spread": spread, "unit": unit, "floor": floor,
-            "goal": goal}  # fmt: skip
 
 
 def main() -> list[Row]:

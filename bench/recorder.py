@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from bench._row import Row, row
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US, Clock
 from streamgauge.measure.latency import LatencyRule, sink_latencies
 from streamgauge.measure.recorder import RecorderSettings
@@ -35,8 +35,6 @@ RESULTS = TASKS * BATCHES * ROWS
 FLOOR_PER_S, GOAL_PER_S = 2e6, 5e6
 TOKEN = "bench"
 SINK = "out"
-
-Row = dict[str, Any]
 
 
 class Bare(flight.FlightServerBase):
@@ -92,21 +90,11 @@ def spooled(paths: list[str]) -> Iterator[pa.RecordBatch]:
 def count(paths: list[str]) -> float:
     """Seconds to count every latency of the files."""
     begin = time.perf_counter()
-    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, 2**62), None)
+    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, 2**62))
     seconds = time.perf_counter() - begin
     assert found.latencies.event_time_us is not None
     assert found.latencies.event_time_us.count == RESULTS
     return seconds
-
-
-def row(what: str, values: list[float], unit: str, floor: float | None = None, goal: float | None = None) -> Row:
-    """`value` is the median of the repeats; `spread` is half their range as a share of it."""
-    middle = statistics.median(values)
-    spread = (max(values) - min(values)) / 2 / middle
-    return {
-        "what": f"recorder: {what}", "value": middle, "unit": unit, "floor": floor, "goal": goal,
-        "median": middle, "spread": spread,
-    }  # fmt: skip
 
 
 def on_cores() -> tuple[list[int], list[int]]:
@@ -149,12 +137,13 @@ def main() -> list[Row]:
             recorder.stop()
             bare.stop()
             shutil.rmtree(spool, ignore_errors=True)
+    ratios = [ours / theirs for ours, theirs in zip(received, thrown, strict=True)]
     return [
-        row("whole: receive, spool, count", whole, "results/s", FLOOR_PER_S, GOAL_PER_S),
-        row("receive and spool", received, "results/s"),
-        row("count into latencies", counted, "results/s"),
-        row("bare Flight, thrown away (baseline)", thrown, "results/s"),
-        row("receive and spool / bare Flight", [a / b for a, b in zip(received, thrown, strict=True)], "times"),
+        row("recorder: whole: receive, spool, count", whole, "results/s", FLOOR_PER_S, GOAL_PER_S),
+        row("recorder: receive and spool", received, "results/s"),
+        row("recorder: count into latencies", counted, "results/s"),
+        row("recorder: bare Flight, thrown away (baseline)", thrown, "results/s"),
+        row("recorder: receive and spool / bare Flight", ratios, "times"),
     ]
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench._drain import drained_per_s, ready_for, without_lineage
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import NativeJob
 from streamgauge.run.check import Ready
 from streamgauge.run.rig import RigSettings
@@ -39,7 +39,7 @@ def by_hand(spark: Any, inputs: dict[str, Any]) -> Any:
 def written_by_hand(ready: Ready, settings: RigSettings) -> RigSettings:
     """The same rig with the function above in the place of the flow's operators."""
     flow = settings.flow
-    job = NativeJob(schema.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())
+    job = NativeJob(graph.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())
     return replace(settings, flow=replace(flow, sink=replace(flow.sink, input=job)))
 
 

@@ -14,11 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+
+from bench._row import Row, row
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
-Row = dict[str, Any]
-
 SEARCHES = (
     ("windowed_aggregation", (), 2.5e6, 4e6),
     ("windowed_join", ("--option", "lowering.join=packed"), 0.4e6, 0.8e6),
@@ -63,21 +62,14 @@ def rows_of(workload: str, arguments: tuple[str, ...], floor: float, goal: float
     found = [search(workload, arguments) for _ in range(REPEATS)]
     rates, minutes = [rate for rate, _ in found], [seconds / 60 for _, seconds in found]
     return [
-        _row(f"{workload} sustained {' '.join(arguments[1:])}", rates, "events/s", floor, goal),
-        _row(f"{workload}: sustain --quick", minutes, "min", 5.0, 3.0),
+        row(f"{workload} sustained {' '.join(arguments[1:])}", rates, "events/s", floor, goal),
+        row(f"{workload}: sustain --quick", minutes, "min", 5.0, 3.0),
     ]
-
-
-def _row(what: str, values: list[float], unit: str, floor: float | None, goal: float | None) -> Row:
-    middle = statistics.median(values)
-    spread = (max(values) - min(values)) / 2 / middle if middle else 0.0
-    figures = {"value": middle, "median": middle, "spread": spread}
-    return {"what": what, "unit": unit, "floor": floor, "goal": goal, **figures}
 
 
 def main() -> list[Row]:
     drained = [rate_source() for _ in range(REPEATS)]
-    baseline = _row("baseline: Spark's rate source, same query", drained, "events/s", None, None)
+    baseline = row("baseline: Spark's rate source, same query", drained, "events/s", None, None)
     return [baseline, *(row for asked in SEARCHES for row in rows_of(*asked))]
 
 

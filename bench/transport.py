@@ -8,7 +8,6 @@ of the same columns, streamed by a bare Flight server. Run alone: `python -m ben
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import tempfile
 import threading
@@ -20,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from bench._row import Row, row
 from streamgauge.events import EVENT_TIME, INGEST_TIME, US, Clock
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.plan import Plan
@@ -39,8 +39,6 @@ TOKEN = "bench"
 PURCHASES = StreamSpec(
     "purchases", (Key("user_id", 1_000_000), Key("gem_pack_id", 1_000, "normal"), Integer("price", 1, 100))
 )
-
-Row = dict[str, Any]
 
 
 def purchases_plan() -> Plan:
@@ -121,16 +119,6 @@ def rate_per_s(read: Callable[[], int]) -> float:
     return read() / (time.perf_counter() - begin)
 
 
-def row(what: str, values: list[float], unit: str, floor: float | None = None, goal: float | None = None) -> Row:
-    """`value` is the median of the repeats; `spread` is half their range as a share of it."""
-    middle = statistics.median(values)
-    spread = (max(values) - min(values)) / 2 / middle
-    return {
-        "what": f"transport: {what}", "value": middle, "unit": unit, "floor": floor, "goal": goal,
-        "median": middle, "spread": spread,
-    }  # fmt: skip
-
-
 def main() -> list[Row]:
     """Measure both in turn, after one repeat that is not counted."""
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
@@ -147,9 +135,9 @@ def main() -> list[Row]:
             child.stop()
     ratios = [ours / theirs for ours, theirs in zip(planned, plain, strict=True)]
     return [
-        row("generator to a Flight reader", planned, "events/s", FLOOR_PER_S, GOAL_PER_S),
-        row("a ready table through bare Flight (baseline)", plain, "events/s"),
-        row("generator to reader / bare Flight", ratios, "times"),
+        row("transport: generator to a Flight reader", planned, "events/s", FLOOR_PER_S, GOAL_PER_S),
+        row("transport: a ready table through bare Flight (baseline)", plain, "events/s"),
+        row("transport: generator to reader / bare Flight", ratios, "times"),
     ]
 
 

@@ -26,6 +26,7 @@ from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.rig import Rig
+from streamgauge.run.spool import Received
 from streamgauge.run.trial import (
     START_LEAD_US,
     Judged,
@@ -35,7 +36,6 @@ from streamgauge.run.trial import (
     rig_settings,
     run_trial,
 )
-from streamgauge.run.verify import Received
 
 pytestmark = [pytest.mark.spark, pytest.mark.unproven]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.events import Schema
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema, validity
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import hop, session, source, table, tumble, union
@@ -121,7 +121,7 @@ def test_results_are_own_columns_then_times_then_ids(name: str) -> None:
     """The rewrite changes none of the flow's own columns and appends lineage in a fixed order."""
     own = schema.columns(FLOWS[name].sink.input)
     lineaged = with_lineage(FLOWS[name])
-    schema.check(lineaged)
+    validity.check(lineaged)
     found = schema.columns(lineaged.sink.input)
     assert list(found) == [*own, *TIMES, *ADDED_IDS.get(name, [])]
     assert {column: found[column] for column in own} == own
@@ -147,9 +147,9 @@ def test_flow_and_sink_are_left_as_they_were() -> None:
 def test_event_ids_end_where_an_aggregate_makes_them_useless() -> None:
     """Sources below an aggregate do not read event ids; sources of rows that stay do."""
     for name in ("aggregate", "running", "chained", "join_aggregate"):
-        assert all("event_id" not in source.lineage for source in schema.sources(with_lineage(FLOWS[name])))
+        assert all("event_id" not in source.lineage for source in graph.sources(with_lineage(FLOWS[name])))
     for name in ("identity", "join"):
-        assert all("event_id" in source.lineage for source in schema.sources(with_lineage(FLOWS[name])))
+        assert all("event_id" in source.lineage for source in graph.sources(with_lineage(FLOWS[name])))
 
 
 def test_ingest_time_can_be_left_out() -> None:
@@ -219,7 +219,7 @@ def test_what_nothing_reads_is_computed_nowhere() -> None:
     chosen = PURCHASES.select(user_id="user_id", unread="price", pack="gem_pack_id")
     lineaged = with_lineage(chosen.running(keys="pack", n="count(*)").sink("out"))
     assert needed_columns(lineaged) == {"purchases": ("gem_pack_id", "event_time", "ingest_time")}
-    select = next(node for node in schema.walk(lineaged.sink.input) if node.name == "select")
+    select = next(node for node in graph.walk(lineaged.sink.input) if node.name == "select")
     assert list(schema.columns(select)) == ["pack", "event_time", "ingest_time"]
 
 
@@ -227,6 +227,6 @@ def test_unread_aggregates_are_left_out_and_shared_nodes_stay_one() -> None:
     """A stream on two ways is pruned once, to what both read."""
     both = PURCHASES.window(tumble(8), keys="user_id").aggregate(r="sum(price)", n="count(*)", most="max(price)")
     flow = union(both.select(x="r"), both.where("n > 1").select(x="r")).sink("out")
-    kept = [node for node in schema.walk(with_lineage(flow).sink.input) if node.name == "aggregate"]
+    kept = [node for node in graph.walk(with_lineage(flow).sink.input) if node.name == "aggregate"]
     assert len(kept) == 1
     assert [name for name, _ in kept[0].aggregates] == ["r", "n", *TIMES]  # type: ignore[union-attr]

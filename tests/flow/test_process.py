@@ -11,7 +11,7 @@ import pytest
 from streamgauge.engines.oracle import Oracle
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema, validity
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
 from streamgauge.flow.picture import describe
 from streamgauge.flow.process import Processor
@@ -107,8 +107,8 @@ def test_picture() -> None:
 def test_two_inputs_take_numbers_where_names_clash() -> None:
     """The same operator on both sides is one; another one of its name gets a number."""
     both = keyed(EVENTS.where("value > 1"), OTHERS.where("name = 'a'"), reads=("value", "name"))
-    assert [node.name for node in schema.walk(both.node)] == ["events", "where", "others", "where_2", "process"]
-    schema.check(both.sink("out"))
+    assert [node.name for node in graph.walk(both.node)] == ["events", "where", "others", "where_2", "process"]
+    validity.check(both.sink("out"))
 
 
 REFUSED: list[tuple[Any, str]] = [

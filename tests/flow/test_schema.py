@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.errors import ExpressionError, InputError
 from streamgauge.events import Schema
-from streamgauge.flow import schema, stream, tables
+from streamgauge.flow import graph, schema, stream, tables, validity
 from streamgauge.flow.nodes import (
     Flow,
     RunningAggregate,
@@ -136,10 +136,10 @@ def test_two_operators_of_one_name_are_refused() -> None:
     """Results are by operator name, so names differ; one node met twice is one operator."""
     twice = Where(Where(PURCHASES, "price > 1"), "price > 2")
     with pytest.raises(InputError, match="two operators have one name"):
-        schema.check(Flow((Sink(twice, "out", "append"),)))
+        validity.check(Flow((Sink(twice, "out", "append"),)))
     cheap = Where(PURCHASES, "price < 9", "cheap")
     other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
-    schema.check(Flow((Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append"),)))
+    validity.check(Flow((Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append"),)))
 
 
 def test_one_stream_with_two_schemas_is_refused() -> None:
@@ -147,15 +147,15 @@ def test_one_stream_with_two_schemas_is_refused() -> None:
     other = Source("purchases", Schema.of(user_id="int"))
     flow = Flow((Sink(WindowJoin(PURCHASES, other, tumble(1), ("user_id",)), "out", "append"),))
     with pytest.raises(InputError, match="two schemas"):
-        schema.check(flow)
+        validity.check(flow)
 
 
 def test_sink_mode_fits_what_comes() -> None:
     """Updates come from a running aggregate, and only from there."""
     with pytest.raises(InputError, match="takes mode update"):
-        schema.check(Flow((Sink(COUNT, "out", "append"),)))
+        validity.check(Flow((Sink(COUNT, "out", "append"),)))
     with pytest.raises(InputError, match="takes mode append"):
-        schema.check(Flow((Sink(REVENUE, "out", "update"),)))
+        validity.check(Flow((Sink(REVENUE, "out", "update"),)))
 
 
 def test_walk_gives_inputs_first_and_each_once() -> None:
@@ -163,7 +163,7 @@ def test_walk_gives_inputs_first_and_each_once() -> None:
     cheap = Where(PURCHASES, "price < 9")
     other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
     join = WindowJoin(cheap, other, tumble(1), ("user_id",))
-    assert [node.name for node in schema.walk(join)] == ["purchases", "where", "select", "join"]
+    assert [node.name for node in graph.walk(join)] == ["purchases", "where", "select", "join"]
 
 
 @pytest.mark.parametrize(("us", "text"), [(8_000_000, "8s"), (250_000, "0.25s"), (1, "0.000001s"), (-500_000, "-0.5s")])

@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
-from streamgauge.flow import schema
+from streamgauge.flow import graph, validity
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, Sink
 from streamgauge.flow.picture import describe
@@ -41,7 +41,7 @@ def test_equal_operators_are_one_and_others_get_names_of_their_own() -> None:
     shared = BOUGHT.where("price > 90")
     cheap = BOUGHT.where("price < 5")
     joined = flow(shared.sink("dear"), shared.select(pack="pack").sink("packs"), cheap.sink("cheap"))
-    assert [node.name for node in schema.operators(joined)] == ["purchases", "where", "select", "where_2"]
+    assert [node.name for node in graph.operators(joined)] == ["purchases", "where", "select", "where_2"]
 
 
 def test_names_given_twice_are_refused() -> None:
@@ -65,7 +65,7 @@ def test_a_sink_is_named_as_a_file_can_be(name: str) -> None:
 def test_a_flow_without_a_sink_is_refused() -> None:
     """Nothing would be answered."""
     with pytest.raises(InputError, match="must have a sink"):
-        schema.check(Flow(()))
+        validity.check(Flow(()))
 
 
 def test_lineage_is_that_of_each_sink() -> None:
@@ -109,4 +109,4 @@ def test_the_picture_ends_in_every_sink() -> None:
 def test_modes_are_checked_for_each() -> None:
     """A sink that is right does not hide one that is wrong."""
     with pytest.raises(InputError, match=r"sink 'b'.*takes mode append"):
-        schema.check(Flow((DEAR.sink, Sink(BOUGHT.node, "b", "update"))))
+        validity.check(Flow((DEAR.sink, Sink(BOUGHT.node, "b", "update"))))

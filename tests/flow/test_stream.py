@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import (
     Flow,
     RunningAggregate,
@@ -73,10 +73,10 @@ def test_operators_of_both_sides_of_a_join_get_names_of_their_own() -> None:
     left = source("purchases", PURCHASES).where("price > 1").select(user_id="user_id", p="price")
     right = source("ads", ADS).where("user_id > 1").select(user_id="user_id")
     flow = left.join(right, window=tumble(1), on="user_id").sink("out")
-    names = [node.name for node in schema.walk(flow.sink.input)]
+    names = [node.name for node in graph.walk(flow.sink.input)]
     assert names == ["purchases", "where", "select", "ads", "where_2", "select_2", "join"]
     shared = left.join(left.select(user_id="user_id", q="p"), window=tumble(1), on="user_id").sink("out")
-    assert [node.name for node in schema.walk(shared.sink.input)][2:] == ["select", "select_2", "join"]
+    assert [node.name for node in graph.walk(shared.sink.input)][2:] == ["select", "select_2", "join"]
     twice = source("ads", ADS).select(user_id="user_id", name="mine")
     with pytest.raises(InputError, match="two operators have one name"):
         source("purchases", PURCHASES).where("price > 1", name="mine").join(twice, window=tumble(1), on="user_id").sink(
@@ -127,5 +127,5 @@ def test_the_numbers_of_a_whole_chain_stay_apart() -> None:
     """Two chains of unnamed steps on both sides: every operator has a name of its own."""
     left, right = (source(name, Schema.of(k="int")).select(k="k").select(k="k").where("k > 1") for name in "ab")
     flow = left.join(right, window=tumble(1), on="k").sink("out")
-    names = [node.name for node in schema.walk(flow.sink.input)]
+    names = [node.name for node in graph.walk(flow.sink.input)]
     assert len(names) == len(set(names)) == 9

@@ -26,9 +26,9 @@ def batch(
 
 
 def measured(
-    rule: LatencyRule, *batches: pa.RecordBatch, span: tuple[int, int] = (0, 60 * S), **more: Missing
+    rule: LatencyRule, *batches: pa.RecordBatch, span: tuple[int, int] = (0, 60 * S), missing: tuple[Missing, ...] = ()
 ) -> SinkLatencies:
-    return sink_latencies(batches, rule, (T0 + span[0], T0 + span[1]), **more)
+    return sink_latencies(batches, rule, (T0 + span[0], T0 + span[1]), missing)
 
 
 def some(latency: Latency | None) -> Latency:
@@ -153,17 +153,24 @@ def test_results_without_ingest_time_leave_processing_time_out_and_say_so() -> N
 def test_missing_results_enter_as_lower_bounds() -> None:
     """Nine quick results and one that never came: the maximum is at least deadline - event time."""
     missing = Missing(T0 + 30 * S, np.array([T0 + 10 * S, T0 + 99 * S]))
-    found = measured(ROW, batch([0] * 9, [100] * 9), missing=missing)
+    found = measured(ROW, batch([0] * 9, [100] * 9), missing=(missing,))
     latency = some(found.latencies.event_time_us)
     assert (latency.count, latency.lower_bounds, latency.effective_count) == (10, 1, 10)
     assert latency.max == pytest.approx(20 * S, rel=1e-3)
     assert found.seconds.second.tolist() == [T0 // S, T0 // S + 10]
 
 
+def test_parts_of_what_is_missing_add_up() -> None:
+    """Of a long run they come in many, which are never held together."""
+    parts = tuple(Missing(T0 + 30 * S, np.array([T0 + s * S, T0 + 99 * S])) for s in (10, 20, 25))
+    latency = some(measured(ROW, batch([0] * 9, [100] * 9), missing=parts).latencies.event_time_us)
+    assert (latency.count, latency.lower_bounds, latency.effective_count) == (12, 3, 12)
+
+
 def test_missing_windows_are_late_in_every_figure_that_can_know() -> None:
     """With its end, a window that never closed counts as an observation and in the closing delay, not as closed."""
     missing = Missing(T0 + 30 * S, np.array([T0 + 7 * S]), window_end_us=np.array([T0 + 8 * S]))
-    found = measured(LatencyRule("window"), batch([3 * S], [5 * S], ingest=[4 * S], end=[4 * S]), missing=missing)
+    found = measured(LatencyRule("window"), batch([3 * S], [5 * S], ingest=[4 * S], end=[4 * S]), missing=(missing,))
     assert (found.effective_count, found.windows_closed) == (2, 1)
     assert some(found.latencies.closing_delay_us).max == pytest.approx(22 * S, rel=1e-3)
     assert some(found.latencies.closing_delay_us).lower_bounds == 1

@@ -16,10 +16,10 @@ from streamgauge.measure.latency import SecondsTable, SinkLatencies
 from streamgauge.result import Latencies, Latency, Verdict, Verification
 from streamgauge.run import criteria, evidence
 from streamgauge.run.check import Ready, check
+from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import judge
-from streamgauge.run.verify import SinkVerified, Verified
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
 

@@ -22,7 +22,7 @@ from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes
 from streamgauge.run.native_truth import verify_own
-from streamgauge.run.verify import Input
+from streamgauge.run.replay import Input
 
 HEAD = """
 from streamgauge.jobs import Integer, Key, job, stream
@@ -244,7 +244,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     monkeypatch.setattr("streamgauge.engines.spark.answer.answers_in_batch", in_batch)
     found = asked.verify()
     assert faults(found) == {"missing": 1}
-    assert (found.independent, found.reference) == (False, native_truth.BATCH)
+    assert (found.independent, found.reference) == (False, native_truth.BY_BATCH.reference)
 
 
 def test_results_without_an_event_time_are_counted_and_in_no_latency(case: Callable[..., Case]) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from streamgauge.errors import InputError
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema, validity
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
 from streamgauge.flow.reach import reach_us
 from streamgauge.workloads import base
@@ -48,10 +48,10 @@ def test_the_first_workloads_are_there() -> None:
 def test_every_workload_gives_a_job_that_is_right(name: str) -> None:
     """With default parameters: the flow checks, its streams are those it reads, and shares add up to one."""
     job = _job(name)
-    schema.check(job.flow)
-    schema.check(with_lineage(job.flow))
+    validity.check(job.flow)
+    validity.check(with_lineage(job.flow))
     streams = {stream.name: stream.schema for stream in job.streams}
-    assert {source.name: source.schema for source in schema.sources(job.flow)} == streams
+    assert {source.name: source.schema for source in graph.sources(job.flow)} == streams
     assert sum(stream.share for stream in job.streams) == pytest.approx(1.0)
 
 

@@ -17,7 +17,7 @@ from streamgauge.engines.instance import Instance
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
 from streamgauge.errors import InputError
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity, with_lineage
 from streamgauge.flow.nodes import Flow, Node, Process, Source
 from streamgauge.flow.process import TIME
@@ -132,7 +132,7 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 ) -> None:
     """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
     lineage = with_lineage(flow_of(moving_average_window=4))
-    node = next(each for each in schema.walk(lineage.sink.input) if isinstance(each, Process))
+    node = next(each for each in graph.walk(lineage.sink.input) if isinstance(each, Process))
     times = list(map(int, itertools.accumulate(step for *_, step in readings)))
     numbers = pa.array(range(len(readings)), pa.int64())
     rows = pa.table({
@@ -157,7 +157,7 @@ def test_what_outsiders_see() -> None:
     """Columns, operators' names, identity; verification shares nothing with the class."""
     flow = flow_of()
     assert schema.columns(flow.sink.input) == {"device": "int", "avg": "double", "value": "double", "message": "string"}
-    names = [node.name for node in schema.walk(flow.sink.input)]
+    names = [node.name for node in graph.walk(flow.sink.input)]
     assert names == ["sensors", "select", "moving_average", "spike_detector", "message"]
     assert identity(flow) == ("event_id",)
     assert is_independent(flow)

@@ -25,7 +25,7 @@ from streamgauge.events import (
     LINEAGE,
     WINDOW_START,
 )
-from streamgauge.flow import expressions, schema
+from streamgauge.flow import expressions, graph, schema
 from streamgauge.flow.nodes import (
     Columns,
     Distinct,
@@ -88,7 +88,7 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     for node, wanted in _wanted(flow).items():
         if isinstance(node, Source):
             used.setdefault(node.name, set()).update(wanted)
-    by_name = {source.name: source for source in schema.sources(flow)}
+    by_name = {source.name: source for source in graph.sources(flow)}
     return {
         name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[name])
         for name, source in by_name.items()
@@ -101,7 +101,7 @@ def check_inputs(node: Process) -> None:
 
 
 def _rewritten(last: Node, times: Times) -> Carried:
-    if schema.carries_lineage(last):
+    if graph.carries_lineage(last):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
     return _carry(last, times, wanted=True)
 
@@ -198,7 +198,7 @@ _NULLS = {
 
 def _ids_may_meet(node: Union, sides: list[Carried]) -> bool:
     """Whether two sides may give rows of equal ids: event ids differ only between streams."""
-    streams = [each.name for input_ in node.inputs for each in set(schema.walk(input_)) if isinstance(each, Source)]
+    streams = [each.name for input_ in node.inputs for each in set(graph.walk(input_)) if isinstance(each, Source)]
     return len(set(streams)) < len(streams) or any(EVENT_ID not in side.ids for side in sides)
 
 
@@ -282,7 +282,7 @@ def _side_names(side: Carried, original: Node, prefix: str, taken: set[str]) -> 
     """Added id to its name after the join: `purchases_event_id`; names that clash get the side before them."""
     names = {}
     for id_ in side.added:
-        stream = next(each.name for each in schema.walk(original) if isinstance(each, Source))
+        stream = next(each.name for each in graph.walk(original) if isinstance(each, Source))
         names[id_] = _free(f"{stream}_{EVENT_ID}" if id_ == EVENT_ID else id_, taken, prefix)
         taken.add(names[id_])
     return names
@@ -301,11 +301,11 @@ def _quoted(name: str) -> str:
 
 def _wanted(flow: Flow) -> dict[Node, set[str]]:
     """Of each node, sinks first, the columns that something after it reads; all of those that sinks take."""
-    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(schema.operators(flow)))}
+    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(graph.operators(flow)))}
     for sink in flow.sinks:
         wanted[sink.input].update(schema.columns(sink.input))
     for node, columns in wanted.items():
-        for input_, read in zip(schema.inputs(node), _reads(node, columns), strict=True):
+        for input_, read in zip(graph.inputs(node), _reads(node, columns), strict=True):
             wanted[input_].update(read)
     return wanted
 
@@ -364,12 +364,12 @@ def _pruned(end: Node, wanted: dict[Node, set[str]]) -> Node:
     A stream on several ways to it is one source: it gives on each the lineage that any of them carries.
     """
     given: dict[str, set[str]] = {}
-    for node in schema.walk(end):
+    for node in graph.walk(end):
         if isinstance(node, Source):
             given.setdefault(node.name, set()).update(node.lineage)
     made: dict[Node, Node] = {}
-    for node in schema.walk(end):
-        new = schema.with_inputs(node, tuple(made[input_] for input_ in schema.inputs(node)))
+    for node in graph.walk(end):
+        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
         if isinstance(new, Source):
             new = replace(new, lineage=tuple(name for name in LINEAGE if name in given[new.name]))
         elif isinstance(new, Select):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import (
     Columns,
     Distinct,
@@ -50,7 +50,7 @@ _KINDS: dict[type, str] = {
 
 def describe(flow: Flow) -> list[dict[str, Any]]:
     """One dict a node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
-    return [*map(_row, schema.operators(flow)), *map(_sink_row, flow.sinks)]
+    return [*map(_row, graph.operators(flow)), *map(_sink_row, flow.sinks)]
 
 
 def _sink_row(sink: Sink) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _row(node: Node) -> dict[str, Any]:
         "name": node.name,
         "kind": _KINDS[type(node)],
         "label": _label(node),
-        "inputs": [input_.name for input_ in schema.inputs(node)],
+        "inputs": [input_.name for input_ in graph.inputs(node)],
         "columns": schema.columns(node),
     }
 

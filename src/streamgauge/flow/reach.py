@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.events import WINDOW_END
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import (
     Distinct,
     Flow,
@@ -39,13 +39,13 @@ def slide_us(node: Node) -> int | None:
     """Microseconds from one window's end to the next in a node's rows; None where they are of no such windows."""
     if WINDOW_END not in schema.columns(node):
         return None
-    windows = [window for each in schema.walk(node) if isinstance(window := getattr(each, "window", None), Window)]
+    windows = [window for each in graph.walk(node) if isinstance(window := getattr(each, "window", None), Window)]
     return max((window.slide_us for window in windows), default=None)
 
 
 def _reach(node: Node) -> int | None:
     own = _own(node)
-    before = [_reach(input_) for input_ in schema.inputs(node)]
+    before = [_reach(input_) for input_ in graph.inputs(node)]
     if own is None or any(reach is None for reach in before):
         return None
     return own + max((reach for reach in before if reach is not None), default=0)

@@ -1,4 +1,4 @@
-"""What columns each node gives, and whether a flow is right: both in one walk, before anything is started.
+"""What columns each node gives, and whether the node is right: both in one walk, before anything is started.
 
 Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing row by row follows a running aggregate
 (its results are updates, not rows), and a running aggregate reads rows of a source, not results of windows or joins.
@@ -6,20 +6,16 @@ Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing r
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import lru_cache, singledispatch
-from typing import assert_never
 
 from streamgauge import events
 from streamgauge.errors import InputError, Problem
-from streamgauge.flow import expressions, process_rules
+from streamgauge.flow import expressions, graph, process_rules
 from streamgauge.flow.binder import element_type
 from streamgauge.flow.nodes import (
     Distinct,
     Explode,
-    Flow,
     IntervalJoin,
     Lookup,
     NativeJob,
@@ -28,7 +24,6 @@ from streamgauge.flow.nodes import (
     RunningAggregate,
     Select,
     SessionAggregate,
-    Sink,
     Source,
     TopN,
     Union,
@@ -57,81 +52,6 @@ def _cached(node: Node) -> Pairs:
     found = tuple(_columns(node))
     _check_duplicates([name for name, _ in found], _setting(node))
     return found
-
-
-def check(flow: Flow) -> None:
-    """Raises InputError where the flow is wrong: any node, the names of its operators, its sinks."""
-    if not flow.sinks:
-        raise InputError(Problem("flow", "must have a sink", "none", '.sink("results")'))
-    for sink in flow.sinks:
-        columns(sink.input)
-    _check_names(flow)
-    for sink in flow.sinks:
-        _check_sink(sink)
-    _check_sink_names(flow)
-
-
-def inputs(node: Node) -> tuple[Node, ...]:
-    """The nodes that a node reads, left first."""
-    match node:
-        case Source():
-            return ()
-        case WindowJoin() | IntervalJoin():
-            return (node.left, node.right)
-        case Union() | Process():
-            return node.inputs
-        case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
-            return (node.input,)
-        case SessionAggregate() | Distinct() | TopN():
-            return (node.input,)
-        case NativeJob():
-            return node.inputs
-        case _:
-            assert_never(node)
-
-
-def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
-    """The node reading others, in the order of `inputs`."""
-    match node:
-        case Source():
-            return node
-        case WindowJoin() | IntervalJoin():
-            return replace(node, left=inputs_[0], right=inputs_[1])
-        case Union() | Process():
-            return replace(node, inputs=inputs_)
-        case NativeJob():
-            return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
-        case _:
-            return replace(node, input=inputs_[0])
-
-
-def walk(*nodes: Node) -> Iterator[Node]:
-    """Every node up to these, inputs first, each once (equal nodes are one operator)."""
-    seen: dict[Node, None] = {}
-
-    def visit(current: Node) -> None:
-        for input_ in inputs(current):
-            visit(input_)
-        seen.setdefault(current)
-
-    for node in nodes:
-        visit(node)
-    return iter(seen)
-
-
-def operators(flow: Flow) -> Iterator[Node]:
-    """Every node of a flow, inputs first, each once."""
-    return walk(*(sink.input for sink in flow.sinks))
-
-
-def sources(flow: Flow) -> tuple[Source, ...]:
-    """The flow's sources in the order in which they are met, each once."""
-    return tuple(node for node in operators(flow) if isinstance(node, Source))
-
-
-def carries_lineage(node: Node) -> bool:
-    """Whether the lineage rewrite has been over this already."""
-    return any(isinstance(each, Source) and each.lineage for each in walk(node))
 
 
 def check_window(window: Window, setting: str = "slide") -> None:
@@ -212,7 +132,7 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [each for each in walk(node.input) if _keeps_state(each)]
+    stateful = [each for each in graph.walk(node.input) if _keeps_state(each)]
     if stateful:
         rule = "must read rows of a source, not results of windows, joins, running aggregates or keyed processes"
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
@@ -254,7 +174,7 @@ def _joined(node: WindowJoin | IntervalJoin, taken: tuple[str, ...]) -> Pairs:
 def _(node: Explode) -> Pairs:
     setting = _setting(node)
     _check_rows_before(node)
-    if not carries_lineage(node.input):
+    if not graph.carries_lineage(node.input):
         _check_reserved([node.column], setting)
     there = columns(node.input)
     checked = expressions.checked(node.array, there, f"{setting}, column {node.column}")
@@ -344,7 +264,7 @@ def tie_order(node: TopN) -> tuple[str, ...]:
 def _(node: Process) -> Pairs:
     _check_rows_before(node)
     process_rules.check(node, [columns(input_) for input_ in node.inputs], _setting(node))
-    if not carries_lineage(node):
+    if not graph.carries_lineage(node):
         _check_reserved([name for name, _ in node.gives], _setting(node))
     return node.gives + process_rules.lineage_types(node, columns(node.inputs[0]))
 
@@ -355,7 +275,7 @@ _WINDOW: Pairs = ((events.WINDOW_START, "timestamp"), (events.WINDOW_END, "times
 def _row_wise(pairs: Pairs, input_: Node, setting: str) -> Pairs:
     if not pairs:
         raise InputError(Problem(setting, "must give at least one column", "none", "name='expression'"))
-    if not carries_lineage(input_):
+    if not graph.carries_lineage(input_):
         _check_reserved([name for name, _ in pairs], setting)
     there = columns(input_)
     found = []
@@ -376,7 +296,7 @@ def _aggregates(node: WindowAggregate | RunningAggregate | SessionAggregate) -> 
     setting = _setting(node)
     if not node.aggregates:
         raise InputError(Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'"))
-    if not carries_lineage(node.input):
+    if not graph.carries_lineage(node.input):
         _check_reserved([name for name, _ in node.aggregates], setting)
     there = columns(node.input)
     found = []
@@ -437,8 +357,8 @@ def _keeps_state(node: Node) -> bool:
 
 
 def _check_rows_before(node: Node) -> None:
-    for input_ in inputs(node):
-        if any(isinstance(each, RunningAggregate) for each in walk(input_)):
+    for input_ in graph.inputs(node):
+        if any(isinstance(each, RunningAggregate) for each in graph.walk(input_)):
             rule = "cannot follow a running aggregate, whose results are updates of earlier ones"
             raise InputError(Problem(_setting(node), rule, _setting(input_), "put it before, or send that to the sink"))
 
@@ -469,40 +389,3 @@ def _check_join_names(names: list[str], taken: tuple[str, ...], setting: str) ->
                 Problem(setting, rule, name, "select it under another name before the join, or add it to on")
             )
         seen.add(name.lower())
-
-
-def _check_sink(sink: Sink) -> None:
-    setting = f"sink {sink.name!r}"
-    for name, type_ in columns(sink.input).items():
-        if element_type(type_) is not None:
-            rule = f"column {name} is an array, which no result holds"
-            raise InputError(Problem(setting, rule, type_, f"explode it, or select(...) without {name}"))
-    running = isinstance(sink.input, RunningAggregate)
-    if running != (sink.mode == "update"):
-        needed = "update" if running else "append"
-        rule = f"takes mode {needed} after {type(sink.input).__name__.lower()}"
-        raise InputError(Problem(setting, rule, sink.mode, f"mode={needed!r}, or none"))
-    if not re.fullmatch(r"\w[\w.-]*", sink.name):
-        rule = "must be a word of letters, digits, _, - and ., because files are named after it"
-        raise InputError(
-            Problem(setting, rule, sink.name, re.sub(r"[^\w.-]+", "_", sink.name).strip("_.-") or "results")
-        )
-
-
-def _check_sink_names(flow: Flow) -> None:
-    """Files that differ only in large and small letters are one file on some machines."""
-    seen: set[str] = set()
-    for sink in flow.sinks:
-        if sink.name.lower() in seen:
-            raise InputError(Problem("sink", "two sinks have one name", sink.name, "another name for one of them"))
-        seen.add(sink.name.lower())
-
-
-def _check_names(flow: Flow) -> None:
-    seen: dict[str, Node] = {}
-    for node in operators(flow):
-        if isinstance(node, Source) and isinstance(seen.get(node.name), Source) and seen[node.name] != node:
-            rule = "is read with two schemas"
-            raise InputError(Problem(f"source {node.name!r}", rule, node.schema.names, "one schema for one stream"))
-        if seen.setdefault(node.name, node) != node:
-            raise InputError(Problem("name", "two operators have one name", node.name, "name='...' on one of them"))

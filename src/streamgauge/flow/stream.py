@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
-from streamgauge.flow import lineage
+from streamgauge.flow import graph, lineage, validity
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
@@ -83,8 +83,8 @@ def union(*streams: Stream, name: str | None = None) -> Stream:
     """All rows of several streams of the same columns: of several sources, or of one source on several ways."""
     apart: tuple[Node, ...] = ()
     for stream in streams:
-        apart += (_apart(stream.node, tuple(each for node in apart for each in schemas.walk(node))),)
-    taken = {each.name for node in apart for each in schemas.walk(node)}
+        apart += (_apart(stream.node, tuple(each for node in apart for each in graph.walk(node))),)
+    taken = {each.name for node in apart for each in graph.walk(node)}
     return _checked(Union(apart, name or _free("union", taken)))
 
 
@@ -92,10 +92,10 @@ def flow(*parts: Flow) -> Flow:
     """One flow with the sinks of all `parts`; equal operators of theirs are one operator."""
     sinks: list[Sink] = []
     for sink in (sink for part in parts for sink in part.sinks):
-        before = tuple(schemas.walk(*(earlier.input for earlier in sinks)))
+        before = tuple(graph.walk(*(earlier.input for earlier in sinks)))
         sinks.append(replace(sink, input=_apart(sink.input, before)))
     joined = Flow(tuple(sinks))
-    schemas.check(joined)
+    validity.check(joined)
     return joined
 
 
@@ -160,7 +160,7 @@ class Stream:
 
         Both ends are included; a time before is written with a minus: `earliest="-5s"`.
         """
-        right = _apart(other.node, tuple(schemas.walk(self.node)))
+        right = _apart(other.node, tuple(graph.walk(self.node)))
         named = name or _free("interval_join", self._taken() | Stream(right)._taken())
         bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
         return _checked(IntervalJoin(self.node, right, *bounds, _names(on), named))
@@ -178,7 +178,7 @@ class Stream:
 
     def join(self, other: Stream, *, window: Window, on: Names, name: str | None = None) -> Stream:
         """Pairs of rows of both streams with equal `on` in the same window."""
-        right = _apart(other.node, tuple(schemas.walk(self.node)))
+        right = _apart(other.node, tuple(graph.walk(self.node)))
         named = name or _free("join", self._taken() | Stream(right)._taken())
         return _checked(WindowJoin(self.node, right, window, _names(on), named))
 
@@ -204,7 +204,7 @@ class Stream:
         """
         nodes = [self.node]
         for other in others:
-            nodes.append(_apart(other.node, tuple(each for node in nodes for each in schemas.walk(node))))
+            nodes.append(_apart(other.node, tuple(each for node in nodes for each in graph.walk(node))))
         there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
         wanted = (*_names(keys), *(there if reads is None else _names(reads)))
         reach_us = None if reach is None else round(parse_duration(reach, "reach") * US)
@@ -225,7 +225,7 @@ class Stream:
         return flow(Flow((Sink(self.node, name, mode or natural),)))
 
     def _taken(self) -> set[str]:
-        return {node.name for node in schemas.walk(self.node)}
+        return {node.name for node in graph.walk(self.node)}
 
     def _name(self, given: str | None, kind: str) -> str:
         return given or _free(kind, self._taken())
@@ -282,9 +282,9 @@ def _apart(node: Node, others: tuple[Node, ...]) -> Node:
     """The node with other numbers where a name that we gave clashes with one of `others` (equal nodes are shared)."""
     if isinstance(node, Source) or node in others:
         return node
-    node = schemas.with_inputs(node, tuple(_apart(input_, others) for input_ in schemas.inputs(node)))
+    node = graph.with_inputs(node, tuple(_apart(input_, others) for input_ in graph.inputs(node)))
     taken = {other.name for other in others}
-    taken |= {each.name for input_ in schemas.inputs(node) for each in schemas.walk(input_)}
+    taken |= {each.name for input_ in graph.inputs(node) for each in graph.walk(input_)}
     kind = _GIVEN_BY_US.fullmatch(node.name)
     if node.name not in taken or kind is None:
         return node

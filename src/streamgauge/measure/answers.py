@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.errors import EngineError
@@ -30,7 +29,6 @@ from streamgauge.measure.answers_sql import Question
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 EXAMPLES_MAX = 10
 
@@ -89,17 +87,6 @@ def compare(
     if update or any(kinds[name] == "float" for name in values):
         return _joined(sides, "true", None)
     return _by_fingerprint(sides)
-
-
-def files(paths: Sequence[str | Path], schema: pa.Schema | None = None) -> Relation:
-    """Arrow IPC files as a relation, read anew each time and never held; `schema` is needed where there are none."""
-
-    def rows() -> Any:
-        import pyarrow.dataset as ds
-
-        return ds.dataset([str(path) for path in paths], schema=schema, format="ipc")
-
-    return rows
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def _negative_note(n: int) -> str:
 
 
 def sink_latencies(
-    batches: Iterable[pa.RecordBatch], rule: LatencyRule, span: tuple[int, int], missing: Missing | None = None
+    batches: Iterable[pa.RecordBatch], rule: LatencyRule, span: tuple[int, int], missing: Iterable[Missing] = ()
 ) -> SinkLatencies:
     """All latencies of one sink's results, of those whose event time lies in `span` = [from, to), microseconds.
 
@@ -149,8 +149,8 @@ def sink_latencies(
         tally.negative_outside += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
             tally.add(rows)
-    if missing is not None:
-        tally.add_missing(missing, span)
+    for part in missing:
+        tally.add_missing(part, span)
     return tally.result()
 
 
@@ -261,7 +261,7 @@ class _Tally:
         for name, base in (bases | {"closing_delay": window_end}).items():
             if base is not None and event_time.size:
                 self._count(name, event_time, missing.deadline_us - base[inside])
-                self.bounds[name] = int(event_time.size)
+                self.bounds[name] = self.bounds.get(name, 0) + int(event_time.size)
         self.rows += event_time.size
         if window_end is not None:
             self.observations.update(np.unique(window_end[inside]).tolist())

@@ -20,10 +20,10 @@ from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
 from streamgauge.experiment import Experiment, build, parse_setting
+from streamgauge.flow.graph import operators
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us, slide_us, tail_us
-from streamgauge.flow.schema import operators
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RateProfile, parse_profile

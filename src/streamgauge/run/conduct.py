@@ -77,6 +77,11 @@ class Conducted:
         return bool(self.hopeless or self.engine_failed or self.driver_failed or self.interrupted)
 
     @property
+    def owes_all(self) -> bool:
+        """Whether every result was due: an engine that has not delivered by the deadline owes it still."""
+        return not self.ended_early
+
+    @property
     def measured_until(self) -> int:
         """The end of what was measured: that of the span, or where a trial ended early."""
         return self.offered_spans.measured_to_us

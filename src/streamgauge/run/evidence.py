@@ -12,12 +12,12 @@ from streamgauge.events import US
 from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
 from streamgauge.run.check import QUEUE_FLOOR_S, Ready
+from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, BATCHES_MIN, TREND_POINTS_MIN, WINDOWS_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
-from streamgauge.run.verify import Verified
 from streamgauge.stats.bootstrap import independent_slope_interval
 
 FOREVER_US = 2**62
@@ -116,7 +116,7 @@ def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: f
 
 def too_few_batches(done: Conducted) -> bool:
     """Whether the span so far holds fewer batches than any verdict needs."""
-    return _batches(done) < BATCHES_MIN
+    return _batches(done.journal, done.spans.measured_from_us, done.spans.measured_to_us) < BATCHES_MIN
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:
@@ -213,8 +213,7 @@ def _offering_judged_until(done: Conducted) -> int:
     reached, end = done.offered_until(), done.spans.measured_to_us
     if done.journal.overflowed:
         return min(end, reached)
-    chunk_us = max((chunk.to_us - chunk.from_us for log in done.journal.chunks for chunk in log), default=0)
-    due = (done.deadline_us or end) - figures.SLIP_LIMIT_US - chunk_us
+    due = (done.deadline_us or end) - figures.SLIP_LIMIT_US - done.journal.running.chunk_us_max
     return min(end, max(reached, due))
 
 

@@ -8,11 +8,11 @@ it, and the sinks have come as far as the one that is furthest behind. `of_sink`
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,13 @@ from streamgauge.events import US
 from streamgauge.measure.monitors import Usage
 from streamgauge.measure.recorder import Commit
 from streamgauge.run.rig import Tick
+from streamgauge.run.running import Batch, Ints, Running
 from streamgauge.transports.seam import Chunk, HandOut
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-Batch = tuple[str, int]
-"""(query, its batch's number)."""
 
 SLIP_POINTS = 8
 """A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
@@ -59,6 +56,12 @@ class Journal:
     overflowed: bool = False
     rows_ignored: dict[str, int] = field(default_factory=dict)
     ignored_before: dict[str, int] | None = None
+    _fed: _Fed | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def running(self) -> Running:
+        """The figures that are asked while a trial runs, with all that is known by now."""
+        return self._up_to_date().running
 
     def add(self, tick: Tick) -> None:
         """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
@@ -90,16 +93,12 @@ class Journal:
         return replace(self, sinks=(name,), commits=commits, rows_ignored=ignored)
 
     def of_query(self, query: str) -> Journal:
-        """The same trial, as far as one query is concerned: what it read and committed."""
-        commits = [commit for commit in self.commits if commit.query == query]
-        hand_outs = [[part for part in log if part.query == query] for log in self.hand_outs]
-        sinks = tuple(name for name in self.sinks if any(commit.sink == name for commit in commits))
-        return replace(self, sinks=sinks, commits=commits, hand_outs=hand_outs)
+        """What one query read and committed, and nothing else of the trial; it grows with this journal."""
+        return self._up_to_date().of_query.get(query) or _without_reads(self)
 
     def queries(self) -> tuple[str, ...]:
         """The queries that have read or committed anything, by name."""
-        read = {part.query for part in self.all_hand_outs()}
-        return tuple(sorted(read | {commit.query for commit in self.commits}))
+        return tuple(sorted(self._up_to_date().of_query))
 
     def batch_ends(self) -> dict[Batch, int]:
         """Engine batch to the event time up to which it read."""
@@ -120,14 +119,16 @@ class Journal:
 
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""
-        return min((reached[-1] if reached else 0 for reached in self.committed_ends().values()), default=0)
+        reached = [self.running.furthest(sink) for sink in self.sinks]
+        return min((ends[-1] if ends else 0 for ends in reached), default=0)
 
     def forgettable_until(self) -> int:
         """The event time before which nobody will read again; 0 where somebody may read everything.
 
         One batch of each query is kept back: a query that dies between the sink's commit and its own reads it again.
         """
-        return min((reached[-2] if len(reached) > 1 else 0 for reached in self.committed_ends().values()), default=0)
+        reached = [self.running.furthest(sink) for sink in self.sinks]
+        return min((ends[0] if len(ends) > 1 else 0 for ends in reached), default=0)
 
     def aborted_between(self, from_us: int, to_us: int) -> int:
         """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
@@ -163,7 +164,7 @@ class Journal:
         return sum(part.events for part in self.all_hand_outs() if part.first)
 
     def offered_events(self) -> int:
-        return sum(chunk.events for log in self.chunks for chunk in log)
+        return self.running.offered_events
 
     def committed_events(self) -> int:
         done = {(commit.query, commit.batch) for commit in self.commits}
@@ -176,6 +177,13 @@ class Journal:
     def ingested_between(self, from_us: int, to_us: int) -> int:
         parts = self.all_hand_outs()
         return sum(part.events for part in parts if part.first and from_us <= part.ingest_us < to_us)
+
+    def ingested_since(self, from_us: int) -> int:
+        """The same until now, by what was read last alone: re-reads carry old stamps, first reads come in order."""
+        recent = (
+            takewhile(lambda part: not part.first or part.ingest_us >= from_us, reversed(log)) for log in self.hand_outs
+        )
+        return sum(part.events for parts in recent for part in parts if part.first)
 
     def committed_between(self, from_us: int, to_us: int) -> int:
         inside = (commit for commit in self.commits if from_us <= commit.committed_us < to_us)
@@ -216,12 +224,9 @@ class Journal:
     def slips(self, from_us: int, to_us: int) -> Floats:
         """Slip in microseconds of evenly spread events of the span, one row of points a chunk, flattened."""
         points = (np.arange(SLIP_POINTS) + 0.5) / SLIP_POINTS
-        rows = [
-            chunk.published_us - (chunk.from_us + points * (chunk.to_us - chunk.from_us))
-            for chunk in self._chunks_between(from_us, to_us)
-            if chunk.events
-        ]
-        return np.concatenate(rows) if rows else np.zeros(0)
+        low_us, high_us, events, published_us = (column[:, None] for column in self._chunks_between(from_us, to_us))
+        slips = published_us - (low_us + points * (high_us - low_us))
+        return np.asarray(slips[events[:, 0] > 0].ravel(), np.float64)
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
         """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same
@@ -230,15 +235,8 @@ class Journal:
         A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under
         overload is how much has gathered by the next one.
         """
-        firsts: dict[int, tuple[int, int]] = {}
-        for part in self.all_hand_outs():
-            if not part.again:
-                since, when = firsts.get(part.batch, (part.from_us, part.when_us))
-                firsts[part.batch] = (min(since, part.from_us), min(when, part.when_us))
-        ordered = sorted(firsts.values(), key=lambda pair: pair[1])
-        times = np.array([when for _, when in ordered], np.int64)
-        events = [self.plan.planned_events(max(since, self.plan.start_us), when) for since, when in ordered]
-        return times, np.array(events, np.int64)
+        peaks = self.running.peaks()
+        return np.array([when for when, _ in peaks], np.int64), np.array([events for _, events in peaks], np.int64)
 
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink; for one query.
@@ -259,8 +257,7 @@ class Journal:
 
     def waiting_at(self, when_us: int) -> int:
         """Events due by then and not handed out, for one query: no less gathers until its next hand-out."""
-        reached = max((part.to_us for part in self.all_hand_outs() if part.when_us < when_us), default=0)
-        return self.plan.planned_events(max(reached, self.plan.start_us), when_us)
+        return self.plan.planned_events(max(self.running.read_until(when_us), self.plan.start_us), when_us)
 
     def lag_at(self, when_us: int) -> float:
         """Seconds that the output was behind the plan then, for one query: no less until its next commit."""
@@ -276,8 +273,63 @@ class Journal:
             counts[part.stream][part.query, part.reader] += part.events if chosen(part) and not part.again else 0
         return sum(min(of_stream.values()) for of_stream in counts.values())
 
-    def _chunks_between(self, from_us: int, to_us: int) -> Iterable[Chunk]:
-        return (chunk for log in self.chunks for chunk in log if from_us <= chunk.from_us < to_us)
+    def _chunks_between(self, from_us: int, to_us: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """(from, to, events, published) of the chunks that begin in the span."""
+        low_us, high_us, events, published_us = self.running.chunks()
+        inside = (from_us <= low_us) & (low_us < to_us)
+        return low_us[inside], high_us[inside], events[inside], published_us[inside]
+
+    def _up_to_date(self) -> _Fed:
+        logs: list[list[Any]] = [*self.chunks, *self.hand_outs, self.commits]
+        if self._fed is None or not self._fed.goes_on(logs):
+            self._fed = _Fed(self, logs)
+        self._fed.take_in(self)
+        return self._fed
+
+
+def _without_reads(journal: Journal) -> Journal:
+    return replace(journal, sinks=(), chunks=[], hand_outs=[[] for _ in journal.hand_outs], commits=[])
+
+
+class _Fed:
+    """What has been taken in of a journal's logs: the running figures, and each query's own journal."""
+
+    def __init__(self, journal: Journal, logs: list[list[Any]]) -> None:
+        self._logs = logs
+        self._taken = [0] * len(logs)
+        self.running = Running(journal.plan)
+        self.of_query: dict[str, Journal] = {}
+
+    def goes_on(self, logs: list[list[Any]]) -> bool:
+        """Whether these are the logs taken in so far, perhaps with more at their ends."""
+        same = len(logs) == len(self._logs) and all(new is old for new, old in zip(logs, self._logs, strict=True))
+        return same and all(len(log) >= taken for log, taken in zip(logs, self._taken, strict=True))
+
+    def take_in(self, journal: Journal) -> None:
+        """All that is new."""
+        news = [log[taken:] for log, taken in zip(self._logs, self._taken, strict=True)]
+        self._taken = [len(log) for log in self._logs]
+        chunks, reads, commits = news[: len(journal.chunks)], news[len(journal.chunks) : -1], news[-1]
+        for log in chunks:
+            self.running.add_chunks(log)
+        for partition, parts in enumerate(reads):
+            self.running.add_reads(parts)
+            for part in parts:
+                self._query(journal, part.query).hand_outs[partition].append(part)
+        self.running.add_commits(commits)
+        for commit in commits:
+            self._commit(journal, commit)
+
+    def _commit(self, journal: Journal, commit: Commit) -> None:
+        mine = self._query(journal, commit.query)
+        mine.commits.append(commit)
+        if commit.sink not in mine.sinks:
+            mine.sinks = tuple(name for name in journal.sinks if name in (*mine.sinks, commit.sink))
+
+    def _query(self, journal: Journal, query: str) -> Journal:
+        if query not in self.of_query:
+            self.of_query[query] = _without_reads(journal)
+        return self.of_query[query]
 
 
 def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
@@ -312,3 +364,15 @@ class IngestTimes:
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         index = np.searchsorted(ends, event_times_us, side="right")
         return np.append(stamps, 0)[index]
+
+
+def handed_over(journal: Journal) -> Callable[[Ints], Ints]:
+    """Event time to the moment at which its chunk was really put into the queue (the latest of all generators)."""
+    chunks = sorted({(c.from_us, c.to_us) for log in journal.chunks for c in log})
+    published: dict[int, int] = {}
+    for log in journal.chunks:
+        for chunk in log:
+            published[chunk.from_us] = max(published.get(chunk.from_us, 0), chunk.published_us)
+    starts = np.array([low for low, _ in chunks] or [0], np.int64)
+    stamps = np.array([published[low] for low, _ in chunks] or [0], np.int64)
+    return lambda times: stamps[np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(stamps) - 1)]

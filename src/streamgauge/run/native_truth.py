@@ -2,7 +2,7 @@
 
 The batch run is a process of its own over the regenerated input, after the measured span. It cannot find what the
 function means wrongly, but it finds everything that streaming did to the answer: rows dropped as late, counted twice,
-state lost. The other half, comparing, is `measure.answers`, as for every workload.
+state lost. The other half, comparing, is `run.comparison`, as for every workload.
 
 Results that are successive values of a key (`update`) are compared as they stood at some batches' ends and at the
 last: the reference is asked for each of these moments.
@@ -10,96 +10,69 @@ last: the reference is asked for each of these moments.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.dataset as ds
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.errors import EngineError, InputError
 from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
 from streamgauge.measure import answers
 from streamgauge.measure.answers_sql import kind_of, quoted
-from streamgauge.measure.latency import LatencyRule, Missing, sink_latencies
+from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Verification
 from streamgauge.run import reference
 from streamgauge.run.check import Ready
-from streamgauge.run.conduct import Conducted
-from streamgauge.run.journal import IngestTimes
-from streamgauge.run.own_job import OwnJob
-from streamgauge.run.verify import (
+from streamgauge.run.comparison import (
     Asked,
-    Input,
-    Received,
-    SinkVerified,
+    Comparison,
+    Truth,
     Verified,
-    database,
-    handed_over,
+    asked_of,
+    comparison,
     judged_early,
-    keep_results,
-    never_came,
+    outcome,
 )
+from streamgauge.run.conduct import Conducted
+from streamgauge.run.journal import IngestTimes, handed_over
+from streamgauge.run.own_job import OwnJob
+from streamgauge.run.replay import Input
+from streamgauge.run.spool import Received
 from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
 
 MOMENTS = 3
 """So many batches' ends, besides the last, at which updates are compared: each costs a run of the reference."""
 COPY = "__copy"
-BATCH = "Spark, the same function in batch"
-REFERENCE = "DuckDB, by the job's own reference"
+BY_BATCH = Truth("Spark, the same function in batch", independent=False)
+BY_REFERENCE = Truth("DuckDB, by the job's own reference", independent=True)
 
 UNJUDGED = (EngineError, InputError, duckdb.Error)
 """Errors of the job or of its reference: the trial's other figures stand, its answers are not judged."""
 
-AnswerBefore = Callable[[int | None], str]
-"""A query for what the job should have given for the input before an event time (None: all of it)."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What a comparison found; `said` is how results were told apart."""
-
-    counts: answers.Counts
-    missing: Missing | None
-    said: str
+AnswerBefore = Callable[[int | None], Any]
+"""What the job should have given for the input before an event time (None: all of it), as a relation of DuckDB."""
 
 
 def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | None = None) -> Verified:
     """Compare every answer of a trial of an own job, and compute its latencies. `log` takes what the batch run says."""
-    started = time.monotonic()
-    received = Received(done)
-    job = _job(ready)
-    independent = job.description.reference is not None
-    try:
-        compared: Compared | None = _compare(ready, done, received, log)
-    except UNJUDGED as error:
-        compared, sentence = None, f"the answers could not be judged: {_plain(error)}"
-    else:
-        assert compared is not None
-        sentence = _sentence(compared, received)
-    counts = compared.counts if compared else answers.Counts()
-    lost = compared.missing if compared else None
-    lost = replace(lost, deadline_us=done.deadline_us) if lost is not None else None
-    span = (done.spans.measured_from_us, done.spans.measured_to_us)
-    rule = LatencyRule(_kind(ready, received), handed_over=handed_over(done))
-    latencies = sink_latencies(received.batches(), rule, span, lost)
-    if keep_in is not None and not received.empty:
-        keep_results(received, keep_in.path / "results.parquet")
-    verification = Verification(
-        judged=compared is not None, independent=independent, reference=REFERENCE if independent else BATCH,
-        uncommitted=sum(done.journal.rows_ignored.values()), seconds=time.monotonic() - started, sentence=sentence,
-        **counts.as_dict(),
-    )  # fmt: skip
-    rows = sum(commit.rows for commit in done.journal.commits)
-    query = next((commit.query for commit in done.journal.commits), "")
-    sink = SinkVerified(ready.flow.sink.name, query, verification, latencies, rows)
-    return Verified(verification, (sink,))
+    received, judged = Received(done), True
+    truth = BY_BATCH if _job(ready).description.reference is None else BY_REFERENCE
+    keep_at = keep_in.path / "results.parquet" if keep_in is not None else None
+    with comparison(done) as compared:
+        try:
+            said = _compare(ready, done, received, compared, log)
+            sentence = _sentence(compared.counts, done.owes_all, said, received)
+        except UNJUDGED as error:
+            compared.forget()
+            judged, sentence = False, f"the answers could not be judged: {_plain(error)}"
+        rule = LatencyRule(_kind(ready, received), handed_over=handed_over(done.journal))
+        sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, judged)
+    return Verified(sink.verification, (sink,))
 
 
 def _plain(error: Exception) -> str:
@@ -119,13 +92,14 @@ def _kind(ready: Ready, received: Received) -> Any:
     return "row" if any(batch.column(WINDOW_END).null_count for batch in received.batches()) else "window"
 
 
-def _compare(ready: Ready, done: Conducted, received: Received, log: Path) -> Compared:
-    with Scratch("truth") as folder, database() as connection:
+def _compare(ready: Ready, done: Conducted, received: Received, compared: Comparison, log: Path) -> str:
+    """How results were told apart."""
+    with Scratch("truth") as folder:
         inputs = _written(ready, done, Path(folder))
-        with _truth(ready, connection, inputs, Path(folder), log) as answer_before:
+        with _truth(ready, compared.connection, inputs, Path(folder), log) as answer_before:
             if _job(ready).description.mode == "update":
-                return _compare_updates(ready, done, connection, answer_before)
-            return _compare_rows(ready, done, received, connection, answer_before)
+                return _compare_updates(ready, done, compared, answer_before)
+            return _compare_rows(ready, done, received, compared, answer_before)
 
 
 def _written(ready: Ready, done: Conducted, folder: Path) -> dict[str, Path]:
@@ -149,52 +123,43 @@ def _truth(ready: Ready, connection: Any, inputs: dict[str, Path], folder: Path,
     from streamgauge.engines.spark.answer import answers_in_batch
 
     with answers_in_batch(job.native, inputs, ready.experiment.options, folder, log) as answer:
-        yield lambda before_us: _parquet(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
+        yield lambda before_us: connection.read_parquet(
+            str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
+        )
 
 
-def _by_reference(job: OwnJob, connection: Any, inputs: dict[str, Path], before_us: int | None) -> str:
+def _by_reference(job: OwnJob, connection: Any, inputs: dict[str, Path], before_us: int | None) -> Any:
     until = "true" if before_us is None else f"{EVENT_TIME} < {before_us}"
-    tables = {name: f"SELECT * FROM {_parquet(path)} WHERE {until}" for name, path in inputs.items()}
-    found = reference.answer(connection, job.path, job.description, tables)
-    connection.execute("DROP TABLE IF EXISTS _referred")
-    try:
-        found.create("_referred")
-    except Exception as error:
-        raise EngineError(f"the reference failed: {first_line(error)}") from None
-    return "_referred"
-
-
-def _parquet(path: Path) -> str:
-    return f"read_parquet('{path}')"
+    tables = {name: f"SELECT * FROM read_parquet('{path}') WHERE {until}" for name, path in inputs.items()}
+    return reference.answer(connection, job.path, job.description, tables)
 
 
 def _compare_rows(
-    ready: Ready, done: Conducted, received: Received, connection: Any, answer_before: AnswerBefore
-) -> Compared:
+    ready: Ready, done: Conducted, received: Received, compared: Comparison, answer_before: AnswerBefore
+) -> str:
+    connection = compared.connection
     columns = _expect(connection, answer_before(None))
     connection.register("_came", received.table() if not received.empty else _nothing(connection))
     ids, unique = _identity(connection, columns, _job(ready).description.keys)
     connection.execute(f"CREATE VIEW _received AS {_numbered('_came', ids, columns, unique)}")
     connection.execute(f"CREATE VIEW _expected AS {_numbered('_wanted', ids, columns, unique)}")
-    identity = ids if unique else (*ids, COPY)
-    asked = _asked(done, ready.reach_us or 0, identity, columns)
-    counts = answers.compare(
-        connection, "_expected", "_received", asked.identity, asked.columns, asked.judged, deadline_us=done.deadline_us
-    )
-    lost = never_came(connection, "_expected", "_received", asked, counts)
-    return Compared(counts, lost, f"told apart by {', '.join(ids)}" + ("" if unique else ", as a multiset"))
+    asked = _asked(done, ready.reach_us or 0, ids if unique else (*ids, COPY), columns)
+    compared.add("_expected", "_received", asked)
+    return f"told apart by {', '.join(ids)}" + ("" if unique else ", as a multiset")
 
 
-def _expect(connection: Any, query: str) -> dict[str, str]:
-    """Make the table `_wanted`; column name to kind."""
-    connection.execute(
-        f"CREATE OR REPLACE TABLE _wanted AS SELECT * REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME}) FROM {query}"
-    )
+def _expect(connection: Any, answer: Any) -> dict[str, str]:
+    """Make the table `_wanted` of a relation; column name to kind."""
+    connection.execute("DROP TABLE IF EXISTS _wanted")
+    try:
+        answer.project(f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})").create("_wanted")
+    except Exception as error:
+        raise EngineError(f"what they should be could not be computed: {first_line(error)}") from None
     rows = connection.execute("DESCRIBE _wanted").fetchall()
     return {row[0]: kind_of(str(row[1])) for row in rows}
 
 
-def _nothing(connection: Any) -> Any:
+def _nothing(connection: Any) -> pa.Table:
     return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _wanted LIMIT 0").to_arrow_table()
 
 
@@ -232,33 +197,27 @@ def _numbered(relation: str, ids: Sequence[str], columns: dict[str, str], unique
 
 def _asked(done: Conducted, reach_us: int, identity: tuple[str, ...], columns: dict[str, str]) -> Asked:
     windowed = columns.get(WINDOW_END) == "time"
-    due = f"event_time < {min(done.spans.measured_to_us, done.offered_until())}"
-    if windowed:
-        due += f" AND epoch_us(window_end) <= {done.deadline_us}"
-    judged = f"event_time < {done.spans.measured_to_us}"
-    if not done.drained:  # a stateful result that shows no window may be due so much later
-        slow = reach_us and not windowed
-        judged = f"event_time < {done.journal.committed_until() - reach_us}" if slow else judged_early(done, windowed)
-    return Asked(identity, tuple(columns), judged, due, update=False, complete=done.drained)
+    early = judged_early(done, windowed)
+    if reach_us and not windowed:  # a stateful result that shows no window may be due so much later
+        early = f"event_time < {done.journal.committed_until() - reach_us}"
+    return asked_of(done, identity, tuple(columns), windowed, early)
 
 
-def _compare_updates(ready: Ready, done: Conducted, connection: Any, answer_before: AnswerBefore) -> Compared:
-    keys = _job(ready).description.keys
+def _compare_updates(ready: Ready, done: Conducted, compared: Comparison, answer_before: AnswerBefore) -> str:
+    keys, connection = _job(ready).description.keys, compared.connection
     moments = _moments(done)
-    total = answers.Counts()
     for batch, before_us in moments:
         columns = _expect(connection, answer_before(before_us))
-        paths = [path for commit in done.journal.commits if commit.batch <= batch for path in commit.paths]
-        connection.register("_came", ds.dataset(paths, format="ipc") if paths else _nothing(connection))
+        came = Received(done, through=batch)
+        connection.register("_came", came.table() if not came.empty else _nothing(connection))
         last = f"ORDER BY {EVENT_TIME} DESC, {EMISSION_TIME} DESC"
         connection.execute(
             f"CREATE OR REPLACE VIEW _received AS SELECT * FROM _came"
             f" QUALIFY row_number() OVER (PARTITION BY {quoted(keys)} {last}) = 1"
         )
-        total += answers.compare(connection, "_wanted", "_received", keys, tuple(columns), deadline_us=done.deadline_us)
-    total += answers.Counts(duplicate=_repeated(connection, tuple(columns)) if moments else 0)
-    said = f"last values of {', '.join(keys)} at {len(moments)} of {len(done.journal.batch_ends())} batches' ends"
-    return Compared(total, None, said)
+        compared.add("_wanted", "_received", Asked(keys, tuple(columns), "true", due=None))
+    compared.counts += answers.Counts(duplicate=_repeated(connection, tuple(columns)) if moments else 0)
+    return f"last values of {', '.join(keys)} at {len(moments)} of {len(done.journal.batch_ends())} batches' ends"
 
 
 def _moments(done: Conducted) -> list[tuple[int, int | None]]:
@@ -270,7 +229,7 @@ def _moments(done: Conducted) -> list[tuple[int, int | None]]:
     inside = [one for one in committed[:-1] if done.spans.measured_from_us <= ends[one] < done.spans.measured_to_us]
     chosen = inside[:: max(1, len(inside) // MOMENTS)][:MOMENTS]
     last = max(commit.batch for commit in done.journal.commits)
-    return [*((one, ends[one]) for one in chosen), (last, None if done.drained else ends[committed[-1]])]
+    return [*((one, ends[one]) for one in chosen), (last, None if done.owes_all else ends[committed[-1]])]
 
 
 def _repeated(connection: Any, columns: tuple[str, ...]) -> int:
@@ -285,11 +244,7 @@ def _copies(connection: Any, relation: str, names: Sequence[str]) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
-def _sentence(compared: Compared, received: Received) -> str:
-    counts = compared.counts
-    faults = {name: getattr(counts, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
-    found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
-    outcome = f"{counts.matched:,} matched, {found}" if found else "all matched"
+def _sentence(counts: answers.Counts, whole: bool, said: str, received: Received) -> str:
     timeless = sum(batch.num_rows for batch in received.batches(0, 1))
     note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
-    return f"{counts.expected:,} results expected, {outcome} ({compared.said}){note}"
+    return f"{outcome(counts, whole)} ({said}){note}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 import duckdb
@@ -21,6 +22,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
+from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor
 from streamgauge.run.evidence import (
     evidence_of,
@@ -36,7 +38,7 @@ from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
-from streamgauge.run.verify import Verified, verify
+from streamgauge.run.verify import verify
 from streamgauge.system.machine import cpus, environment
 
 EXTENSIONS_MAX = 2
@@ -227,16 +229,18 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     journal, spans = done.journal, done.spans
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
-    offered = sum(c.events for log in journal.chunks for c in log if c.from_us >= since) / seconds
-    latencies = [c.latency_us_p99 for c in journal.commits if c.emitted_us >= since and c.latency_us_p99 is not None]
+    chunks = (chunk for log in journal.chunks for chunk in takewhile(lambda c: c.from_us >= since, reversed(log)))
+    offered = sum(chunk.events for chunk in chunks) / seconds
+    commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
+    latencies = [c.latency_us_p99 for c in commits if c.emitted_us >= since and c.latency_us_p99 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
         phase=figures.phase_at(spans, now_us),
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=offered,
-        ingested_per_s=journal.ingested_between(since, now_us + 1) / seconds,
-        backlog_events=max(0, journal.offered_events() - journal.taken_events()),
+        ingested_per_s=journal.ingested_since(since) / seconds,
+        backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
         event_time_p99_us=max(latencies, default=None),
         note="",
     )

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from streamgauge.engines.known.predicate import where
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import Flow, Node, Source, Where, WindowAggregate
 
 _AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
@@ -30,7 +30,7 @@ class Operator(Protocol):
 
 def source_of(flow: Flow) -> Source:
     """The one stream that the flow reads."""
-    return schema.sources(flow)[0]
+    return graph.sources(flow)[0]
 
 
 def build(flow: Flow) -> Operator:

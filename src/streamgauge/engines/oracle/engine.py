@@ -9,7 +9,7 @@ from streamgauge.engines.oracle import lower
 from streamgauge.engines.oracle.capabilities import CAPABILITIES
 from streamgauge.engines.oracle.process import computed
 from streamgauge.errors import InputError, Problem
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Oracle:
         reads. A reader can be read once, so a flow that reads its stream twice needs a table or a relation.
         `points`: see `lower.sql`. Take the result with `.create(name)`, `.to_arrow_table()` or as a reader.
         """
-        relations = {source.name: _relation(source.name, inputs, con) for source in schema.sources(flow)}
+        relations = {source.name: _relation(source.name, inputs, con) for source in graph.sources(flow)}
         return con.sql(lower.sql(flow, computed(con, flow, relations), points))
 
 

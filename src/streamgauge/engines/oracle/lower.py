@@ -16,7 +16,7 @@ from functools import singledispatch
 
 from streamgauge.engines.oracle.static import relation_of
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.flow import expressions, schema, truth
+from streamgauge.flow import expressions, graph, schema, truth
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
 from streamgauge.flow.nodes import (
     Distinct,
@@ -69,7 +69,7 @@ def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
 
     def count(node: Node) -> None:
         reads.update([node.name] if isinstance(node, Source) else [])
-        for input_ in schema.inputs(node):
+        for input_ in graph.inputs(node):
             count(input_)
 
     count(last)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.oracle.lower import TIME as HIDDEN
 from streamgauge.engines.oracle.lower import lower
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.binder import quote
 from streamgauge.flow.nodes import Flow, Process
 from streamgauge.flow.process import AFTER_ALL, TIME
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def is_independent(flow: Flow) -> bool:
     """Whether the flow's answer is computed without running any of its own classes."""
-    return not any(isinstance(node, Process) and node.truth is None for node in schema.walk(flow.sink.input))
+    return not any(isinstance(node, Process) and node.truth is None for node in graph.walk(flow.sink.input))
 
 
 def computed(
@@ -36,7 +36,7 @@ def computed(
     The table of a process is `<keep>_<name>`; one of that name is replaced.
     """
     found = dict(relations)
-    for node in schema.walk(flow.sink.input):
+    for node in graph.walk(flow.sink.input):
         if isinstance(node, Process) and node.truth is None:
             con.register("__results", _run(con, node, found))
             table = quote(f"{keep}_{node.name}")

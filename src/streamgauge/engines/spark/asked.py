@@ -16,7 +16,7 @@ from streamgauge.engines.options import problems_of
 from streamgauge.engines.seam import Setting, Wanted
 from streamgauge.engines.spark.settings import LOWERINGS, RULES, SETTINGS
 from streamgauge.errors import InputError, Problem
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
 
 PREFIX, LOWERING = "spark.", "lowering."
@@ -81,11 +81,11 @@ def _meant_for_spark(name: str) -> str:
 
 
 def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:
-    there = {node.name: LOWERINGS[type(node)] for node in schema.operators(flow) if type(node) in LOWERINGS}
+    there = {node.name: LOWERINGS[type(node)] for node in graph.operators(flow) if type(node) in LOWERINGS}
     settings = [Setting(LOWERING + name, choices[0], "", choices) for name, choices in there.items()]
     known = {name: value for name, value in options.items() if name.removeprefix(LOWERING) in there}
     yield from problems_of(known, settings, "spark")
-    every = ", ".join(node.name for node in schema.operators(flow))
+    every = ", ".join(node.name for node in graph.operators(flow))
     for name in options.keys() - known.keys():
         rule = f"must name an operator that can be done in several ways; this flow's operators are {every}"
         ways = [f"{setting.name}={'|'.join(setting.choices)}" for setting in settings]

@@ -28,7 +28,7 @@ from streamgauge.engines.spark.session import end_session, open_checked
 from streamgauge.engines.spark.settings import LOWERINGS, defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
-from streamgauge.flow import schema
+from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
@@ -94,7 +94,7 @@ class Sut:
 
     @property
     def _own_job(self) -> NativeJob | None:
-        return next((node for node in schema.operators(self._job.flow) if isinstance(node, NativeJob)), None)
+        return next((node for node in graph.operators(self._job.flow) if isinstance(node, NativeJob)), None)
 
     def _reason(self, text: str) -> str:
         """Why the query ended: the user's own lines where an own job raised, else the engine's own words."""
@@ -122,7 +122,7 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = list(schema.walk(*(sink.input for sink in query.sinks)))
+        nodes = list(graph.walk(*(sink.input for sink in query.sinks)))
         windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
         joins = [node for node in nodes if isinstance(node, WindowJoin)]
         state_copied = any(lowering_of(node, self._choices) == "stream_stream" for node in joins)
@@ -136,7 +136,7 @@ class Sut:
         """Our settings as what really runs; where we were left the choice, that stands beside it."""
         found = {name: value for name, value in self._ours.items() if not name.startswith(LOWERING)}
         found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
-        for node in schema.operators(self._job.flow):
+        for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):
                 asked = self._choices.get(node.name, LOWERINGS[type(node)][0])
                 found[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), asked)

@@ -30,7 +30,7 @@ from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SIDE, TIME, 
 from streamgauge.engines.spark.packed_join import plain_columns
 from streamgauge.engines.spark.panes import MARK
 from streamgauge.events import EVENT_TIME
-from streamgauge.flow import schema
+from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import Flow, Node, Process, Source
 
 Batches = Iterator[pa.RecordBatch]
@@ -46,7 +46,7 @@ IDS_TRIED = 16
 
 def needs_state(flow: Flow) -> bool:
     """Whether a flow keeps a process's state."""
-    return any(isinstance(each, Process) and each.keys for each in schema.operators(flow))
+    return any(isinstance(each, Process) and each.keys for each in graph.operators(flow))
 
 
 def process(

@@ -62,10 +62,10 @@ class Endpoint(flight.FlightServerBase):
 
 
 class Cuts:
-    """One cut per epoch for all readers of a query: the reader that asked first of all moves it, the others get the same.
+    """One cut per epoch for all readers of a query: the one that asked first of all moves it, the others get the same.
 
-    Queries of one job go each at its own pace, so each has cuts of its own. An engine asks its readers once an epoch, in
-    a fixed order; were any of them to move the cut, one that asks after a chunk came in would be an epoch ahead. A
+    Queries of one job go each at its own pace, so each has cuts of its own. An engine asks its readers once an epoch,
+    in a fixed order; were any of them to move the cut, one that asks after a chunk came in would be an epoch ahead. A
     reader that asks from beyond the cut (after a restart) is never sent back.
     """
 

@@ -1,0 +1,17 @@
+"""One row of the table: the median of the repeats of one figure, and how far they lie apart."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def row(what: str, values: list[float], unit: str, floor: float | None = None, goal: float | None = None) -> Row:
+    """`value` is the median of the repeats; `spread` is half their range as a share of it."""
+    middle = statistics.median(values)
+    spread = (max(values) - min(values)) / 2 / middle if middle else 0.0
+    return {
+        "what": what, "value": middle, "unit": unit, "floor": floor, "goal": goal, "median": middle, "spread": spread,
+    }  # fmt: skip

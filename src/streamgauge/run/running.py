@@ -1,0 +1,105 @@
+"""Figures of a trial that is still running, each kept up to date by what is new: a look costs the same after an hour.
+
+Fed by `run.journal`, which knows what is new; what is asked once, at the end, is computed there from the logs.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.measure.recorder import Commit
+from streamgauge.transports.seam import Chunk, HandOut
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
+
+Ints = NDArray[np.int64]
+
+Batch = tuple[str, int]
+"""(query, its batch's number)."""
+
+
+class Running:
+    """Sums and columns of all that was given; nothing is ever taken back."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.offered_events = 0
+        self.chunk_us_max = 0
+        self._chunks = tuple(array("q") for _ in range(4))
+        self._read_at, self._read_to = array("q"), array("q")
+        self._taken: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        self._ends: dict[Batch, int] = {}
+        self._sinks_of: dict[Batch, list[str]] = defaultdict(list)
+        self._furthest: dict[str, dict[Batch, int]] = defaultdict(dict)
+        self._firsts: dict[Batch, tuple[int, int]] = {}
+        self._peaks: dict[Batch, tuple[int, int]] = {}
+        self._moved: set[Batch] = set()
+
+    def add_chunks(self, chunks: Iterable[Chunk]) -> None:
+        for chunk in chunks:
+            self.offered_events += chunk.events
+            self.chunk_us_max = max(self.chunk_us_max, chunk.to_us - chunk.from_us)
+            values = (chunk.from_us, chunk.to_us, chunk.events, chunk.published_us)
+            for column, value in zip(self._chunks, values, strict=True):
+                column.append(value)
+
+    def add_reads(self, parts: Iterable[HandOut]) -> None:
+        for part in parts:
+            self._read_at.append(part.when_us)
+            self._read_to.append(part.to_us)
+            self._taken[part.stream][part.query, part.reader] += 0 if part.again else part.events
+            batch = (part.query, part.batch)
+            self._ends[batch] = max(self._ends.get(batch, 0), part.to_us)
+            for sink in self._sinks_of.get(batch, ()):
+                self._reach(sink, batch)
+            if not part.again:
+                since, when = self._firsts.get(batch, (part.from_us, part.when_us))
+                self._firsts[batch] = (min(since, part.from_us), min(when, part.when_us))
+                self._moved.add(batch)
+
+    def add_commits(self, commits: Iterable[Commit]) -> None:
+        for commit in commits:
+            batch = (commit.query, commit.batch)
+            self._sinks_of[batch].append(commit.sink)
+            if batch in self._ends:
+                self._reach(commit.sink, batch)
+
+    def chunks(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """(from, to, events, published) of every chunk, each (n,)."""
+        low, high, events, published = (np.array(column, np.int64) for column in self._chunks)
+        return low, high, events, published
+
+    def taken_events(self) -> int:
+        """Events that every reader of their stream has had."""
+        return sum(min(readers.values()) for readers in self._taken.values())
+
+    def read_until(self, before_us: int) -> int:
+        """The greatest event time up to which a read before then went; 0 where there was none."""
+        ends = np.array(self._read_to, np.int64)[np.array(self._read_at, np.int64) < before_us]
+        return int(ends.max(initial=0))
+
+    def furthest(self, sink: str) -> list[int]:
+        """The event times up to which the sink's two furthest committed batches had read, ascending; fewer at first."""
+        return sorted(self._furthest[sink].values())
+
+    def peaks(self) -> list[tuple[int, int]]:
+        """(time, events) of the backlog just before each batch's first hand-out, by time."""
+        for batch in self._moved:
+            since, when = self._firsts[batch]
+            self._peaks[batch] = (when, self._plan.planned_events(max(since, self._plan.start_us), when))
+        self._moved.clear()
+        return sorted(self._peaks.values(), key=lambda pair: pair[0])
+
+    def _reach(self, sink: str, batch: Batch) -> None:
+        """Ends of batches only grow, so the two furthest so far are all that it takes."""
+        best = self._furthest[sink]
+        best[batch] = self._ends[batch]
+        if len(best) > 2:
+            del best[min(best, key=best.__getitem__)]

@@ -1,0 +1,79 @@
+"""What the sinks committed, read back from the recorder's spool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME
+from streamgauge.run.conduct import Conducted
+
+
+class Received:
+    """The results that the sink committed and that are this trial's, from the recorder's spool.
+
+    A warm rig's earlier trial closes its last windows in this one; their event times lie before this trial's start.
+    `through`: up to this batch of the job's one query. Files are mapped, not read: tables over them take no memory.
+    """
+
+    def __init__(self, done: Conducted, through: int | None = None) -> None:
+        self._since_us = done.spans.start_us if done.earlier_trials else -(2**62)
+        commits = [commit for commit in done.journal.commits if through is None or commit.batch <= through]
+        self._paths = [path for commit in commits for path in commit.paths]
+
+    @property
+    def empty(self) -> bool:
+        return not self._paths
+
+    def batches(self, from_us: int = -(2**62), to_us: int = 2**62) -> Iterator[pa.RecordBatch]:
+        """Rows with from <= event_time < to."""
+        low = max(from_us, self._since_us)
+        for path in self._paths:
+            first, last = self._times[path]
+            if first < to_us and last >= low:
+                yield from self._rows(path, low, to_us, whole=low <= first and last < to_us)
+
+    @cached_property
+    def _times(self) -> dict[str, tuple[int, int]]:
+        """File to its smallest and largest event time, as they are in the file: nothing is taken from the plan."""
+        times = {}
+        for path in self._paths:
+            with pa.memory_map(path) as source:
+                found = pc.min_max(pa.ipc.open_file(source).read_all().column(EVENT_TIME))
+                times[path] = (found["min"].as_py(), found["max"].as_py())
+        return times
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        with pa.memory_map(self._paths[0]) as source:
+            return pa.ipc.open_file(source).schema
+
+    def table(self, from_us: int = -(2**62), to_us: int = 2**62) -> pa.Table:
+        return pa.Table.from_batches(self.batches(from_us, to_us), self.schema)
+
+    def _rows(self, path: str, from_us: int, to_us: int, whole: bool) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(path) as source:
+            reader = pa.ipc.open_file(source)
+            for index in range(reader.num_record_batches):
+                batch = reader.get_batch(index)
+                times = batch.column(EVENT_TIME)
+                inside = None if whole else pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us))
+                yield batch if inside is None else batch.filter(inside)
+
+
+def keep_results(received: Received, path: Path) -> None:
+    """All results as Parquet; event, ingest and emission time as timestamps."""
+    import pyarrow.parquet as pq
+
+    stamps = (EVENT_TIME, INGEST_TIME, EMISSION_TIME)
+    shown = pa.schema([
+        pa.field(field.name, pa.timestamp("us", "UTC")) if field.name in stamps else field for field in received.schema
+    ])  # fmt: skip
+    with pq.ParquetWriter(path, shown) as writer:
+        for batch in received.batches():
+            columns = [batch.column(f.name).cast(f.type) if f.name in stamps else batch.column(f.name) for f in shown]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=shown))

@@ -1,0 +1,103 @@
+"""Figures of a growing journal: whatever comes in whatever steps, they are what the whole logs say."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.events import US
+from streamgauge.run.journal import Journal
+from streamgauge.run.running import Running
+from streamgauge.transports.seam import Chunk, HandOut
+
+START = 1_700_000_000 * US
+SINKS = ("dear", "counts")
+QUERIES = ("q0", "q1")
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 5), st.booleans(), st.booleans()), max_size=40
+)
+"""(partition, query, batch, whether it is a re-read, whether the batch's commit comes before the read is known)."""
+
+
+def tick_of_step(make: Any, place: int, step: tuple[int, int, int, bool, bool], done: set[tuple[int, int]]) -> Any:
+    """`done` are the (query, batch) that were committed: the recorder accepts none twice."""
+    partition, query, batch, again, early = step
+    when = START + place * US // 2
+    parts: list[list[HandOut]] = [[], []]
+    parts[partition] = [
+        HandOut("purchases", when - US, when + batch, 10 + place, when, batch, again, QUERIES[query], batch % 2)
+    ]
+    chunks = [[Chunk(when, when + US // 2, 5, when + US)], [Chunk(when, when + US // 4, place, when)]]
+    commit = make.commit(batch + early, when + 5, query=QUERIES[query], sink=SINKS[query])
+    new = (query, batch + early) not in done
+    done.add((query, batch + early))
+    return make.tick(chunks, parts, [commit] if new else [])
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS)
+def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]) -> None:
+    """Asked after every tick, each is what a pass over all that came would give."""
+    journal, done = Journal(make.plan(), SINKS), set[tuple[int, int]]()
+    for place, step in enumerate(steps, 1):
+        journal.add(tick_of_step(make, place, step, done))
+        reads = journal.all_hand_outs()
+        ends = journal.committed_ends()
+        assert journal.offered_events() == sum(chunk.events for log in journal.chunks for chunk in log)
+        assert journal.running.taken_events() == journal.taken_events()
+        assert journal.committed_until() == min(max(reached, default=0) for reached in ends.values())
+        assert journal.forgettable_until() == min(one[-2] if len(one) > 1 else 0 for one in ends.values())
+        assert journal.waiting_at(START + 3 * US) == waiting(journal, START + 3 * US)
+        since = START + (place - 3) * US // 2
+        assert journal.ingested_since(since) == journal.ingested_between(since, 2**62)
+        assert journal.queries() == tuple(sorted({part.query for part in reads} | {c.query for c in journal.commits}))
+        for query in journal.queries():
+            assert peaks_of(journal.of_query(query)) == plain_peaks(journal, query)
+            assert journal.of_query(query).commits == [one for one in journal.commits if one.query == query]
+
+
+def waiting(journal: Journal, when_us: int) -> int:
+    reached = [part.to_us for part in journal.all_hand_outs() if part.when_us < when_us]
+    return journal.plan.planned_events(max([START, *reached]), when_us)
+
+
+def peaks_of(journal: Journal) -> Counter[tuple[int, int]]:
+    times, events = journal.backlog_peaks()
+    assert (np.diff(times) >= 0).all()
+    return Counter(zip(times.tolist(), events.tolist(), strict=True))
+
+
+def plain_peaks(journal: Journal, query: str) -> Counter[tuple[int, int]]:
+    batches: dict[int, list[HandOut]] = defaultdict(list)
+    for part in journal.all_hand_outs():
+        if part.query == query and not part.again:
+            batches[part.batch].append(part)
+    firsts = [(min(p.when_us for p in parts), min(p.from_us for p in parts)) for parts in batches.values()]
+    return Counter((when, journal.plan.planned_events(max(since, START), when)) for when, since in firsts)
+
+
+def test_logs_that_are_replaced_are_taken_in_anew(make: Any) -> None:
+    """A part of a journal, made by cutting its logs, has the figures of that part."""
+    journal = make.story(seconds=20).journal()
+    assert journal.offered_events() == 20_000
+    journal.chunks = [log[: len(log) // 2] for log in journal.chunks]
+    assert journal.offered_events() == 10_000
+    del journal.chunks[0][10:]
+    assert journal.offered_events() == sum(chunk.events for log in journal.chunks for chunk in log)
+
+
+def test_no_read_is_taken_in_twice(make: Any, monkeypatch: Any) -> None:
+    """So a look costs after an hour what it cost at first."""
+    met: list[HandOut] = []
+    monkeypatch.setattr(Running, "add_reads", lambda _, parts: met.extend(parts))
+    journal = Journal(make.plan())
+    for tick in make.story(seconds=20).ticks():
+        journal.add(tick)
+        journal.committed_until()
+        journal.offered_events()
+    assert Counter(met) == Counter(journal.all_hand_outs())
