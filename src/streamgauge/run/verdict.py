@@ -143,7 +143,8 @@ def hopeless(backlog: Samples, rate_per_s: float, bound_s: float, remaining_s: f
 
     `backlog`: events at hand-outs of one phase, of the measured span so far. Either the queue's bound was reached, or
     the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own interval) and could
-    not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows none, so half the rate is then assumed.
+    not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows none, so half the
+    rate is then assumed.
     """
     time_s, backlog_s = backlog.time_s, backlog.value / rate_per_s
     if backlog_s.size and backlog_s.max() >= bound_s:
