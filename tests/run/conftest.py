@@ -99,7 +99,7 @@ class Story:
 
 
 def tick_of(chunks: list[list[Chunk]], hand_outs: list[list[HandOut]], commits: list[Commit], **more: Any) -> Tick:
-    sizes = {"frontier_us": START, "bytes_kept": 10, "bytes_peak": 100, "rows_ignored": {}}
+    sizes = {"frontier_us": START, "bytes_kept": 10, "rows_ignored": {}}
     return Tick(chunks, hand_outs, commits, **{**sizes, "overflowed": False, "ended": False, **more})
 
 

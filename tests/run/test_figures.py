@@ -13,6 +13,7 @@ from streamgauge.measure.latency import SecondsTable
 from streamgauge.report.series import BATCHES, SCHEMA
 from streamgauge.run import figures
 from streamgauge.run.conduct import Spans
+from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
@@ -49,7 +50,7 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
 
 def test_what_comes_too_late_is_not_offered(make: Any) -> None:
     """What a second owes and gives only well after its end counts against the driver."""
-    rates = figures.rates(make.story(slip_us=figures.SLIP_LIMIT_US + US).done(), None)
+    rates = figures.rates(make.story(slip_us=SLIP_US_MAX + US).done(), None)
     assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
 
 

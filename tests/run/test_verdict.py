@@ -328,7 +328,7 @@ def test_growth_that_has_ended_goes_on() -> None:
 
 
 def wandering(share: float, seed: int) -> Samples:
-    """A backlog (events) whose seconds resemble their neighbours so much that it seems to grow by itself."""
+    """A backlog (events) whose seconds resemble their neighbours so much that it seems to grow or fall."""
     random, about_s = np.random.default_rng(seed), np.zeros(60)
     for i in range(1, 60):
         about_s[i] = 0.95 * about_s[i - 1] + random.normal(0, 0.3)

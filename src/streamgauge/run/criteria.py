@@ -35,7 +35,7 @@ from streamgauge.run.facts import Evidence, Samples, ServiceLevel
 from streamgauge.stats.bootstrap import Interval, slope_interval
 
 PLAN_SHARE_MIN = 0.99
-SLIP_US_MAX = 100_000.0
+SLIP_US_MAX = 100_000
 SLIP_SHARE_OF_LATENCY = 0.02
 CORE_WAIT_US_MAX = 10_000.0
 BACKLOG_SLOPE_SHARE_MAX = 0.01

@@ -11,10 +11,17 @@ import numpy as np
 from streamgauge.events import US
 from streamgauge.result import Check, Latencies
 from streamgauge.run import figures
-from streamgauge.run.check import QUEUE_FLOOR_S, Ready
+from streamgauge.run.check import Ready
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, BATCHES_MIN, TREND_POINTS_MIN, WINDOWS_MIN
+from streamgauge.run.criteria import (
+    BACKLOG_SLOPE_SHARE_MAX,
+    BATCHES_MIN,
+    BOUND_S_MIN,
+    SLIP_US_MAX,
+    TREND_POINTS_MIN,
+    WINDOWS_MIN,
+)
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
@@ -57,7 +64,7 @@ def evidence_of(
         overflowed=journal.overflowed,
         span_began=done.offered_until() > done.spans.measured_from_us or not journal.overflowed,
         bound_s=bound_s,
-        bound_cut_by_memory=cut and bound_s < QUEUE_FLOOR_S,
+        bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
         batches=_batches(journal, done.spans.measured_from_us, done.spans.measured_to_us),
         batches_ever=_batches(journal, done.spans.start_us, FOREVER_US),
@@ -202,7 +209,7 @@ def _kept(done: Conducted) -> tuple[np.ndarray, np.ndarray]:
     low, until = done.spans.measured_from_us, _offering_judged_until(done)
     if until <= low:
         return np.zeros(0), np.zeros(0)
-    return done.journal.kept_events(low, until, figures.SLIP_LIMIT_US)
+    return done.journal.kept_events(low, until, SLIP_US_MAX)
 
 
 def _offering_judged_until(done: Conducted) -> int:
@@ -213,7 +220,7 @@ def _offering_judged_until(done: Conducted) -> int:
     reached, end = done.offered_until(), done.spans.measured_to_us
     if done.journal.overflowed:
         return min(end, reached)
-    due = (done.deadline_us or end) - figures.SLIP_LIMIT_US - done.journal.running.chunk_us_max
+    due = (done.deadline_us or end) - SLIP_US_MAX - done.journal.running.chunk_us_max
     return min(end, max(reached, due))
 
 

@@ -20,10 +20,9 @@ from streamgauge.measure.monitors import Usage, machine_percent
 from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
-
-SLIP_LIMIT_US = 100_000
 
 
 def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
@@ -62,7 +61,7 @@ def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
             generator_ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
     seconds = (high - low) / US
-    planned, kept = journal.kept_events(low, high, SLIP_LIMIT_US)
+    planned, kept = journal.kept_events(low, high, SLIP_US_MAX)
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,

@@ -98,7 +98,6 @@ class Generator:
         return {
             "frontier_us": self._outlet.frontier(),
             "bytes_kept": self._outlet.bytes_kept,
-            "bytes_peak": self._outlet.bytes_peak,
             "overflowed": self._outlet.overflowed,
             "ended": segment is None or segment.ended,
             "failed": segment.failed if segment else "",

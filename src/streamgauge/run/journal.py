@@ -52,7 +52,6 @@ class Journal:
     retried_us: list[int] = field(default_factory=list)
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
-    bytes_peak: int = 0
     overflowed: bool = False
     rows_ignored: dict[str, int] = field(default_factory=dict)
     ignored_before: dict[str, int] | None = None
@@ -76,7 +75,6 @@ class Journal:
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
-        self.bytes_peak = max(self.bytes_peak, tick.bytes_peak)
         self.overflowed = self.overflowed or tick.overflowed
         if self.ignored_before is None:
             self.ignored_before = tick.rows_ignored

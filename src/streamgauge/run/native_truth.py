@@ -67,6 +67,8 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
         try:
             said = _compare(ready, done, received, compared, log)
             sentence = _sentence(compared.counts, done.owes_all, said, received)
+        except duckdb.InterruptException:
+            raise  # somebody stopped it
         except UNJUDGED as error:
             compared.forget()
             judged, sentence = False, f"the answers could not be judged: {_plain(error)}"

@@ -56,7 +56,6 @@ class Tick:
     commits: list[Commit]
     frontier_us: int
     bytes_kept: int
-    bytes_peak: int
     overflowed: bool
     ended: bool
     rows_ignored: dict[str, int]
@@ -152,7 +151,6 @@ class Rig:
             commits=[Commit(**commit) for commit in recorded["commits"]],
             frontier_us=min(status["frontier_us"] for status in statuses),
             bytes_kept=sum(status["bytes_kept"] for status in statuses),
-            bytes_peak=sum(status["bytes_peak"] for status in statuses),
             overflowed=overflowed,
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
