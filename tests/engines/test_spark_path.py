@@ -175,8 +175,8 @@ def test_a_query_started_again_from_its_checkpoint_is_still_exactly_once(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"spark.driver.memory": "1m"}, "heap"),
-        ({"spark.sql.shuffle.partitions": "abc"}, "spark.sql.shuffle.partitions"),
+        ({"spark.serializer": "no.such.Serializer"}, "no.such.Serializer"),
+        ({"spark.shuffle.manager": "no.such.Manager"}, "no.such.Manager"),
     ],
 )
 def test_a_start_that_fails_gives_sparks_own_reason(tmp_path: Path, options: dict[str, str], reason: str) -> None:
