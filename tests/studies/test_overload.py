@@ -75,6 +75,21 @@ def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity_per_s), False)
 
 
+def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first stair drained little, the same stair made again all of it: that was no limit."""
+    climbed = Stairs(monkeypatch, 1e6)
+    step = climbed.step
+
+    def cold(*asked: Any) -> Conducted:
+        done = step(*asked)
+        return drained_at(20_000) if len(climbed.seen) == 1 else done
+
+    monkeypatch.setattr(module, "_step", cold)
+    found = climbed.climb(50e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 4e5, 1.6e6, 1.6e6]
+    assert found.drained_per_s == pytest.approx(1e6)
+
+
 def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """No stair is higher than what may be offered, and after that one there is nothing to find out."""
     stairs = Stairs(monkeypatch, 1e9)

@@ -1,9 +1,9 @@
 """The overload trial: how much does the engine drain when there is always more?
 
 A staircase from a low rate, four times as much each step, until the engine does not keep up. The first stair is
-longer, since a fresh engine starts its workers there, and the last one lasts until a fresh engine is warm. At most a
-second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes. What it
-drains flatters (large batches), so it is a guess for the search and nothing more.
+longer, since a fresh engine starts its workers there; one that it does not keep up with is repeated, until it is warm.
+At most a second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes.
+What it drains flatters (large batches), so it is a guess for the search and nothing more.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[T
     rate, seconds = min(FIRST_RATE_PER_S, most_per_s), FIRST_S
     while True:
         done = _step(ready, rig, rate, seconds, on_progress)
-        drained = _drained(done)
-        if drained < KEPT_UP_SHARE * rate or done.ended_early:
+        if not (done.ended_early or _keeps_up(done, rate)):
+            # Perhaps only its start was slow: only an engine that is warm and does not keep up has reached its limit.
+            rest = FRESH_WARMUP_S - (time.monotonic() - began)
+            done = _step(ready, rig, rate, max(LAST_S, rest), on_progress)
+        if done.ended_early or not _keeps_up(done, rate):
             break
         if rate >= most_per_s:
-            return Overloaded(drained, True, done.journal)
+            return Overloaded(_drained(done), True, done.journal)
         rate, seconds = min(rate * STEP, most_per_s), STEP_S
-    rest = FRESH_WARMUP_S - (time.monotonic() - began)
-    if not done.ended_early:
-        done = _step(ready, rig, rate, max(LAST_S, rest), on_progress)
     if done.interrupted:
         raise KeyboardInterrupt
     return Overloaded(_drained(done), False, done.journal, done.engine_failed, done.driver_failed)
@@ -84,6 +84,10 @@ def _step(
 def _pace_us(rate_per_s: float) -> int:
     """How much event time may wait: two seconds, or as much as holds a batch that an engine does in about a second."""
     return round(min(PACE_S_MAX, max(PACE_S_MIN, PACE_EVENTS / rate_per_s)) * US)
+
+
+def _keeps_up(done: Conducted, rate_per_s: float) -> bool:
+    return _drained(done) >= KEPT_UP_SHARE * rate_per_s
 
 
 def _drained(done: Conducted) -> float:
