@@ -105,7 +105,6 @@ class Outlet(Protocol):
     """One generator's end: events go out here, and are counted."""
 
     overflowed: bool
-    bytes_peak: int
 
     @property
     def location(self) -> str:

@@ -45,7 +45,6 @@ class FlightQueue:
         self._aborted_log: list[int] = []
         self._reads = {name: Reads(name) for name in streams}
         self.overflowed = False
-        self.bytes_peak = 0
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Make a chunk available.
@@ -64,7 +63,6 @@ class FlightQueue:
                 self._batches[name].append(batch)
             self._sizes.append(size)
             self._bytes += size
-            self.bytes_peak = max(self.bytes_peak, self._bytes)
             self._frontier_us = to_us
             events = sum(batch.num_rows for batch in batches.values())
             self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
