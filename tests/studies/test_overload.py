@@ -120,7 +120,7 @@ def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, stair: int) -> None:
 
 
 def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its plan, its end and its later half; at most so much event time waits as holds a batch of about a second."""
+    """Its plan, its end and its later half; only so much event time waits."""
     asked: dict[str, Any] = {}
 
     class Conductor:
@@ -132,20 +132,28 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "Conductor", Conductor)
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
-    ready: Any = SimpleNamespace(plan=lambda *arguments: arguments)
+    ready: Any = SimpleNamespace(plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False))
     module._step(ready, rig, 8e6, 10.0, lambda _: None)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
         start + 5 * US, start + 10 * US, start + 10 * US
     )  # fmt: skip
-    assert (asked["drain_s"], asked["pace_us"]) == (0.0, US // 2)
+    assert (asked["drain_s"], asked["pace_us"]) == (0.0, 3 * US)
 
 
-@pytest.mark.parametrize(("rate_per_s", "pace_s"), [(1e5, 2.0), (2e6, 2.0), (8e6, 0.5), (1e9, 0.2)])
-def test_little_waits_at_any_rate(rate_per_s: float, pace_s: float) -> None:
-    """Four million events, within 0.2 s and 2 s of the rate."""
-    assert module._pace_us(rate_per_s) == pytest.approx(pace_s * US)
+@pytest.mark.parametrize(("bound_s", "pace_s"), [(30.0, 3.0), (6.0, 3.0), (4.0, 2.0), (0.5, 0.25)])
+def test_what_may_wait_never_fills_the_queue(bound_s: float, pace_s: float) -> None:
+    """Three seconds of event time, or half of what the queue holds where memory leaves it less."""
+    ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
+    assert module._pace_us(ready, 1e6) == pytest.approx(pace_s * US)
+
+
+def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search once began at a third of the engine's rate, because five batches said 87 % of a stair it kept up with."""
+    stairs = Stairs(monkeypatch, 1.39e6)
+    assert stairs.climb(50e6).drained_per_s == pytest.approx(1.39e6)
+    assert stairs.seen[-1][0] == 6.4e6
 
 
 @pytest.mark.parametrize(

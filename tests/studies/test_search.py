@@ -302,6 +302,27 @@ def told(sut: Sut) -> tuple[SearchResult, list[TrialOutcome]]:
     return search(recording, PLENTY), outcomes
 
 
+@settings(max_examples=100, deadline=None)
+@given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
+def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
+    capacity: float, start: float, starved: float
+) -> None:
+    """On shared cores a hopeless rate leaves the driver no processor: that is no end, and no proof either."""
+    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if rate > starved * capacity else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start * capacity))
+    assert (result.confirmed, result.high_verdict) == (True, "not_sustained")
+    assert result.low is not None
+    assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
+
+
+def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
+    """There is no rate left to ask: what held is a lower bound, and the reason is said."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=5e5))
+    assert (result.confirmed, result.high) == (False, None)
+    assert "ended early: invalid twice" in result.sentence
+
+
 def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
     """Nothing was said against it; and it is not called confirmed at 90 %."""
     sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)

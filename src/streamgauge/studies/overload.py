@@ -2,8 +2,9 @@
 
 A staircase from a low rate, four times as much each step, until the engine does not keep up. The first stair is
 longer, since a fresh engine starts its workers there; one that it does not keep up with is repeated, until it is warm.
-At most a second or two of event time may wait, so that a slow engine is not handed a batch it chews on for minutes.
-What it drains flatters (large batches), so it is a guess for the search and nothing more.
+At most three seconds of event time may wait: more than an engine's own trigger keeps waiting, and, since it kept up with
+the stair before, no batch that it chews on for minutes. What it drains flatters (large batches), so it is a guess for
+the search and nothing more.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ FIRST_RATE_PER_S = 100_000.0
 STEP = 4.0
 FIRST_S = 20.0
 STEP_S = 8.0
-LAST_S = 12.0
-PACE_S_MIN, PACE_S_MAX, PACE_EVENTS = 0.2, 2.0, 4_000_000
+LAST_S = 16.0
+PACE_S = 3.0
 BATCHES_MIN = 3
-KEPT_UP_SHARE = 0.93
+KEPT_UP_SHARE = 0.8
+"""Of the stair's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
 
 
 @dataclass
@@ -76,14 +78,14 @@ def _step(
         on_progress(snapshot(done, rig.clock.now_us()))
 
     conductor = Conductor(
-        rig, ready.plan(start, rate_per_s, seconds), spans, on_tick=show, drain_s=0.0, pace_us=_pace_us(rate_per_s)
+        rig, ready.plan(start, rate_per_s, seconds), spans, on_tick=show, drain_s=0.0, pace_us=_pace_us(ready, rate_per_s)
     )
     return conductor.conduct()
 
 
-def _pace_us(rate_per_s: float) -> int:
-    """How much event time may wait: two seconds, or as much as holds a batch that an engine does in about a second."""
-    return round(min(PACE_S_MAX, max(PACE_S_MIN, PACE_EVENTS / rate_per_s)) * US)
+def _pace_us(ready: Ready, rate_per_s: float) -> int:
+    """How much event time may wait: three seconds, or half of what the queue holds."""
+    return round(min(PACE_S, ready.bound_s(rate_per_s)[0] / 2) * US)
 
 
 def _keeps_up(done: Conducted, rate_per_s: float) -> bool:
