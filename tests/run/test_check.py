@@ -409,7 +409,7 @@ def test_spans_follow_from_what_was_asked() -> None:
     fresh, warm = ready.spans(0, True, 60.0), ready.spans(0, False, 60.0)
     assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 20 * US)
     assert fresh.end_us - fresh.measured_to_us == 13 * US
-    assert ready.spans(0, True, 300.0).measured_from_us == 100 * US
+    assert ready.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
     asked = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
     assert asked.spans(0, True, 60.0).measured_from_us == 3 * US
 
@@ -432,13 +432,13 @@ def test_memory_cuts_the_bound() -> None:
 
 
 def test_a_profile_begins_where_the_warm_up_ends() -> None:
-    """Until then the first rate holds; a fresh engine's warm-up rises to it in its first two thirds."""
-    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "9s", "profile": "step:3k@5s"}}
+    """Until then the first rate holds; a fresh engine's warm-up rises towards it in its first four fifths."""
+    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"}}
     ready = check_experiment(experiment.build(GOOD | asked))
-    seconds = (0, 3, 6, 13, 15, 28)
+    seconds = (0, 7, 8, 14, 16, 29)
     for fresh, expected in (
         (False, [1000, 1000, 1000, 1000, 3000, 3000]),
-        (True, [175, 625, 1000, 1000, 3000, 3000]),
+        (True, [137.5, 662.5, 1000, 1000, 3000, 3000]),
     ):
         plan = ready.trial_plan(ready.spans(0, fresh, 20.0), 1000.0, fresh)
         per_s = [plan.planned_events(second * US, (second + 1) * US) for second in seconds]
@@ -456,6 +456,17 @@ def test_an_option_that_spark_would_choke_on_is_refused_before_the_start(name: s
 
     assert [problem.setting for problem in refused.value.problems] == [f"option {name}"]
     assert refused.value.problems[0].got == value
+
+
+@pytest.mark.parametrize("duration_s", [30.0, 100.0, 600.0])
+def test_a_warm_up_has_a_quarter_of_the_events(duration_s: float) -> None:
+    """[K], fresh engine or not; a rising rate makes fewer events, so such a warm-up is longer."""
+    ready = check_experiment(experiment.build(GOOD | {"load": {"rate": "1k", "duration": f"{duration_s}s"}}))
+    for fresh in (False, True):
+        spans = ready.spans(0, fresh, duration_s)
+        plan = ready.trial_plan(spans, 1000.0, fresh)
+        before = plan.planned_events(0, spans.measured_from_us)
+        assert before >= 0.2499 * plan.planned_events(0, spans.measured_to_us)
 
 
 def test_an_engine_of_one_sink_refuses_several() -> None:

@@ -67,6 +67,9 @@ class FakeRig:
     def halt(self) -> None:
         self.asked.append(("halt", self.clock.now))
 
+    def level(self) -> None:
+        self.asked.append(("level", self.clock.now))
+
     def commit(self, before_us: int) -> None:
         self.asked.append(("commit", before_us))
 
@@ -306,11 +309,12 @@ def test_a_longer_span_moves_its_end_and_the_tail() -> None:
 
 
 def test_between_trials_the_backlog_is_drained(rig: FakeRig) -> None:
-    """All that was offered is committed, and the queues forget it."""
+    """Generators reach equally far; then all that was offered is committed, and the queues forget it."""
     rig.until_us = START + 6 * US
     journal, fake = Journal(rig.story.plan), rig
     rig.clock.now = START + 6 * US
     assert drain_backlog(fake, journal, 30.0)  # type: ignore[arg-type]
+    assert rig.asked[0][0] == "level"
     assert journal.committed_until() == START + 6 * US
     assert rig.of("commit")
 

@@ -203,3 +203,23 @@ def test_whatever_happens_all_processes_are_ended(ready: Ready, tmp_path: Path, 
     assert isinstance(one.engine, Played)
     assert one.engine.stopped == 1
     assert not any(path.exists() for path in left)
+
+
+def test_generators_that_stopped_apart_are_levelled(rig: Rig, ready: Ready) -> None:
+    """What one offered beyond the other would else stay unread, and fill the queue of the next trial."""
+    start = next_start(rig)
+    plan = ready.plan(start, RATE, 60.0)
+    journal = Journal(plan, rig.sinks)
+    rig.begin(plan, start + 60 * US)
+    watched(rig, journal, lambda tick: tick.frontier_us > start)
+    rig._generators[0].ask("halt")
+    watched(rig, journal, lambda tick: rig.reached_us >= tick.frontier_us + US)
+    rig.halt()
+    apart = watched(rig, journal, lambda tick: tick.ended)
+    assert apart.frontier_us < rig.reached_us
+    offered = journal.offered_events()
+    rig.level()
+    levelled = rig.tick()
+    journal.add(levelled)
+    assert levelled.frontier_us == rig.reached_us
+    assert journal.offered_events() == offered

@@ -17,6 +17,7 @@ import pytest
 from streamgauge.engines.oracle.lower import sql
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, US, WINDOW_END, Schema
 from streamgauge.experiment import build
+from streamgauge.flow import schema
 from streamgauge.flow.lineage import identity
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
@@ -62,7 +63,8 @@ class Case:
     def answer(self, sink: str = "") -> pa.Table:
         """The oracle's rows for all that was offered, by event time; each came a second after it was due."""
         one = next(each for each in self.ready.of_each_sink() if sink in ("", each.flow.sink.name))
-        windowed = f", epoch_us({WINDOW_END})" if one.reach_us else ""
+        columns = schema.columns(one.lineage_flow.sink.input)
+        windowed = f", epoch_us({WINDOW_END})" if WINDOW_END in columns else ""
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             relations = self._inputs(connection, one)
@@ -378,6 +380,33 @@ def test_a_joins_missing_results_count_from_the_last_event(case: Callable[..., C
 def test_a_join_whose_events_were_never_read_has_no_ingest_time(case: Callable[..., Case]) -> None:
     """Nothing after 20 s was handed out."""
     assert lost(case(PAIRS), np.array([START + 2 * US, START + 30 * US])).ingest_time_us is None
+
+
+ANY_PAIR = PURCHASES.join(ADS.select(user_id="user_id", cost="price"), window=tumble("2s"), on="user_id")
+
+
+@pytest.mark.parametrize(
+    ("flow", "kind"),
+    [
+        (ANY_PAIR.sink("pairs"), "join"),
+        (ANY_PAIR.where("cost > 3").sink("pairs"), "join"),
+        (ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"), "row"),
+        (ANY_PAIR.window(tumble("4s"), keys="user_id").aggregate(n="count(*)").sink("pairs"), "window"),
+    ],
+)
+def test_only_what_still_shows_a_joins_window_counts_from_its_end(
+    case: Callable[..., Case], flow: Flow, kind: str
+) -> None:
+    """A select may leave the window's end out, and an aggregate closes windows of its own."""
+    asked = case(flow)
+    assert module._rule(asked.ready, asked.done).kind == kind
+
+
+def test_a_joins_results_without_their_window_are_verified(make: Any, case: Callable[..., Case]) -> None:
+    asked = case(ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"))
+    found = verify(asked.receive(make, pairs=[asked.answer("pairs")]).ready, asked.done)
+    assert found.verification.right, found.verification.sentence
+    assert found.sinks[0].latencies.latencies.event_time_us is not None
 
 
 def test_other_results_keep_their_own_times(case: Callable[..., Case]) -> None:

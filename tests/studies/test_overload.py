@@ -60,12 +60,12 @@ class Stairs:
 
 
 @pytest.mark.parametrize(
-    ("capacity_per_s", "stairs", "last_s"), [(2e5, 2, FRESH_WARMUP_S - FIRST_S - STEP_S), (1e6, 3, LAST_S)]
+    ("capacity_per_s", "stairs", "last_s"), [(5e4, 1, FRESH_WARMUP_S - FIRST_S), (2e5, 2, LAST_S), (1e6, 3, LAST_S)]
 )
 def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
 ) -> None:
-    """Four times as much each stair; the last one is made again for as long as a fresh engine needs to be warm."""
+    """Eight times as much each stair; the last one is made again for as long as a fresh engine needs to be warm."""
     climbed = Stairs(monkeypatch, capacity_per_s)
     found = climbed.climb(50e6)
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
@@ -86,8 +86,28 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(module, "_step", cold)
     found = climbed.climb(50e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 4e5, 1.6e6, 1.6e6]
+    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6]
     assert found.drained_per_s == pytest.approx(1e6)
+
+
+def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search once found nothing, because the stair made again held no hand-out at all."""
+    stairs = Stairs(monkeypatch, 20_000)
+    step = stairs.step
+
+    def chewing(*asked: Any) -> Conducted:
+        done = step(*asked)
+        return done if len(stairs.seen) == 1 else done_of([], FIRST_S)
+
+    monkeypatch.setattr(module, "_step", chewing)
+    assert stairs.climb(50e6).drained_per_s == pytest.approx(20_000)
+    assert len(stairs.seen) == 2
+
+
+def test_nearly_all_there_is_is_a_drain_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that drains nine tenths of what can be offered does not keep up with it."""
+    found = Stairs(monkeypatch, 0.9e6).climb(1e6)
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(0.9e6), False)
 
 
 def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,17 +162,20 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (asked["drain_s"], asked["pace_us"]) == (0.0, 3 * US)
 
 
-@pytest.mark.parametrize(("bound_s", "pace_s"), [(30.0, 3.0), (6.0, 3.0), (4.0, 2.0), (0.5, 0.25)])
-def test_what_may_wait_never_fills_the_queue(bound_s: float, pace_s: float) -> None:
-    """Three seconds of event time, or half of what the queue holds where memory leaves it less."""
+@pytest.mark.parametrize(
+    ("rate_per_s", "bound_s", "pace_s"),
+    [(1e6, 30.0, 3.0), (1e6, 6.0, 3.0), (1e6, 4.0, 2.0), (1e6, 0.5, 0.25), (1e5, 30.0, 1.0), (1e4, 30.0, 1.0)],
+)
+def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
+    """Three seconds of event time, a second of the first stair; half of what the queue holds where that is less."""
     ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
-    assert module._pace_us(ready, 1e6) == pytest.approx(pace_s * US)
+    assert module._pace_us(ready, rate_per_s) == pytest.approx(pace_s * US)
 
 
 def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search once began at a third of the engine's rate, because five batches said 87 % of a stair it kept up with."""
-    stairs = Stairs(monkeypatch, 1.39e6)
-    assert stairs.climb(50e6).drained_per_s == pytest.approx(1.39e6)
+    """A search began at a third of the engine's rate, because five batches said 87 % of a stair it kept up with."""
+    stairs = Stairs(monkeypatch, 0.87 * 8e5)
+    assert stairs.climb(50e6).drained_per_s == pytest.approx(0.87 * 8e5)
     assert stairs.seen[-1][0] == 6.4e6
 
 

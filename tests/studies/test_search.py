@@ -82,10 +82,10 @@ def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: fl
 @settings(max_examples=100, deadline=None)
 @given(capacity=capacities, start=st.floats(0, 7.6).map(lambda exponent: 10**exponent))
 def test_a_guess_that_is_far_off_costs_a_bounded_number_of_trials(capacity: float, start: float) -> None:
-    """Every decade between guess and capacity costs two steps at most; the bracket, the border and the end cost ten."""
+    """Every decade between guess and capacity costs two steps at most; first steps, border and end cost fourteen."""
     sut = Sut(capacity)
     search(sut, dataclasses.replace(PLENTY, start_per_s=start))
-    assert len(sut.asked) <= 12 + 2 * abs(math.log10(capacity / start))
+    assert len(sut.asked) <= 14 + 2 * abs(math.log10(capacity / start))
 
 
 @settings(max_examples=100, deadline=None)
@@ -259,9 +259,9 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
     assert result.high == sut.asked[-1].rate_per_s <= confirmed.low
 
 
-@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 6), ("interrupted", 5)])
+@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 8), ("interrupted", 5)])
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
-    """The highest rate that held stays as a lower bound, unconfirmed, with the reason."""
+    """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
     sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
     result = search(sut, PLENTY)
     held = [request.rate_per_s for request in sut.asked[1:4] if request.rate_per_s <= 1e6]
@@ -316,10 +316,30 @@ def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
 
 
 def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
-    """There is no rate left to ask: what held is a lower bound, and the reason is said."""
+    """There is no rate left to ask: what held is confirmed as a lower bound, and the reason is said."""
     sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=5e5))
-    assert (result.confirmed, result.high) == (False, None)
+    assert (result.confirmed, result.high) == (True, None)
+    assert result.low is not None
+    assert 1e6 / (1 + PLENTY.tolerance) ** 2 < result.low <= 1e6
+    assert "ended early: invalid twice" in result.sentence
+    starved = [asked.rate_per_s for asked in sut.asked if asked.rate_per_s > 1e6]
+    assert starved == sorted(starved, reverse=True), "nothing above what starved is asked again"
+
+
+def test_a_first_guess_that_starves_the_driver_is_made_smaller() -> None:
+    """The drain rate flatters, so of all rates the guess starves most often; half of it is tried before giving up."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1.3e6 else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
+    assert result.confirmed
+    assert result.low == pytest.approx(1e6, rel=0.11)
+
+
+def test_a_driver_that_fails_at_any_rate_ends_the_search() -> None:
+    """Not after sixteen trials: four rates, each asked twice."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid")
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
+    assert (len(sut.asked), result.low, result.confirmed) == (8, None, False)
     assert "ended early: invalid twice" in result.sentence
 
 

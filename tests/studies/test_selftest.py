@@ -24,7 +24,7 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ok"),
+    ("low", "refused", "ok"),
     [
         (99_500, 101_000, True),
         (101_900, 103_000, True),
@@ -34,9 +34,9 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
         (100_000, None, False),
     ],
 )
-def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, high: float | None, ok: bool) -> None:
+def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, refused: float | None, ok: bool) -> None:
     """a: the lower end of the bracket must be within 2 %, and something above it must have been refused."""
-    assert proofs.judge_capacity("continuous", low, high, trials=6).ok is ok
+    assert proofs.judge_capacity("continuous", low, refused, trials=6).ok is ok
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
 def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
     """The trial is made once more, on a rig of its own; one that can be drained is kept."""
     for fails in (True, False):
-        rig: Any = SimpleNamespace(engine_status=lambda: EngineStatus(True), commit=lambda before_us: None)
+        rig: Any = SimpleNamespace(
+            engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None
+        )
         rig.tick = lambda fails=fails: drained_tick(fails)
         work = worker(study)
         work._rig = rig
@@ -227,7 +229,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
         (["undecided"] * 4 + ["not_sustained"], "not_sustained"),
         (["not_sustained"] + ["undecided"] * 4, "not_sustained"),
         (["undecided"] * 4 + ["sustained"], "sustained"),
-        (["undecided", "invalid", "invalid"], "invalid"),
+        (["undecided", *["invalid"] * 4], "invalid"),
         (["undecided", "interrupted"], "interrupted"),
     ],
 )

@@ -243,6 +243,17 @@ def test_the_bound_in_seconds_refuses_and_adds_nothing() -> None:
     assert queue.frontier() == at(4)
 
 
+def test_a_chunk_without_events_moves_the_frontier_of_a_full_queue() -> None:
+    """Between trials, so that what lies in it can be read as far as any other partition has come."""
+    queue = queue_of(bound_us=3 * CHUNK_US)
+    for index in range(3):
+        offer(queue, index)
+    offer(queue, 3, rows=0)
+    assert (queue.frontier(), queue.overflowed) == (at(4), False)
+    with pytest.raises(Overflow):
+        offer(queue, 4)
+
+
 def test_the_bound_in_bytes_refuses_until_something_is_committed() -> None:
     """Reading frees no memory, since a re-read may come; a commit does."""
     queue = queue_of(bytes_max=2 * 10 * 12 * 3)

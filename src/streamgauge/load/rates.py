@@ -22,7 +22,7 @@ from streamgauge.events import format_rate, parse_duration, parse_rate
 Kind = Literal["constant", "step", "ramp", "burst"]
 Floats = npt.NDArray[np.float64]
 
-RISES_FROM = 0.1
+RISES_FROM, RISES_TO = 0.1, 0.7
 FORMS = "constant, step:RATE@TIME,RATE@TIME, ramp:RATE or burst:FACTOR@TIME+LENGTH"
 
 
@@ -119,15 +119,15 @@ class RateProfile:
     def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
         """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead.
 
-        In its first `rise_s` the rate rises evenly to there, from a tenth.
+        In its first `rise_s` the rate rises evenly, from a tenth of that to seven tenths.
         """
         first, *others = self.pieces
         later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
         if first.slope_per_s2:
             later = [replace(first, start_s=lead_s), *later]
         level = Piece(rise_s, first.rate_per_s)
-        least = RISES_FROM * first.rate_per_s
-        rise = [Piece(0.0, least, (first.rate_per_s - least) / rise_s)] if rise_s > 0 else []
+        least, most = RISES_FROM * first.rate_per_s, RISES_TO * first.rate_per_s
+        rise = [Piece(0.0, least, (most - least) / rise_s)] if rise_s > 0 else []
         return replace(self, pieces=(*rise, level, *later), duration_s=self.duration_s + lead_s)
 
     def describe(self) -> str:

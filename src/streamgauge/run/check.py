@@ -26,7 +26,7 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us, slide_us, tail_us
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
-from streamgauge.load.rates import RateProfile, parse_profile
+from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
@@ -37,10 +37,12 @@ from streamgauge.workloads.base import Workload
 
 FRESH_WARMUP_S = 45.0
 """A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
-RISE_SHARE = 2 / 3
-"""Of a fresh engine's warm-up: so long the rate rises."""
+RISE_SHARE = 0.8
+"""Of a fresh engine's warm-up, or of its first 45 s: so long the rate rises."""
+_LACKS_S = FRESH_WARMUP_S * RISE_SHARE * (1 - (RISES_FROM + RISES_TO) / 2)
+"""Seconds of the whole rate that such a warm-up makes fewer events."""
 WARM_WARMUP_SHARE = 0.25
-"""Of the events, on an engine that has run before [K]."""
+"""Of the events [K]."""
 UNBOUNDED_TAIL_S = 2.0
 """Running state has no reach: nothing to close, so the tail only lets the last measured events through."""
 TAIL_MARGIN_S = 1.0
@@ -105,7 +107,7 @@ class Ready:
         if self.experiment.load.warmup is not None:
             return self.experiment.load.warmup
         of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
-        return max(FRESH_WARMUP_S, of_events) if fresh else of_events
+        return max(FRESH_WARMUP_S, of_events + _LACKS_S) if fresh else of_events
 
     def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
         measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
@@ -120,16 +122,16 @@ class Ready:
     def trial_plan(self, spans: Spans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
         """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.
 
-        A fresh engine meets a rising rate: given the whole at once it begins with a backlog of many seconds, and
-        draining that says nothing of what it sustains. `spare_s` is how much longer the plan may be made.
+        A fresh engine meets a rising rate: given the whole at once it begins with a backlog of many seconds, and near
+        its limit drains that for minutes, which says nothing of what it sustains.
+        `spare_s` is how much longer the plan may be made.
         """
         load = self.experiment.load
         whole_s = (spans.end_us - spans.start_us) / US + spare_s
         warmup_s = (spans.measured_from_us - spans.start_us) / US
         profile = parse_profile(load.profile, rate_per_s, load.duration)
-        return self.plan(
-            spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, RISE_SHARE * warmup_s if fresh else 0.0)
-        )
+        rise_s = RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else 0.0
+        return self.plan(spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, rise_s))
 
     def chunk_for(self, rate_per_s: float) -> int:
         asked = self.experiment.load.chunk

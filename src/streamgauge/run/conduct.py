@@ -259,6 +259,7 @@ class Conductor:
 def drain_backlog(rig: Rig, journal: Journal, timeout_s: float) -> bool:
     """Between the trials of a warm rig: wait until everything offered is committed; False where it takes too long."""
     deadline = time.monotonic() + timeout_s
+    rig.level()
     while time.monotonic() < deadline:
         tick = rig.tick()
         journal.add(tick)

@@ -88,6 +88,12 @@ class Generator:
         if self._segment is not None:
             self._segment.halted.set()
 
+    def level(self, to_us: int) -> None:
+        """Between two plans: nothing more comes before `to_us`, so what others offered until then may be read."""
+        if self._segment is not None and (from_us := self._outlet.frontier()) < to_us:
+            nothing = self._make(self._segment.plan, from_us, from_us)
+            self._outlet.offer(from_us, to_us, nothing, self._clock.now_us())
+
     def commit(self, before_us: int) -> None:
         self._outlet.commit(before_us)
 
@@ -159,7 +165,7 @@ def _load(path: str) -> Any:
 def main() -> None:
     path = Path(sys.argv[1])
     generator = Generator(GeneratorSettings(**json.loads(path.read_text())))
-    names = ("listen", "segment", "extend", "halt", "commit", "status")
+    names = ("listen", "segment", "extend", "halt", "level", "commit", "status")
     serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
 
 

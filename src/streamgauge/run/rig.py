@@ -126,6 +126,14 @@ class Rig:
         for child in self._generators:
             child.ask("halt")
 
+    def level(self) -> None:
+        """Between trials: let all generators reach as far as the furthest one.
+
+        Where a trial ended before its time they stopped apart, and what lies beyond the first of them cannot be read.
+        """
+        for child in self._generators:
+            child.ask("level", to_us=self.reached_us)
+
     def commit(self, before_us: int) -> None:
         """Let the queues forget what lies before `before_us`."""
         for child in self._generators:

@@ -66,14 +66,21 @@ class Received:
 
 
 def keep_results(received: Received, path: Path) -> None:
-    """All results as Parquet; event, ingest and emission time as timestamps."""
+    """All results as Parquet; event, ingest and emission time as timestamps. The file is whole, or it is not there."""
     import pyarrow.parquet as pq
 
+    beside = path.with_name(f".{path.name}.partial")
     stamps = (EVENT_TIME, INGEST_TIME, EMISSION_TIME)
     shown = pa.schema([
         pa.field(field.name, pa.timestamp("us", "UTC")) if field.name in stamps else field for field in received.schema
     ])  # fmt: skip
-    with pq.ParquetWriter(path, shown) as writer:
-        for batch in received.batches():
-            columns = [batch.column(f.name).cast(f.type) if f.name in stamps else batch.column(f.name) for f in shown]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=shown))
+    try:
+        with pq.ParquetWriter(beside, shown) as writer:
+            for batch in received.batches():
+                columns = [
+                    batch.column(f.name).cast(f.type) if f.name in stamps else batch.column(f.name) for f in shown
+                ]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=shown))
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from streamgauge.engines.oracle.process import computed, is_independent
 from streamgauge.events import EMISSION_TIME, US, WINDOW_END, WINDOW_START, arrow_type
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
-from streamgauge.flow.nodes import Flow, Process, RunningAggregate, WindowJoin
+from streamgauge.flow.nodes import Explode, Flow, Lookup, Process, RunningAggregate, Select, Where, WindowJoin
 from streamgauge.flow.reach import reach_us
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
@@ -90,7 +90,7 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
 
 
 def _noun(flow: Flow) -> str:
-    return "windows" if WINDOW_START in identity(flow) and not _joins(flow) else "results"
+    return "windows" if WINDOW_START in identity(flow) and not _matches(flow) else "results"
 
 
 def _asked(ready: Ready, done: Conducted) -> Asked:
@@ -151,17 +151,21 @@ def _rule(ready: Ready, done: Conducted) -> LatencyRule:
     """Which latency an output of this flow has [method 1]."""
     since = handed_over(done.journal)
     flow = ready.flow
-    if _joins(flow):
+    windowed = WINDOW_END in schema.columns(flow.sink.input)
+    if windowed and _matches(flow):
         last_of = _LastInWindow(ready, done)
         return LatencyRule("join", last_of.event_time, last_of.ingest_time, since)
     if isinstance(flow.sink.input, RunningAggregate):
         return LatencyRule("update", handed_over=since)
-    windowed = WINDOW_END in schema.columns(flow.sink.input)
     return LatencyRule("window" if windowed else "row", handed_over=since)
 
 
-def _joins(flow: Flow) -> bool:
-    return any(isinstance(node, WindowJoin) for node in graph.walk(flow.sink.input))
+def _matches(flow: Flow) -> bool:
+    """Whether the results are the matches of a window join, as they are or row by row made into others."""
+    node = flow.sink.input
+    while isinstance(node, (Select, Where, Lookup, Explode)):
+        node = node.input
+    return isinstance(node, WindowJoin)
 
 
 class _LastInWindow:

@@ -11,9 +11,9 @@ Pure: no engine, no clock, no chance. The steps, in order:
  4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search
     steps down by the width from the rate that failed, and confirms again.
 
-A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time ends
-the search. It does not at 90 %, where nothing is said against the rate above, and not on the way up far above a rate
-that held: there the middle of the two is next.
+A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time there
+is no upper end, and what held is confirmed. Where that rate lies far above what held, or is a first guess, less is
+tried first. At 90 % it ends nothing: nothing is said against the rate above.
 
 *Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
 "does not hold": the search must go on, and only proof may raise the answer. It stays undecided in the table of trials,
@@ -36,6 +36,11 @@ Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 DRAIN_FLATTERS = 1.05
 """Rate drained by a trial that fell behind over rate sustained; only where to look next rests on it."""
 _STEP_MAX, _WIDE = 4.0, 1.5
+_GROWTH = {"sustained": 2, "undecided": 1.5}
+"""How steps grow, as a power: down faster than up, since a drain rate flatters more often than it falls short, and
+slowly where a rate was undecided, which lies near the border more often than far away."""
+_GUESSES_MAX = 3
+"""So often a first guess that starves the driver is made smaller: a driver that fails at any rate has a fault."""
 SLACK = 1e-9
 
 
@@ -159,12 +164,19 @@ class State:
 def steps(state: State) -> Asking:
     """The conductor: steps 1 to 4 of this file's docstring."""
     guess = yield from _first_guess(state)
-    yield from _bracket(state, guess)
+    stopped: Ended | None = None
+    try:
+        yield from _bracket(state, guess)
+        yield from _bisect(state)
+    except Ended as reason:
+        stopped = reason
     if state.low is None:
-        raise Ended(f"not even {format_rate(state.settings.floor_per_s)} held")
-    yield from _bisect(state)
+        raise stopped or Ended(f"not even {format_rate(state.settings.floor_per_s)} held")
     if not state.settings.quick:
+        # A rate that held is a lower bound, and can be confirmed, whatever kept the search from an upper one.
         yield from _confirm(state)
+    if stopped is not None:
+        raise stopped
 
 
 def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
@@ -185,26 +197,50 @@ def _bracket(state: State, guess: float) -> Asking:
     """Test the guess, then away from it in growing steps, until one rate holds and a higher one does not."""
     # Two widths: where the first step already makes a bracket, one bisection ends it.
     first = (1 + state.settings.tolerance) ** 2
-    settings, rate, step = state.settings, guess, first
+    rate, step, starving = guess, first, _Starving(first)
     while True:
         try:
             outcome = yield from _try(state, rate, "bracket")
-        except Ended:
-            # Far above what held, an engine on the driver's cores starves it: less is asked, but it is no proof.
-            if state.low is None or rate <= state.low * first:
-                raise
-            rate, step = math.sqrt(state.low * rate), first
+        except Ended as invalid:
+            rate, step = starving.less_than(rate, state.low, invalid), first
             continue
         if state.low is not None and state.high is not None:
             return
         if outcome.holds:
-            following = _within(settings, rate * step)
+            following = starving.at_most(rate, _within(state.settings, rate * step))
         else:
-            following = _within(settings, _below(rate, step, outcome.drained_per_s))
+            following = _within(state.settings, _below(rate, step, outcome.drained_per_s))
         if following == rate:
             return
-        # An undecided rate lies near the border more often than far away.
-        rate, step = following, min(step ** (1.5 if outcome.verdict == "undecided" else 3), _STEP_MAX)
+        rate, step = following, min(step ** _GROWTH.get(outcome.verdict, 3), _STEP_MAX)
+
+
+class _Starving:
+    """The least rate at which the driver failed twice: on shared cores a far too high one leaves it no processor.
+
+    That is no proof, so less is asked; but neither the same again, nor what lies within `near` of what held.
+    """
+
+    def __init__(self, near: float) -> None:
+        self._near, self._rate_per_s, self._guesses = near, math.inf, 0
+        self._reason = Ended()
+
+    def less_than(self, rate: float, low: float | None, reason: Ended) -> float:
+        """Half way down to what held, or half of a first guess; raises the reason where there is no such rate."""
+        self._rate_per_s, self._reason = rate, reason
+        self._guesses += low is None
+        if self._guesses > _GUESSES_MAX:
+            raise reason
+        return self._half_way(rate / _STEP_MAX if low is None else low)
+
+    def at_most(self, low: float, rate: float) -> float:
+        """The next rate up."""
+        return rate if rate < self._rate_per_s else self._half_way(low)
+
+    def _half_way(self, low: float) -> float:
+        if self._rate_per_s <= low * self._near:
+            raise self._reason
+        return math.sqrt(low * self._rate_per_s)
 
 
 def _below(rate: float, step: float, drained_per_s: float | None) -> float:

@@ -1,10 +1,10 @@
 """The overload trial: how much does the engine drain when there is always more?
 
-A staircase from a low rate, four times as much each step, until the engine does not keep up. The first stair is
+A staircase from a low rate, eight times as much each step, until the engine does not keep up. The first stair is
 longer, since a fresh engine starts its workers there; one that it does not keep up with is repeated, until it is warm.
-At most three seconds of event time may wait: more than an engine's own trigger keeps waiting, and, since it kept up with
-the stair before, no batch that it chews on for minutes. What it drains flatters (large batches), so it is a guess for
-the search and nothing more.
+At most three seconds of event time may wait, on the first stair one: more than an engine's own trigger keeps waiting,
+and, since it kept up with the stair before, no batch that it chews on for minutes. What it drains flatters (large
+batches), so it is a guess for the search and nothing more.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, snapshot
 
 FIRST_RATE_PER_S = 100_000.0
-STEP = 4.0
+STEP = 8.0
 FIRST_S = 20.0
 STEP_S = 8.0
-LAST_S = 16.0
-PACE_S = 3.0
+LAST_S = 20.0
+FIRST_PACE_S, PACE_S = 1.0, 3.0
 BATCHES_MIN = 3
-KEPT_UP_SHARE = 0.8
+CLIMB_SHARE = 0.8
 """Of the stair's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
+KEPT_UP_SHARE = 0.95
+"""Of all that can be offered: less is a drain rate."""
 
 
 @dataclass
@@ -52,18 +54,20 @@ def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[T
     rate, seconds = min(FIRST_RATE_PER_S, most_per_s), FIRST_S
     while True:
         done = _step(ready, rig, rate, seconds, on_progress)
-        if not (done.ended_early or _keeps_up(done, rate)):
+        drained = _drained(done)
+        if not done.ended_early and drained < CLIMB_SHARE * rate:
             # Perhaps only its start was slow: only an engine that is warm and does not keep up has reached its limit.
             rest = FRESH_WARMUP_S - (time.monotonic() - began)
             done = _step(ready, rig, rate, max(LAST_S, rest), on_progress)
-        if done.ended_early or not _keeps_up(done, rate):
+            # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
+            drained = _drained(done) or drained
+        if done.ended_early or drained < CLIMB_SHARE * rate or rate >= most_per_s:
             break
-        if rate >= most_per_s:
-            return Overloaded(_drained(done), True, done.journal)
         rate, seconds = min(rate * STEP, most_per_s), STEP_S
     if done.interrupted:
         raise KeyboardInterrupt
-    return Overloaded(_drained(done), False, done.journal, done.engine_failed, done.driver_failed)
+    kept_up = not done.ended_early and drained >= KEPT_UP_SHARE * most_per_s
+    return Overloaded(drained, kept_up, done.journal, done.engine_failed, done.driver_failed)
 
 
 def _step(
@@ -77,19 +81,14 @@ def _step(
     def show(done: Conducted) -> None:
         on_progress(snapshot(done, rig.clock.now_us()))
 
-    conductor = Conductor(
-        rig, ready.plan(start, rate_per_s, seconds), spans, on_tick=show, drain_s=0.0, pace_us=_pace_us(ready, rate_per_s)
-    )
-    return conductor.conduct()
+    plan, pace_us = ready.plan(start, rate_per_s, seconds), _pace_us(ready, rate_per_s)
+    return Conductor(rig, plan, spans, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
 
 
 def _pace_us(ready: Ready, rate_per_s: float) -> int:
-    """How much event time may wait: three seconds, or half of what the queue holds."""
-    return round(min(PACE_S, ready.bound_s(rate_per_s)[0] / 2) * US)
-
-
-def _keeps_up(done: Conducted, rate_per_s: float) -> bool:
-    return _drained(done) >= KEPT_UP_SHARE * rate_per_s
+    """How much event time may wait: a second on the first stair, then three, or half of what the queue holds."""
+    pace_s = PACE_S if rate_per_s > FIRST_RATE_PER_S else FIRST_PACE_S
+    return round(min(pace_s, ready.bound_s(rate_per_s)[0] / 2) * US)
 
 
 def _drained(done: Conducted) -> float:

@@ -104,16 +104,20 @@ def _found(mode: Mode, bench: Bench, seconds: float, say: Say) -> Made:
         start_per_s=SEARCH_START_SHARE * CAPACITY_PER_S,
     )  # fmt: skip
     found = search(trial, settings)
-    return judge_capacity(mode, found.low, found.high, len(found.trials), bench.disturbed)
+    refused = found.high if found.high_verdict == "not_sustained" else None
+    return judge_capacity(mode, found.low, refused, len(found.trials), bench.disturbed)
 
 
-def judge_capacity(mode: Mode, low: float | None, high: float | None, trials: int, disturbed: int = 0) -> Made:
-    """a, from the bracket: its lower end is what a search publishes. Rates in events per second."""
+def judge_capacity(mode: Mode, low: float | None, refused: float | None, trials: int, disturbed: int = 0) -> Made:
+    """a, from the bracket: its lower end is what a search publishes, and the upper one counts where it was refused.
+
+    Rates in events per second; an upper end that stayed undecided is None, as is one that was never found.
+    """
     title = f"a consumer of known capacity is found ({mode})"
     error = None if low is None else low / CAPACITY_PER_S - 1
-    ok = error is not None and high is not None and abs(error) <= CAPACITY_ERROR_MAX
+    ok = error is not None and refused is not None and abs(error) <= CAPACITY_ERROR_MAX
     held = "no rate was found that holds" if low is None else f"{low:.0f}/s holds ({error:+.1%})"
-    broke = "nothing above it was refused" if high is None else f"{high:.0f}/s does not"
+    broke = "nothing above it was refused" if refused is None else f"{refused:.0f}/s does not"
     sentence = (
         f"capacity {CAPACITY_PER_S:.0f}/s: {held}, {broke}; {trials} trials, {disturbed} done again; "
         f"at most {CAPACITY_ERROR_MAX:.0%} off is allowed"

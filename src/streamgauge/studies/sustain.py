@@ -153,7 +153,7 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> Tria
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
         drained_per_s=result.rate.ingested_per_s if failing and result.rate else None,
-        why=judged.done.hopeless or _why(result),
+        why=(judged.done.hopeless if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
         backlog_slope_share=slope,

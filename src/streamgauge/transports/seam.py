@@ -114,7 +114,10 @@ class Outlet(Protocol):
     def bytes_kept(self) -> int: ...
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Make the events of [from_us, to_us) of every stream available; raises Overflow at the bound."""
+        """Make the events of [from_us, to_us) of every stream available; raises Overflow at the bound.
+
+        Where there are none, only the frontier moves, and nothing is raised.
+        """
 
     def waiting_us(self, to_us: int) -> int:
         """How much event time would wait to be handed out, were everything offered up to `to_us`."""

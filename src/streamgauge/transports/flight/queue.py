@@ -47,15 +47,16 @@ class FlightQueue:
         self.overflowed = False
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Make a chunk available.
+        """Make a chunk available. One without events only moves the frontier, for which there is always room.
 
         Raises:
             Overflow: the bound in seconds or bytes is reached; nothing was added.
         """
         size = sum(batch.nbytes for batch in batches.values())
+        events = sum(batch.num_rows for batch in batches.values())
         with self._lock:
             waiting_us = to_us - self._first_unread(from_us)
-            if waiting_us > self._bound_us or self._bytes + size > self._bytes_max:
+            if events and (waiting_us > self._bound_us or self._bytes + size > self._bytes_max):
                 self.overflowed = True
                 raise Overflow(f"queue full: {waiting_us / US:.1f} s or {self._bytes + size} bytes waiting")
             self._borders.append((from_us, to_us))
@@ -64,7 +65,6 @@ class FlightQueue:
             self._sizes.append(size)
             self._bytes += size
             self._frontier_us = to_us
-            events = sum(batch.num_rows for batch in batches.values())
             self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
 
     def waiting_us(self, to_us: int) -> int:
