@@ -111,6 +111,17 @@ def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
     assert some(found.latencies.match_time_us).min == pytest.approx(900, rel=1e-3)
 
 
+@pytest.mark.parametrize("last_ingest", [0, T0 + 9000])
+def test_a_match_of_a_system_that_is_behind_may_still_be_early(last_ingest: int) -> None:
+    """Long after its window's end, and yet before the window's last event was handed out, or without it being so."""
+    rule = LatencyRule("join", lambda end: end - 1, lambda end: np.full_like(end, last_ingest))
+    found = measured(rule, batch([100], [8000], end=[4000])).latencies
+    for kind in (found.event_time_us, found.processing_time_us, found.closing_delay_us):
+        assert (some(kind).count, some(kind).p50, some(kind).max) == (1, None, None)
+        assert "1 of 1 matches came before their window was complete" in some(kind).note
+    assert some(found.match_time_us).max == pytest.approx(7900, rel=1e-3)
+
+
 def test_a_match_before_its_own_events_is_an_error() -> None:
     """The fault beside the rule above: a clock that lies about the events of a match, in and out of the span."""
     rule = LatencyRule("join", lambda end: end - 1)

@@ -47,7 +47,7 @@ class Played:
     def pids(self) -> list[int]:
         return [os.getpid()]
 
-    def evidence(self) -> list[dict[str, Any]]:
+    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         return []
 
     def settings(self) -> dict[str, str]:

@@ -84,16 +84,16 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("interrupted", "order"), [(True, ["evidence", "stop", "judged"]), (False, ["evidence", "judged"])]
+    ("interrupted", "order"), [(True, ["evidence 1.5", "stop", "judged"]), (False, ["evidence 30.0", "judged"])]
 )
 def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it says is kept; to judge and to draw beside a busy engine would take long."""
+    """What it says at once is kept; to wait for it, to judge and to draw beside a busy engine would take long."""
     said: list[str] = []
     done = make.story().done()
     done.interrupted = interrupted
-    engine = SimpleNamespace(evidence=lambda: said.append("evidence") or [])
+    engine = SimpleNamespace(evidence=lambda timeout_s: said.append(f"evidence {timeout_s}") or [])
     rig: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
     )

@@ -79,8 +79,8 @@ class Engine(Protocol):
     def pids(self) -> list[int]:
         """The SUT's processes, children included."""
 
-    def evidence(self) -> list[dict[str, Any]]:
-        """What the engine says about its batches (extra series; never decides)."""
+    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+        """What the engine says about its batches (extra series; never decides); nothing where it does not answer."""
 
     def settings(self) -> dict[str, str]:
         """The settings in force that are not the engine's defaults."""

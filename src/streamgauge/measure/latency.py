@@ -217,6 +217,18 @@ def _count_negative(rows: _Rows) -> int:
     return int(np.count_nonzero(rows.emission < rows.cause))
 
 
+def _count_early(rows: _Rows) -> int:
+    """Matches that came before the last event of their window was due, or before it was handed out (0: it never was).
+
+    The second where a system is behind by more than a window: all it emits is then late, and early all the same.
+    """
+    early = rows.emission < rows.event_time
+    last_ingest = rows.bases.get("processing_time")
+    if last_ingest is not None:
+        early |= (last_ingest == 0) | (rows.emission < last_ingest)
+    return int(np.count_nonzero(early))
+
+
 def _chosen(rows: _Rows, span: tuple[int, int]) -> _Rows:
     inside = (rows.event_time >= span[0]) & (rows.event_time < span[1])
     if inside.all():
@@ -245,10 +257,11 @@ class _Tally:
         self.rows += rows.event_time.size
         self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
         self._observe(rows.emission, rows.bases.get("closing_delay"))
+        self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
         for name, base in rows.bases.items():
             latency_us = rows.emission - base
             if self.rule.kind == "join" and name != "match_time":
-                latency_us = self._from_window_end(name, latency_us)
+                latency_us = np.maximum(latency_us, 0)  # of early matches, for which `_summary` gives no such figure
             self._note_negative(name, latency_us, base)
             self._count(name, rows.event_time, latency_us)
 
@@ -285,12 +298,6 @@ class _Tally:
             self.processing_time.add(event_time, latency_us)
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
-
-    def _from_window_end(self, name: str, latency_us: Times) -> Times:
-        """Below zero where a match came before its window was complete: such figures are never given (`_summary`)."""
-        if name == "event_time":
-            self.rows_early += int(np.count_nonzero(latency_us < 0))
-        return np.maximum(latency_us, 0)
 
     def _observe(self, emission: Times, window_end: Times | None) -> None:
         if self.rule.kind == "update":

@@ -50,6 +50,8 @@ _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 _LACKING = (OSError, MemoryError)
 """A disk that is full, or too little memory, is no reason to lose what was measured."""
+EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
+"""So long may the engine take to tell of its batches; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
 START_LEAD_US = 700_000
 LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
 """A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
@@ -135,7 +137,8 @@ def run_trial(
         failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
     done = conductor.conduct()
-    progress = rig.engine.evidence() if settings.probe_batches and not done.engine_failed else []
+    asked = settings.probe_batches and not done.engine_failed
+    progress = rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S) if asked else []
     if done.interrupted:
         rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
     return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)

@@ -50,17 +50,10 @@ class Overloaded:
 
 def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[TrialSnapshot], None]) -> Overloaded:
     """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure."""
-    began = time.monotonic()
+    climber = _Climber(ready, rig, on_progress)
     rate, seconds = min(FIRST_RATE_PER_S, most_per_s), FIRST_S
     while True:
-        done = _step(ready, rig, rate, seconds, on_progress)
-        drained = _drained(done)
-        if not done.ended_early and drained < CLIMB_SHARE * rate:
-            # Perhaps only its start was slow: only an engine that is warm and does not keep up has reached its limit.
-            rest = FRESH_WARMUP_S - (time.monotonic() - began)
-            done = _step(ready, rig, rate, max(LAST_S, rest), on_progress)
-            # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
-            drained = _drained(done) or drained
+        done, drained = climber.stair(rate, seconds)
         if done.ended_early or drained < CLIMB_SHARE * rate or rate >= most_per_s:
             break
         rate, seconds = min(rate * STEP, most_per_s), STEP_S
@@ -68,6 +61,38 @@ def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[T
         raise KeyboardInterrupt
     kept_up = not done.ended_early and drained >= KEPT_UP_SHARE * most_per_s
     return Overloaded(drained, kept_up, done.journal, done.engine_failed, done.driver_failed)
+
+
+class _Climber:
+    """Makes stairs, again where only the start of the engine may have been slow."""
+
+    def __init__(self, ready: Ready, rig: Rig, on_progress: Callable[[TrialSnapshot], None]) -> None:
+        self._ready, self._rig, self._on_progress = ready, rig, on_progress
+        self._began = time.monotonic()
+
+    def stair(self, rate_per_s: float, seconds: float) -> tuple[Conducted, float]:
+        """(the last making of a stair, events a second that it drained)."""
+        done, drained = self._made(rate_per_s, seconds, 0.0)
+        # Only an engine that is warm and does not keep up has reached its limit; but one that does climbs on at once.
+        if self._is_short(done, drained, rate_per_s) and self._cold_s > LAST_S:
+            done, drained = self._made(rate_per_s, STEP_S, drained)
+        if self._is_short(done, drained, rate_per_s):
+            done, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained)
+        return done, drained
+
+    @property
+    def _cold_s(self) -> float:
+        """How long the engine will not be warm yet."""
+        return FRESH_WARMUP_S - (time.monotonic() - self._began)
+
+    def _made(self, rate_per_s: float, seconds: float, before: float) -> tuple[Conducted, float]:
+        done = _step(self._ready, self._rig, rate_per_s, seconds, self._on_progress)
+        # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
+        return done, _drained(done) or before
+
+    @staticmethod
+    def _is_short(done: Conducted, drained: float, rate_per_s: float) -> bool:
+        return not done.ended_early and drained < CLIMB_SHARE * rate_per_s
 
 
 def _step(

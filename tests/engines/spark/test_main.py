@@ -24,8 +24,11 @@ def in_force(flow: Flow, **options: str) -> dict[str, str]:
 
 def test_what_was_left_to_the_engine_stands_as_what_ran() -> None:
     """With a word that it was the engine's choice; only operators that the flow has are listed."""
-    assert in_force(REVENUE.sink("out")) == {"trigger": "1 second (auto)", "lowering.aggregate": "panes (auto)"}
-    assert in_force(MEAN.sink("out")) == {"trigger": "1 second (auto)", "lowering.means": "window (auto)"}
+    assert in_force(REVENUE.sink("out")) == {
+        "trigger": "1400 milliseconds (auto)",
+        "lowering.aggregate": "panes (auto)",
+    }
+    assert in_force(MEAN.sink("out")) == {"trigger": "1400 milliseconds (auto)", "lowering.means": "window (auto)"}
     assert in_force(MATCHES.sink("out")) == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream"}
     assert in_force(BOUGHT.sink("out")) == {"trigger": "0 seconds (auto)"}
 
@@ -35,4 +38,4 @@ def test_what_was_asked_for_stands_as_it_was_asked() -> None:
     asked = {"trigger": "2 seconds", "lowering.aggregate": "window"}
     assert in_force(REVENUE.sink("out"), **asked) == asked
     packed = {"trigger": "auto", "lowering.join": "packed"}
-    assert in_force(MATCHES.sink("out"), **packed) == {"trigger": "1 second (auto)", "lowering.join": "packed"}
+    assert in_force(MATCHES.sink("out"), **packed) == {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed"}

@@ -10,7 +10,7 @@ from streamgauge.engines.spark import settings
 @pytest.mark.parametrize(
     ("asked", "windowed", "state_copied", "used"),
     [
-        ("auto", True, False, "1 second"),
+        ("auto", True, False, "1400 milliseconds"),
         ("auto", True, True, "2 seconds"),
         ("auto", False, False, "0 seconds"),
         ("0 seconds", True, True, "0 seconds"),

@@ -61,7 +61,7 @@ class KnownEngine:
     def pids(self) -> list[int]:
         return [self._child.pid] if self._child is not None and self._child.alive else []
 
-    def evidence(self) -> list[dict[str, Any]]:
+    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         """Nothing: its batches are seen from outside."""
         return []
 

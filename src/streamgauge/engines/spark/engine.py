@@ -77,10 +77,10 @@ class SparkEngine:
         except psutil.NoSuchProcess:
             return []
 
-    def evidence(self) -> list[dict[str, Any]]:
+    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         assert self._child is not None
         try:
-            return list(self._child.ask("evidence", 30.0))
+            return list(self._child.ask("evidence", timeout_s))
         except ChildFailed:
             return []
 

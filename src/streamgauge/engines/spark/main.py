@@ -24,7 +24,7 @@ from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
-from streamgauge.engines.spark.session import end_session, open_checked
+from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
 from streamgauge.engines.spark.settings import LOWERINGS, defaults, split, trigger, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
@@ -68,7 +68,7 @@ class Sut:
             raise
         except Exception as error:
             raise EngineError(own_reason(str(error))) from None
-        return {**self._in_force(), **conf}
+        return {**self._in_force(), **from_the_environment(self._session), **conf}
 
     def status(self) -> dict[str, Any]:
         """Alive where every query is; else the reason of the first that is not, named by its sinks."""

@@ -22,6 +22,13 @@ _OPEN = (
 )  # fmt: skip
 """Settings that catalogs, Hive, state stores and Hadoop read by themselves: they are not on Spark's list."""
 _EXTENSIONS = "spark.sql.extensions"
+_OF_THE_RUN = re.compile(
+    r"spark\.(app\.|driver\.(host|port|defaultJavaOptions)|executor\.id|local\.dir|master|submit|rdd\.compress|ui\.)"
+    r"|.*extraJavaOptions"
+)
+"""What Spark itself, or this house, sets for every run: names, ports and folders, other ones each time."""
+_SECRET = re.compile(r"(?i)secret|password|passwd|token|access.?key|credential")
+_JVM_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """What an error's message begins with when it comes from the JVM."""
 STOP_S, CLUSTER_STOP_S = 1.0, 3.0
@@ -61,6 +68,17 @@ def open_checked(master: str, conf: Mapping[str, str], users: Mapping[str, str],
     if problems := unknown(users, known_names(session._jvm)):
         raise SettingError(problems)
     return session
+
+
+def from_the_environment(session: Any) -> dict[str, str]:
+    """What is in force besides what was asked: of spark-defaults.conf, and of variables that a JVM or Spark reads.
+
+    Secrets are named, their values left out.
+    """
+    asked = {name: value for name, value in session.sparkContext.getConf().getAll() if not _OF_THE_RUN.match(name)}
+    found = asked | {name: os.environ[name] for name in _JVM_ENVIRONMENT if os.environ.get(name)}
+    hidden = {name for name, value in found.items() if _SECRET.search(name) or _SECRET.search(value)}
+    return {name: "(not shown)" if name in hidden else value for name, value in sorted(found.items())}
 
 
 def unknown(users: Mapping[str, str], known: frozenset[str]) -> list[Problem]:
