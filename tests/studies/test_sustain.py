@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.seam import EngineStatus
-from streamgauge.errors import DriverError, EngineError
+from streamgauge.errors import DriverError, EngineError, InputError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Check, Result, Verdict, VerdictValue
@@ -264,6 +264,21 @@ def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None
     found = sit(["interrupted"], before)
     assert found.search is not None
     assert 1000.0 < found.search.seconds < 1100.0
+
+
+def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
+    """What contradicts it is refused, all at once, rather than passed over; more trials may be allowed."""
+    asked = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
+    study.write_experiment(asked)
+    same = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(same))[0] == asked
+    more = sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
+    assert (more.search.trials_max, more.search.quick) == (9, True)
+    other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
+    with pytest.raises(InputError) as refused:
+        sustain._resumed(build(other))
+    assert [problem.setting for problem in refused.value.problems] == ["workload", "load.seed", "load.memory"]
+    assert refused.value.problems[2].way_out == "leave --memory out"
 
 
 @pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamgauge.errors import Problem
 from streamgauge.experiment import FLAGS, Experiment
 from streamgauge.report import words
 
@@ -34,6 +35,17 @@ def settings(experiment: Mapping[str, Any]) -> tuple[Setting, ...]:
     return tuple(
         Setting(name, words.plain(value), words.plain(default)) for name, value, default in _differing(experiment)
     )
+
+
+def contradictions(
+    asked: Mapping[str, Any], theirs: Mapping[str, Any], rule: str, own: Collection[str]
+) -> Iterator[Problem]:
+    """Settings that were asked for and are not those of the run that is gone back to; `own` are free."""
+    kept = {setting.name: setting.value for setting in settings(theirs)}
+    for one in settings(asked):
+        if one.name not in own and kept.get(one.name, one.default) != one.value:
+            option = FLAGS.get(one.name) or FLAGS[one.name.partition(".")[0]]
+            yield Problem(one.name, rule, one.value, f"leave {option} out")
 
 
 def command(experiment: Mapping[str, Any]) -> str | None:

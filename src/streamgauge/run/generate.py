@@ -10,7 +10,7 @@ from typing import Any
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
-from streamgauge.experiment import FLAGS, Experiment, build
+from streamgauge.experiment import Experiment, build
 from streamgauge.load.export import write_input
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import Piece, RateProfile
@@ -87,8 +87,5 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
     if result.experiment and experiment.workload != result.experiment["workload"]:
         yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
-    theirs = {setting.name: setting.value for setting in rerun.settings(result.experiment)}
-    for asked in rerun.settings(experiment.model_dump(mode="json")):
-        if asked.name not in _OWN and theirs.get(asked.name, asked.default) != asked.value:
-            option = FLAGS.get(asked.name) or FLAGS[asked.name.partition(".")[0]]
-            yield Problem(asked.name, "must be the run's own with --of", asked.value, f"leave {option} out")
+    asked = experiment.model_dump(mode="json")
+    yield from rerun.contradictions(asked, result.experiment, "must be the run's own with --of", _OWN)

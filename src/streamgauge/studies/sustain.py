@@ -19,6 +19,7 @@ from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
+from streamgauge.report import rerun
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
@@ -40,6 +41,9 @@ CEILING_SHARE = 0.9
 """
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """What ended a search before its time: somebody who stopped it, or a rig that failed."""
+_ITS_OWN = "must be the search's own with --resume"
+_FREE = ("out", "search.resume", "search.trials_max")
+"""Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
 MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
@@ -275,6 +279,15 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list
         raise InputError(
             Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
         )
+    given = experiment.model_dump(mode="json")
+    problems = list(rerun.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
+    if experiment.workload != asked.workload:
+        problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
+    if problems:
+        raise InputError(problems)
+    if any(setting.name == "search.trials_max" for setting in rerun.settings(given)):
+        more = {"trials_max": experiment.search.trials_max}
+        asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
     return asked, folder, recorded(folder)
 
 
