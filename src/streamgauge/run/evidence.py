@@ -38,6 +38,7 @@ HALF_REACHED = 0.5
 the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
 Pair = tuple[Any, Any]
 TRENDS = ("backlog_trend", "output_trend", "evidence")
+"""What a longer span may decide; the first two are trends."""
 
 
 def evidence_of(
@@ -134,10 +135,15 @@ def _may_be_decided(check: Check, longest: float) -> bool:
     return not math.isfinite(half) or abs(check.value - check.limit) >= HALF_REACHED * half
 
 
-def failed_trend(ready: Ready, done: Conducted, rate_per_s: float) -> str | None:
-    """At the end of the span: the reason why it was not sustained, where a trend says so already."""
-    verdict = judge(evidence_of(ready, done, rate_per_s, None, None))
-    return next((check.sentence for check in verdict.checks if check.name in TRENDS and check.state == "failed"), None)
+def unsustainable(ready: Ready, done: Conducted, rate_per_s: float) -> str | None:
+    """At the end of the last look: the reason why it will not be sustained, where a trend says so already.
+
+    Failed, or still undecided: whatever the answers are, such a trial cannot hold any more.
+    """
+    trends = [one for one in judge(evidence_of(ready, done, rate_per_s, None, None)).checks if one.name in TRENDS[:2]]
+    failed = [check.sentence for check in trends if check.state == "failed"]
+    still = [f"still undecided: {check.sentence}" for check in trends if check.state == "undecided"]
+    return next(iter(failed + still), None)
 
 
 def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:

@@ -26,10 +26,10 @@ from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor
 from streamgauge.run.evidence import (
     evidence_of,
-    failed_trend,
     hopeless_reason,
     starting,
     too_few_batches,
+    unsustainable,
     worth_extending,
 )
 from streamgauge.run.facts import OTHERS_SHARE_MAX
@@ -264,8 +264,8 @@ def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
-    """A search has its answer when a trend failed: it needs neither the tail nor the answers of that trial."""
-    return failed_trend(ready, done, settings.rate_per_s) if settings.skip_answers_when_failed else None
+    """A search has its answer when a trend failed, or stays undecided: it needs neither tail nor answers then."""
+    return unsustainable(ready, done, settings.rate_per_s) if settings.skip_answers_when_failed else None
 
 
 def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:

@@ -2,7 +2,7 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a twentieth, is a first guess. It flatters where batches are larger
+ 1. one overload trial; the rate it drains, less a tenth, is a first guess. It flatters where batches are larger
     than they will be (5.0 drained, 3.5 sustained) and falls short where the engine is not yet warm (2.9 drained, 3.0
     sustained);
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
@@ -33,7 +33,7 @@ from streamgauge.result import TrialSummary, VerdictValue
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
-DRAIN_FLATTERS = 1.05
+DRAIN_FLATTERS = 1.12
 """Rate drained by a trial that fell behind over rate sustained; only where to look next rests on it."""
 _STEP_MAX, _WIDE = 4.0, 1.5
 _GROWTH = {"sustained": 2, "undecided": 1.5}

@@ -135,6 +135,8 @@ class Sut:
     def _in_force(self) -> dict[str, str]:
         """Our settings as what really runs; where we were left the choice, that stands beside it."""
         found = {name: value for name, value in self._ours.items() if not name.startswith(LOWERING)}
+        if self._job.master.startswith("local"):
+            found["driver_memory"] += ", all of it from the start"
         found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):

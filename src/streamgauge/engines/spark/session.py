@@ -44,7 +44,7 @@ def open_session(master: str, conf: Mapping[str, str], folder: Path) -> Any:
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in {**_places(master, folder), **conf}.items():
+    for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory")), **conf}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
@@ -120,13 +120,17 @@ def _refused(users: Mapping[str, str], said: str) -> Problem | None:
     )
 
 
-def _places(master: str, folder: Path) -> dict[str, str]:
-    """Where a JVM of this machine puts its temporary files: into `folder`, which is removed whatever ends the JVM."""
+def _jvm(master: str, folder: Path, memory: str | None) -> dict[str, str]:
+    """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
+
+    Its heap has its whole size from the start: how a heap grows in its first minutes is no property of a job.
+    """
     if not master.startswith("local"):
         return {}
     here = folder / "jvm"
     here.mkdir(parents=True, exist_ok=True)
-    return {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={here}"}
+    options = f"-Djava.io.tmpdir={here}" + (f" -Xms{memory}" if memory else "")
+    return {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": options}
 
 
 def end_session() -> None:
