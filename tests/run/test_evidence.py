@@ -300,8 +300,8 @@ def test_a_failed_trial_is_not_extended(ready: Ready, make: Any) -> None:
     assert not evidence.worth_extending(ready, done, RATE, 2.0)
 
 
-def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
-    """Batches that come at wild moments carry no trend yet."""
+def noisy(make: Any) -> Conducted:
+    """A trial whose batches come at wild moments."""
     random = np.random.default_rng(5)
     done = done_of(make)
     late = {batch: int(random.integers(0, 900_000)) for batch in range(SECONDS)}
@@ -311,7 +311,21 @@ def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
     ]
     done.journal.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in done.journal.commits]
     done.deadline_us = 0
-    assert evidence.worth_extending(ready, done, RATE, 2.0)
+    return done
+
+
+def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
+    """It carries no trend yet."""
+    assert evidence.worth_extending(ready, noisy(make), RATE, 2.0)
+
+
+def test_a_search_is_told_what_can_no_longer_hold(ready: Ready, make: Any) -> None:
+    """At the end of the last look: a failed trend, or an undecided one; a level trial is verified."""
+    level, growing = done_of(make), done_of(make, growth_us=100_000)
+    level.deadline_us = growing.deadline_us = 0
+    assert evidence.unsustainable(ready, level, RATE) is None
+    assert str(evidence.unsustainable(ready, growing, RATE)).startswith("the backlog grows by")
+    assert str(evidence.unsustainable(ready, noisy(make), RATE)).startswith("still undecided: ")
 
 
 def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
