@@ -65,7 +65,10 @@ Chunk = Annotated[
     typer.Option(metavar="TIME", help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]"),
 ]
 Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="the queue's bound, in bytes")]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory]"),
+]
 Frontier = Annotated[
     str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")
 ]
@@ -177,7 +180,7 @@ def run(
     engine: Engine = "spark", set_: Sets = None, option: Options = None, transport: Transport = "flight",
     master: Master = None, isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
     profile: Profile = "constant",
-    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
+    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = None, frontier: Frontier = "common",
     limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
@@ -218,7 +221,7 @@ def sustain(
     duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",
     set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
     isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
-    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
+    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = None, frontier: Frontier = "common",
     limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip

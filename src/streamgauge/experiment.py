@@ -103,7 +103,7 @@ class Load(Asked):
     of: str | None = None
     chunk: Duration | None = None
     bound: Duration = 30.0
-    memory: str = "4GiB"
+    memory: str | None = None
     frontier: Literal["common", "free"] = "common"
 
 
