@@ -189,14 +189,20 @@ def check(experiment: Experiment) -> Ready:
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
-    """What else is wrong with `values`, once the settings that `found` names are left at their defaults."""
-    kept = copy.deepcopy(values)
+    """What else is wrong with `values`, once the settings that `found` names are left at their defaults.
+
+    A workload that is not known is among what was found.
+    """
+    kept, told = copy.deepcopy(values), {problem.setting for problem in found}
     for problem in found:
         _leave_out(kept, problem.setting.split("."))
+    if not kept.get("workload"):
+        kept["workload"] = ""
+        told.add("workload")
     try:
         check(build(kept))
     except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in {one.setting for one in found})
+        return tuple(problem for problem in error.problems if problem.setting not in told)
     except StreamgaugeError:
         return ()
     return ()
