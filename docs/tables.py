@@ -137,8 +137,9 @@ def check_list() -> str:
     rows = {
         "driver": (
             f"in every second at least {c.PLAN_SHARE_MIN:.0%} of the plan was offered in time; slip p99 is at most "
-            f"{c.SLIP_US_MAX / 1000:.0f} ms or {c.SLIP_SHARE_OF_LATENCY:.0%} of the event-time p50, whichever is "
-            f"larger; no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
+            f"{c.SLIP_US_MAX / 1000:.0f} ms or {c.SLIP_SHARE_OF_LATENCY:.0%} of the event-time p50 (where "
+            "no latencies are known, of how far the output is behind, median), whichever is larger; "
+            f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
             "each time it was ready; no latency is negative",
             "invalid",
         ),

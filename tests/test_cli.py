@@ -108,6 +108,25 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["sustain", "x", "--tolerance", "wide"], ["workload", "search.tolerance", "load.seed", "engine"]),
+        (["sustain", "--tolerance", "2"], ["workload", "search.tolerance", "load.seed", "engine"]),
+        (["sustain", "--resume", "missing"], ["RUN", "load.seed", "engine"]),
+        (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "load.seed", "engine"]),
+    ],
+)
+def test_a_search_or_an_input_is_told_all_its_problems(stand: Path, words: list[str], named: list[str]) -> None:
+    """Also where no workload is named, or its run folder is not there; nothing is told twice."""
+    done = command(*words, "--seed", "-1", "--engine", "sprak")
+    assert (done.returncode, done.stdout) == (2, "")
+    for name in named:
+        assert f"{name}: " in done.stderr
+    assert done.stderr.count("try:") == len(named)
+    assert list(stand.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["run", "identiti"],
@@ -125,6 +144,7 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
         ["report", "missing"],
         ["compare", "missing"],
         ["compare", "missing", "missing"],
+        ["compare", "missing", "missing", "--confidence", "high"],
     ],
     ids=" ".join,
 )

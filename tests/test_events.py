@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.errors import InputError
-from streamgauge.events import parse_duration, parse_rate, parse_size
+from streamgauge.events import parse_duration, parse_rate, parse_share, parse_size
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,17 @@ def test_times_and_sizes() -> None:
     """The same numbers, with units of their own."""
     assert (parse_duration("1e-5s"), parse_duration("500ms"), parse_duration("2m")) == (1e-5, 0.5, 120.0)
     assert (parse_size("1.5e9"), parse_size("512MiB")) == (1_500_000_000, 512 * 2**20)
+
+
+@pytest.mark.parametrize(("text", "share"), [("5%", 0.05), (" 57 % ", 0.57), ("0.05", 0.05), (0.05, 0.05), (1, 1.0)])
+def test_shares(text: str | float, share: float) -> None:
+    """In percent, or as a number."""
+    assert parse_share(text) == share
+
+
+@pytest.mark.parametrize("text", ["wide", "", "%", "5%%", "-5%", "nan", "5k", True])
+def test_what_is_no_share_is_refused(text: str | bool) -> None:
+    """With what one looks like."""
+    with pytest.raises(InputError) as refused:
+        parse_share(text, "confidence")
+    assert refused.value.problems[0].way_out == "--confidence 5%"

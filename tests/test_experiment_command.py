@@ -70,6 +70,13 @@ def test_generate_shows_itself_as_a_file_that_does_the_same(tmp_path: Path) -> N
     assert not (tmp_path / "input").exists()
 
 
+def test_a_share_may_be_written_in_percent(tmp_path: Path) -> None:
+    """In a file as on the command line."""
+    shown = asked(tmp_path, f'command = "sustain"\n{TINY}[search]\ntolerance = "7%"\n', "--print-toml")
+    assert shown.exit_code == 0
+    assert "tolerance = 0.07" in shown.stdout
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     """The refusal says which file."""
     done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / "none.toml")])

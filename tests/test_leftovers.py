@@ -1,45 +1,69 @@
-"""A command that is killed or stopped leaves nothing behind: a real one, on the engine that needs no Java."""
+"""A command that is killed or stopped leaves its run folder only, and a search goes on from that: real ones, on the
+engine that needs no Java.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
+from streamgauge import cli
+from streamgauge.report.store import STARTED, RunFolder
+from streamgauge.result import Result
+from streamgauge.studies.sustain import recorded
 from streamgauge.system.children import wait_until
 from streamgauge.system.scratch import LOCK, PREFIX
 
-WORDS = ("run", "identity", "--engine", "known", "--rate", "2k", "--generators", "2", "--warmup", "1s", "--out", "runs")
+ON_KNOWN = ("identity", "--engine", "known", "--generators", "2", "--warmup", "1s", "--out", "runs")
+RUN = ("run", *ON_KNOWN, "--rate", "2k", "--duration", "10m")
+SEARCH = ("sustain", *ON_KNOWN, "--start-rate", "2k", "--duration", "1s", "--quick", "--trials-max", "3")
+STARTED_S = 120.0
+"""For a machine that is busy; what is waited for comes within a few seconds."""
+
+
+def environment(at: Path) -> dict[str, str]:
+    """Without a Java."""
+    paths = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, "TMPDIR": str(at / "tmp"), "JAVA_HOME": str(at / "nowhere"), "PYTHONPATH": paths}
 
 
 @contextmanager
-def running(at: Path, *words: str) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
-    """(the command, its children) once results flow; without a Java, beside what a run that was killed has left."""
+def running(
+    at: Path, words: Sequence[str], until: Callable[[Path], bool]
+) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
+    """(the command, its children) once `until` holds, beside what a run that was killed has left."""
     old = at / "tmp" / f"{PREFIX}verify-old"
     old.mkdir(parents=True)
     (old / LOCK).touch()
-    environment = {
-        **os.environ, "TMPDIR": str(at / "tmp"), "JAVA_HOME": str(at / "nowhere"),
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }  # fmt: skip
-    command = [sys.executable, "-m", "streamgauge", *WORDS, *words]
+    command = [sys.executable, "-m", "streamgauge", *words]
     with subprocess.Popen(
-        command, cwd=at, env=environment, stderr=subprocess.DEVNULL, preexec_fn=_hears_ctrl_c
+        command, cwd=at, env=environment(at), stderr=subprocess.DEVNULL, preexec_fn=_hears_ctrl_c
     ) as process:
         try:
-            assert wait_until(lambda: any((at / "tmp").glob("*/spool/*")) or process.poll() is not None, 60)
+            assert wait_until(lambda: until(at) or process.poll() is not None, STARTED_S)
             assert process.poll() is None
             itself = psutil.Process(process.pid)
             yield itself, itself.children(recursive=True)
         finally:
             process.kill()
+
+
+def results_flow(at: Path) -> bool:
+    return any((at / "tmp").glob("*/spool/*"))
+
+
+def second_trial_began(at: Path) -> bool:
+    return any((at / "runs").glob("*/trials/02/experiment.toml"))
 
 
 def _hears_ctrl_c() -> None:
@@ -61,7 +85,7 @@ def left(at: Path) -> list[str]:
 
 def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     """The children end by their lifelines, and the last ones there remove what was not to be kept."""
-    with running(tmp_path, "--duration", "10m") as (command, children):
+    with running(tmp_path, RUN, results_flow) as (command, children):
         assert len(children) == 4
         command.kill()
         assert wait_until(lambda: all(map(ended, children)), 30)
@@ -71,10 +95,34 @@ def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
 def test_a_command_that_is_asked_to_stop_leaves_its_run_folder_only(tmp_path: Path, sign: signal.Signals) -> None:
     """What was measured is kept, and the verdict says why there is no more; no Java was needed."""
-    with running(tmp_path, "--duration", "10m") as (command, children):
+    with running(tmp_path, RUN, results_flow) as (command, children):
         command.send_signal(sign)
         assert command.wait(60) == 1
         assert all(map(ended, children))
     assert left(tmp_path) == []
     (folder,) = (tmp_path / "runs").iterdir()
     assert '"interrupted"' in (folder / "result.json").read_text()
+
+
+def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
+    """kill -9 in its second trial: the folder can be read, and --resume makes the trials that are not there yet."""
+    with running(tmp_path, SEARCH, second_trial_began) as (command, children):
+        command.kill()
+        assert wait_until(lambda: all(map(ended, children)), 30)
+    (path,) = (tmp_path / "runs").iterdir()
+    folder = RunFolder.open(path)
+    for one in (folder, *folder.trials()[1:]):
+        assert (one.read_result().verdict.value, one.read_result().verdict.sentence) == ("interrupted", STARTED)
+    assert CliRunner().invoke(cli.app, ["report", str(path)]).exit_code == 0
+    (first,) = recorded(folder)
+
+    again = [sys.executable, "-m", "streamgauge", "sustain", "--resume", str(path), "--json"]
+    done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
+    found = Result.model_validate(json.loads(done.stdout))
+    assert done.returncode == cli.EXITS[found.verdict.value], done.stderr
+    assert found == folder.read_result()
+    assert found.search is not None
+    assert [Path(trial.folder).name for trial in found.search.trials] == ["01", "02", "03"]
+    assert recorded(folder)[0] == first
+    assert "interrupted" not in {found.verdict.value, *(one.read_result().verdict.value for one in folder.trials())}
+    assert left(tmp_path) == []

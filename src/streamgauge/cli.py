@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from streamgauge.errors import InputError, Problem, StreamgaugeError
+from streamgauge.events import parse_share
 
 app = typer.Typer(
     help="How much a stream-processing job can sustain, how late its results are, and whether they are right.",
@@ -65,7 +66,10 @@ Chunk = Annotated[
     typer.Option(metavar="TIME", help="how much event time travels at once  [default: 50ms; 10ms below 200k/s]"),
 ]
 Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="the queue's bound, in bytes")]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory]"),
+]
 Frontier = Annotated[
     str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")
 ]
@@ -125,14 +129,22 @@ def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _experiment(command: str, workload: str, *, sets: list[str] | None, options: list[str] | None, **asked: Any) -> Any:
+def _experiment(
+    command: str, workload: str, *, sets: list[str] | None, options: list[str] | None, of: str | None = None,
+    **asked: Any,
+) -> Any:  # fmt: skip
+    """The experiment of a command; its workload is that of the run folder `of` where none is named."""
     from streamgauge.experiment import build
 
-    values = {"command": command, "workload": workload, **asked}
+    values = {"command": command, "workload": "", **asked}
     problems: list[Problem] = []
-    for key, name, given in (("parameters", "set", sets), ("options", "option", options)):
+    for key, read in (
+        ("workload", lambda: workload or _workload_of(of)),
+        ("parameters", lambda: _pairs("set", sets)),
+        ("options", lambda: _pairs("option", options)),
+    ):
         try:
-            values[key] = _pairs(name, given)
+            values[key] = read()
         except InputError as error:
             problems += error.problems
     values = _without_none(values)
@@ -177,7 +189,7 @@ def run(
     engine: Engine = "spark", set_: Sets = None, option: Options = None, transport: Transport = "flight",
     master: Master = None, isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
     profile: Profile = "constant",
-    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
+    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = None, frontier: Frontier = "common",
     limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
@@ -218,18 +230,18 @@ def sustain(
     duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",
     set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
     isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
-    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = "4GiB", frontier: Frontier = "common",
+    chunk: Chunk = None, bound: Bound = "30s", memory: Memory = None, frontier: Frontier = "common",
     limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """The highest rate that is sustained: bracketed, bisected, confirmed on a fresh engine."""
     experiment = _experiment(
-        "sustain", workload or _workload_of(resume), sets=set_, options=option, engine=engine, transport=transport,
-        master=master, isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out,
+        "sustain", workload, of=resume, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out,
         keep_results=keep_results,
         load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk,
               "bound": bound, "memory": memory, "frontier": frontier},
-        search={"tolerance": _share("tolerance", tolerance), "quick": quick, "start_rate": start_rate,
+        search={"tolerance": tolerance, "quick": quick, "start_rate": start_rate,
                 "resume": resume, "trials_max": trials_max},
     )  # fmt: skip
     _answer(experiment, _sustain_with_view, json_, verbose, print_toml, shown=True)
@@ -251,14 +263,6 @@ def _workload_of(run: str | None) -> str:
 
     result = RunFolder.open(run).read_result()
     return str(result.experiment.get("workload", result.workload))
-
-
-def _share(setting: str, text: str) -> float:
-    number = text.strip().removesuffix("%")
-    try:
-        return float(number) / (100 if text.strip().endswith("%") else 1)
-    except ValueError:
-        raise InputError(Problem(setting, "must be a share such as 5% or 0.05", text, f"--{setting} 5%")) from None
 
 
 @app.command()
@@ -284,8 +288,8 @@ def generate(
 ) -> None:  # fmt: skip
     """The planned input itself, as Parquet, without any engine."""
     experiment = _experiment(
-        "generate", workload or _workload_of(of), sets=set_, options=option, engine=engine, transport=transport,
-        master=master, isolation=isolation, keep_results=keep_results, out=str(out),
+        "generate", workload, of=of, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        isolation=isolation, keep_results=keep_results, out=str(out),
         load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
               "profile": profile, "start": start, "of": of},
     )  # fmt: skip
@@ -380,7 +384,7 @@ def compare(
     from streamgauge.report.comparison_terminal import show_comparison
     from streamgauge.studies.compare import compare as ask
 
-    comparison = ask(a, b, fail_if or (), _share("confidence", confidence))
+    comparison = ask(a, b, fail_if or (), parse_share(confidence, "confidence"))
     if html is not None:
         from streamgauge.report.comparison_page import write_comparison
 

@@ -163,6 +163,13 @@ def parse_size(text: str | float | int, setting: str = "size") -> int:
     return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, rule, f"--{setting} 2GB"))
 
 
+def parse_share(text: str | float | int, setting: str = "share") -> float:
+    """`5%` or `0.05` as a share of 1."""
+    rule = "must be a share such as 5% or 0.05"
+    number = _quantity(setting, text, {"": 1, "%": 1}, rule, f"--{setting} 5%")
+    return number / 100 if str(text).rstrip().endswith("%") else number
+
+
 def format_rate(rate_per_s: float) -> str:
     """`1540000.0` as `1.54 M/s`; three significant digits."""
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

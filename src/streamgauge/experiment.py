@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.errors import InputError, Problem, choices_of, rule_of
-from streamgauge.events import parse_duration, parse_rate
+from streamgauge.events import parse_duration, parse_rate, parse_share
 
 Command = Literal["run", "sustain", "generate"]
 
@@ -78,6 +78,7 @@ def _named(problem: Problem, setting: str) -> Problem:
 
 Rate = Annotated[float, BeforeValidator(parse_rate)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
+Share = Annotated[float, BeforeValidator(parse_share)]
 
 
 class Asked(BaseModel):
@@ -103,14 +104,14 @@ class Load(Asked):
     of: str | None = None
     chunk: Duration | None = None
     bound: Duration = 30.0
-    memory: str = "4GiB"
+    memory: str | None = None
     frontier: Literal["common", "free"] = "common"
 
 
 class Search(Asked):
     """How the highest sustained rate is looked for [method 3]."""
 
-    tolerance: float = Field(default=0.05, gt=0, lt=1)
+    tolerance: Share = Field(default=0.05, gt=0, lt=1)
     quick: bool = False
     start_rate: Rate | None = None
     trials_max: int = Field(default=16, ge=3)

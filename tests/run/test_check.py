@@ -9,8 +9,10 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from streamgauge import experiment
@@ -272,6 +274,69 @@ def test_no_port_asked_for_binds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [0]
 
 
+@pytest.mark.parametrize(("isolation", "generators"), [("shared", 8), ("pinned", 6)])
+def test_as_many_ports_are_tried_as_there_will_be_generators(
+    monkeypatch: pytest.MonkeyPatch, isolation: str, generators: int
+) -> None:
+    """Where their number was not given too: one per core of the SUT, at most eight."""
+    asked: list[int] = []
+
+    def note(host: str, port: int) -> str:
+        asked.append(port)
+        return ""
+
+    monkeypatch.setattr(check, "_port_problem", note)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16 if isolation == "shared" else 8)))
+    ready = check_experiment(experiment.build(GOOD | {"port": 5000, "isolation": isolation}))
+    assert ready.generators == generators
+    assert asked == [0, *range(5000, 5001 + generators)]
+
+
+def of_memory(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:
+    """Makes this a machine with so much memory."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=int(gib * 2**30)))
+
+
+@pytest.mark.parametrize(("there", "queue"), [(2, 1), (6, 3), (8, 4), (24, 4)])
+def test_nobody_is_refused_the_memory_they_did_not_ask_for(
+    monkeypatch: pytest.MonkeyPatch, there: float, queue: float
+) -> None:
+    """The queue is bounded at 4 GiB, or at half of what there is; the other half is enough for Spark."""
+    of_memory(monkeypatch, there)
+    assert check_experiment(experiment.build(GOOD)).bytes_max == queue * 2**30
+
+
+def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it was asked for; what the way out names can be had on that very machine."""
+    of_memory(monkeypatch, 2)
+    (problem,) = refused(GOOD | {"load": {"memory": "4GiB"}})
+    assert (problem.setting, problem.got) == ("load.memory", "4GiB")
+    assert "(2.0 GiB)" in problem.rule
+    assert problem.way_out == "leave --memory out: 1 GiB"
+
+
+@pytest.mark.parametrize(
+    ("memory", "options", "got"),
+    [
+        ("5GiB", {}, "3072m and 5 GiB"),
+        ("5GiB", {"driver_memory": "2g"}, "2g and 5 GiB"),
+        (None, {"driver_memory": "4g"}, "4g and 3 GiB"),
+    ],
+)
+def test_queue_and_heap_must_fit_together(
+    monkeypatch: pytest.MonkeyPatch, memory: str | None, options: dict[str, str], got: str
+) -> None:
+    """One message that names both, with a way out that holds; an engine without a JVM shares with nobody."""
+    of_memory(monkeypatch, 6)
+    asked = GOOD | {"load": {"memory": memory}, "options": options}
+    (problem,) = refused(asked)
+    assert (problem.setting, problem.got) == ("option driver_memory", got)
+    assert "--memory" in problem.rule
+    assert problem.way_out == "--option driver_memory=3072m --memory 3072MiB, or less"
+    check_experiment(experiment.build(GOOD | {"load": {"memory": "3072MiB"}, "options": {"driver_memory": "3072m"}}))
+    check_experiment(experiment.build(GOOD | {"load": {"memory": memory}, "engine": "known"}))
+
+
 def test_an_address_that_is_not_this_machines() -> None:
     """TEST-NET addresses belong to nobody."""
     (problem,) = refused(GOOD | {"bind": "192.0.2.1"})
@@ -331,7 +396,7 @@ def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypa
 def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
     """By what its capabilities say."""
     engine = replace(capabilities()["known"], transports=("pigeon",))
-    (problem,) = check._transport_problems(experiment.build(GOOD), engine)
+    (problem,) = check._transport_problems(experiment.build(GOOD), engine, 1)
     assert (problem.rule, problem.way_out) == ("is none that known can read", "--transport pigeon")
 
 

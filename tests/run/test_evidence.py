@@ -113,6 +113,21 @@ def test_a_late_driver_is_invalid(ready: Ready, make: Any) -> None:
     assert judged(ready, done_of(make, slip_us=250_000)) == ("invalid", ("driver",))
 
 
+@pytest.mark.parametrize(("commit_after_us", "state"), [(20 * US, "ok"), (400_000, "invalid")])
+def test_slip_is_little_beside_results_that_come_late(
+    ready: Ready, make: Any, commit_after_us: int, state: str
+) -> None:
+    """Also before any latency is known, and for a trial that will have none: a quarter of a second beside 20."""
+    done = done_of(make, commit_after_us=commit_after_us)
+    done.journal.chunks = [
+        [replace(chunk, published_us=chunk.to_us + 150_000 * (chunk.from_us % US == 0)) for chunk in log]
+        for log in done.journal.chunks
+    ]
+    verdict = judge(evidence.evidence_of(ready, done, RATE, None, None))
+    driver = next(check for check in verdict.checks if check.name == "driver")
+    assert driver.state == state, driver.sentence
+
+
 def test_a_starved_driver_is_invalid(ready: Ready, make: Any) -> None:
     """A generator that waits a second for a core, each time, stamps nothing rightly."""
     done = done_of(make)

@@ -1,11 +1,13 @@
-"""`generate --of`: a run's very input, made again from what its result says."""
+"""`generate`: what was asked for, what a run of the same settings is offered, and a run's very input made again."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,9 +18,9 @@ from streamgauge.load.export import write_input
 from streamgauge.load.plan import Plan
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Result
-from streamgauge.run import figures
+from streamgauge.run import figures, trial
 from streamgauge.run.check import check
-from streamgauge.run.conduct import Conducted
+from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.generate import generate
 from streamgauge.run.journal import Journal
 
@@ -48,6 +50,48 @@ def asked_again(folder: RunFolder, **more: Any) -> Experiment:
             "load": {"of": str(folder.path), **more.get("load", {})},
         }
     )
+
+
+def test_a_profile_is_written_as_it_was_asked_for(tmp_path: Path) -> None:
+    """Without a start: from its first moment, over exactly its duration, whatever the warm-up of a run would be."""
+    said = generate(build({"command": "generate", **ASKED, "load": {**ASKED["load"], "profile": "step:900@1s,200@3s"}}),
+                    tmp_path / "new")  # fmt: skip
+    assert said["end_us"] - said["start_us"] == 4 * US
+    times = pq.read_table(tmp_path / "new" / "purchases").column("event_time").cast("int64").to_numpy()
+    per_s = np.bincount((times - said["start_us"]) // US)
+    assert per_s.tolist() == pytest.approx([500, 900, 900, 200], abs=1)
+
+
+@pytest.mark.parametrize("profile", ["constant", "ramp:900"])
+def test_what_a_run_of_these_settings_is_offered_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """With its start: the very plan that a fresh run follows, from its first event to the last of its tail."""
+    experiment = build({**ASKED, "load": {**ASKED["load"], "profile": profile}})
+    plan, spans = plan_of_a_run(monkeypatch, experiment)
+    write_input(plan, tmp_path / "offered", spans.start_us, spans.end_us)
+    start = datetime.fromtimestamp(spans.start_us / US, UTC).isoformat()
+    load = {**ASKED["load"], "profile": profile, "start": start}
+    said = generate(build({"command": "generate", **ASKED, "load": load}), tmp_path / "again")
+    assert (said["start_us"], said["end_us"]) == (spans.start_us, spans.end_us)
+    assert rows(tmp_path / "again") == rows(tmp_path / "offered")
+
+
+def plan_of_a_run(monkeypatch: pytest.MonkeyPatch, experiment: Experiment) -> tuple[Plan, Spans]:
+    """What `run_trial` gives its conductor on a rig that has just been started."""
+    given: list[Any] = []
+
+    def conductor(rig: Any, *plan_and_spans: Any, **_: Any) -> None:
+        given.extend(plan_and_spans)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trial, "Conductor", conductor)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START_US + 5), reached_us=0)
+    folder: Any = None
+    settings = trial.TrialSettings(experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
+    with pytest.raises(KeyboardInterrupt):
+        trial.run_trial(check(experiment), rig, folder, settings)
+    return given[0], given[1]
 
 
 def rows(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.engines.seam import Edges, EngineStatus
-from streamgauge.errors import DriverError
+from streamgauge.errors import DriverError, MachineError
 from streamgauge.events import EVENT_ID, EVENT_TIME, US, Clock
 from streamgauge.experiment import build
 from streamgauge.run.check import Ready, check
@@ -203,6 +205,32 @@ def test_whatever_happens_all_processes_are_ended(ready: Ready, tmp_path: Path, 
     assert isinstance(one.engine, Played)
     assert one.engine.stopped == 1
     assert not any(path.exists() for path in left)
+
+
+def started(rig: Rig, ready: Ready) -> None:
+    with rig:
+        rig.start(ready.plan(next_start(rig), RATE, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [(tempfile, "mkdtemp"), (Path, "write_bytes"), (Path, "write_text")],
+    ids=["folder", "plan", "child"],
+)
+def test_a_full_disk_for_temporary_files_is_said(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str
+) -> None:
+    """With the place, and how to name another; for the rig's own folder, the plan, and what a child is told."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    one, place = Rig(rig_settings(ready, RATE), Played, tmp_path, Clock.fixed_now()), tempfile.gettempdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(of, name, full)
+        with pytest.raises(MachineError, match=f"{place}.* is full: .* TMPDIR=DIR"):
+            started(one, ready)
+    assert one.processes() == [(f"sut {os.getpid()}", "sut", os.getpid())]
 
 
 def test_generators_that_stopped_apart_are_levelled(rig: Rig, ready: Ready) -> None:

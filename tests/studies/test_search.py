@@ -400,8 +400,8 @@ def test_the_trial_that_was_killed_is_made_again() -> None:
 
 
 def test_outcomes_of_another_search_are_refused() -> None:
-    """Rates that these settings would not have asked for name the setting and the way out."""
-    with pytest.raises(InputError, match=r"search\.resume"):
+    """Rates that no search of these settings asks for now: only another version can have made them."""
+    with pytest.raises(InputError, match=r"search\.resume.*\n.*another version of streamgauge: start anew"):
         replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.seam import EngineStatus
-from streamgauge.errors import DriverError, EngineError, InputError
+from streamgauge.errors import DriverError, EngineError, InputError, MachineError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Check, Result, Verdict, VerdictValue
@@ -139,6 +141,19 @@ def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
     work.skip(outcomes)
     work._remember(outcomes[0])
     assert recorded(study) == [*outcomes, outcomes[0]]
+
+
+def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the file, and how to name another place; what was remembered before is still there."""
+    before = recorded(study)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sustain, "_line", full)
+    with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
+        worker(study)._remember(before[0])
+    assert recorded(study) == before
 
 
 def worker(study: RunFolder) -> Sustain:

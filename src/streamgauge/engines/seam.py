@@ -52,12 +52,16 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none."""
+    """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none.
+
+    `queue_bytes` is how much memory the driver's queue may take beside the engine, 0 where that is not known.
+    """
 
     flow: Flow | None
     options: dict[str, str]
     master: str | None
     frontier: str
+    queue_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class RunFolder:
     @property
     def engine(self) -> Path:
         """The subfolder for what the SUT says, made on first use."""
-        with _disk(self.path / "engine"):
+        with disk(self.path / "engine"):
             (self.path / "engine").mkdir(exist_ok=True)
         return self.path / "engine"
 
@@ -89,7 +89,7 @@ class RunFolder:
     def trial(self, number: int, now: datetime) -> RunFolder:
         """The run folder `trials/NN` of a study, made if it is not there yet (a resumed study finds its own)."""
         path = self.path / "trials" / f"{number:02d}"
-        with _disk(path):
+        with disk(path):
             path.mkdir(parents=True, exist_ok=True)
         folder = RunFolder(path)
         if not (path / "result.json").exists():
@@ -230,14 +230,14 @@ def _first_fault(error: ValidationError | ValueError) -> str:
 
 
 def _make_root(root: Path) -> None:
-    with _disk(root):
+    with disk(root):
         root.mkdir(exist_ok=True)
 
 
 def _make_unique(root: Path, name: str) -> Path:
     for number in range(1, 10_000):
         path = root / (name if number == 1 else f"{name}-{number}")
-        with _disk(root):
+        with disk(root):
             try:
                 path.mkdir()
             except FileExistsError:
@@ -247,28 +247,28 @@ def _make_unique(root: Path, name: str) -> Path:
 
 
 @contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    """Turns what the system says about a path into our own errors."""
+def disk(path: Path, setting: str = "out", place: str = "--out DIR") -> Iterator[None]:
+    """Turns what the system says about a path into our own errors; `place` is how to name another one."""
     try:
         yield
     except OSError as error:
-        raise _error_of(path, error) from None
+        raise _error_of(path, error, setting, place) from None
 
 
-def _error_of(path: Path, error: OSError) -> Exception:
+def _error_of(path: Path, error: OSError, setting: str, place: str) -> Exception:
     if error.errno in _NO_SPACE:
-        return MachineError(f"the disk that holds {path} is full: free some space, or name another place with --out")
+        return MachineError(f"the disk that holds {path} is full: free some space, or name another place with {place}")
     rules = {
         errno.ENOENT: "the folder above it must exist",
         errno.EEXIST: "must be a folder, and a file has that name",
         errno.ENOTDIR: "must lie in a folder, and a file is in its way",
     }
     rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
-    return InputError(Problem("out", rule, str(path), "--out DIR with a folder you may write to"))
+    return InputError(Problem(setting, rule, str(path), f"{place} with a folder you may write to"))
 
 
 def _atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    with _disk(path):
+    with disk(path):
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

@@ -31,7 +31,7 @@ from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engi
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
-from streamgauge.system.machine import cpus, memory_bytes, split_cpus
+from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
 
@@ -49,6 +49,10 @@ TAIL_MARGIN_S = 1.0
 FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
 FAST_RATE_PER_S = 200_000
 ROW_OVERHEAD_BYTES = 24
+QUEUE_BYTES = 4 * 2**30
+"""The queue's bound where none was asked for, on a machine with twice as much."""
+GENERATORS_MAX = 8
+"""No more where none were asked for."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +163,14 @@ def check(experiment: Experiment) -> Ready:
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
     if experiment.load.duration > 0:
         _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
-    problems += [
-        *_transport_problems(experiment, engine), *_load_problems(experiment), *_place_problems(experiment),
-        *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_wanted_problems(experiment, flow, engine) if engine else []),
-    ]  # fmt: skip
     bytes_max = _memory(experiment, problems)
+    driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
+    generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
+    problems += [
+        *_transport_problems(experiment, engine, generators), *_load_problems(experiment), *_place_problems(experiment),
+        *(_capability_problems(flow, engine) if flow and engine else []),
+        *(_wanted_problems(experiment, flow, engine, bytes_max) if engine else []),
+    ]  # fmt: skip
     start_us(experiment, problems)
     if problems:
         raise InputError(problems)
@@ -172,10 +178,9 @@ def check(experiment: Experiment) -> Ready:
     assert flow is not None
     assert engine is not None
     reach = reach_us(flow)
-    driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     return Ready(
         experiment, workload, parameters, engine, flow,
-        generators=experiment.load.generators or max(1, min(len(sut or cpus()), 8)),
+        generators=generators,
         bytes_max=bytes_max,
         tail_us=round((TAIL_MARGIN_S + max(tail_us(flow) / US, UNBOUNDED_TAIL_S if reach is None else 0.0)) * US),
         reach_us=reach, limits=tuple(limits),
@@ -184,14 +189,20 @@ def check(experiment: Experiment) -> Ready:
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
-    """What else is wrong with `values`, once the settings that `found` names are left at their defaults."""
-    kept = copy.deepcopy(values)
+    """What else is wrong with `values`, once the settings that `found` names are left at their defaults.
+
+    A workload that is not known is among what was found.
+    """
+    kept, told = copy.deepcopy(values), {problem.setting for problem in found}
     for problem in found:
         _leave_out(kept, problem.setting.split("."))
+    if not kept.get("workload"):
+        kept["workload"] = ""
+        told.add("workload")
     try:
         check(build(kept))
     except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in {one.setting for one in found})
+        return tuple(problem for problem in error.problems if problem.setting not in told)
     except StreamgaugeError:
         return ()
     return ()
@@ -266,14 +277,16 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _wanted_problems(experiment: Experiment, flow: Flow | None, engine: Capabilities) -> list[Problem]:
-    wanted = Wanted(flow, experiment.options, experiment.master, experiment.load.frontier)
+def _wanted_problems(
+    experiment: Experiment, flow: Flow | None, engine: Capabilities, queue_bytes: int
+) -> list[Problem]:
+    wanted = Wanted(flow, experiment.options, experiment.master, experiment.load.frontier, queue_bytes)
     found: list[Problem] = []
     _try(lambda: check_wanted(engine.name, wanted), found)
     return found
 
 
-def _transport_problems(experiment: Experiment, engine: Capabilities | None) -> Iterator[Problem]:
+def _transport_problems(experiment: Experiment, engine: Capabilities | None, generators: int) -> Iterator[Problem]:
     names = transports.NAMES
     if experiment.transport not in names:
         near = difflib.get_close_matches(experiment.transport, names, 1)
@@ -285,8 +298,8 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None) -> 
     if reason := _port_problem(experiment.bind, 0):
         yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
         return
-    first, wanted = experiment.port, 1 + (experiment.load.generators or len(cpus()))
-    for port in range(first, first + wanted) if first is not None else ():
+    first = experiment.port
+    for port in range(first, first + 1 + generators) if first is not None else ():
         if reason := _port_problem(experiment.bind, port):
             yield Problem(
                 "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out: free ones are found"
@@ -320,12 +333,17 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
 
 
 def _memory(experiment: Experiment, problems: list[Problem]) -> int:
-    asked = _try(partial(parse_setting, parse_size, "load.memory", experiment.load.memory), problems)
+    """The queue's bound in bytes; 0 where what was asked for is refused."""
+    usual, text = at_most_half(QUEUE_BYTES), experiment.load.memory
+    if text is None:
+        return usual
+    asked = _try(partial(parse_setting, parse_size, "load.memory", text), problems)
     there = memory_bytes()
     if asked is not None and not 2**20 <= asked <= there:
         rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
-        problems.append(Problem("load.memory", rule, experiment.load.memory, "--memory 2GiB"))
-    return asked or there
+        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {usual / 2**30:.3g} GiB"))
+        return 0
+    return asked or 0
 
 
 def _place_problems(experiment: Experiment) -> Iterator[Problem]:

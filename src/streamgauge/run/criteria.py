@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamgauge.events import format_us
+from streamgauge.events import US, format_us
 from streamgauge.result import Check, CheckState, Latency
 from streamgauge.run.facts import Evidence, Samples, ServiceLevel
 from streamgauge.stats.bootstrap import Interval, slope_interval
@@ -297,10 +297,18 @@ def _level_check(level: ServiceLevel) -> Judge:
 
 
 def _least_p50(evidence: Evidence) -> float:
-    """The event-time p50 of the fastest sink, which a late driver would disturb most; 0 where none is known."""
+    """The event-time p50 of the fastest sink, which a late driver would disturb most; microseconds.
+
+    Latencies come with the answers, and a trial that ended early, or still runs, has none. How far the output is behind
+    when a batch is committed then stands for them: no result of a batch came sooner after its event than that. 0 where
+    nothing was committed either.
+    """
     all_latencies = [sink.latency for sink in evidence.sinks] or [evidence.latencies]
-    known = [one.event_time_us for one in all_latencies if one.event_time_us is not None]
-    return min((latency.p50 or 0.0 for latency in known), default=0.0)
+    p50s = [one.event_time_us.p50 for one in all_latencies if one.event_time_us is not None]
+    known = [p50 for p50 in p50s if p50 is not None]
+    if known and len(known) == len(p50s):
+        return min(known)
+    return min((float(np.median(lag.value)) * US for lag in evidence.output_lag if lag.value.size), default=0.0)
 
 
 CHECKS: tuple[tuple[str, Judge], ...] = (

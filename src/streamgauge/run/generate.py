@@ -13,11 +13,11 @@ from streamgauge.events import US
 from streamgauge.experiment import Experiment, build
 from streamgauge.load.export import write_input
 from streamgauge.load.plan import Plan
-from streamgauge.load.rates import Piece, RateProfile
+from streamgauge.load.rates import Piece, RateProfile, parse_profile
 from streamgauge.report import rerun
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Input, Result
-from streamgauge.run.check import check, start_us
+from streamgauge.run.check import Ready, check, start_us
 
 _OWN = ("out", "load.of")
 """Settings that are not the run's."""
@@ -37,7 +37,7 @@ def generate(experiment: Experiment, out: Path) -> dict[str, Any]:
 
     With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
     what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
-    either: exactly the duration asked for, from now's whole second on.
+    either: the profile asked for over exactly its duration, from now's whole second on.
     """
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
     events = write_input(part.plan, out, part.begin_us, part.end_us)
@@ -45,12 +45,19 @@ def generate(experiment: Experiment, out: Path) -> dict[str, Any]:
 
 
 def _planned(experiment: Experiment) -> _Part:
-    ready = check(experiment)
-    given = start_us(experiment)
-    begin = given if given is not None else int(time.time()) * US
-    spans = ready.spans(begin, True, experiment.load.duration)
-    end = spans.end_us if given is not None else begin + round(experiment.load.duration * US)
-    return _Part(ready.trial_plan(spans, experiment.load.rate, fresh=given is not None), begin, end)
+    ready, load = check(experiment), experiment.load
+    begin = start_us(experiment)
+    if begin is None:
+        return _asked_for(ready, int(time.time()) * US)
+    spans = ready.spans(begin, True, load.duration)
+    return _Part(ready.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
+
+
+def _asked_for(ready: Ready, begin_us: int) -> _Part:
+    """The profile from its first moment to its last, without what a trial puts before and after it."""
+    load = ready.experiment.load
+    plan = ready.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
+    return _Part(plan, begin_us, plan.end_us)
 
 
 def _offered(experiment: Experiment, of: str) -> _Part:

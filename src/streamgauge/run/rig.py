@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from streamgauge.events import Clock
 from streamgauge.flow.nodes import Flow
 from streamgauge.measure.monitors import Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
+from streamgauge.report.store import disk
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
@@ -80,7 +82,8 @@ class Rig:
 
     def __enter__(self) -> Rig:
         sweep()
-        self._private = Path(self._stack.enter_context(Scratch("rig")))
+        with _temporary(Path(tempfile.gettempdir())):
+            self._private = Path(self._stack.enter_context(Scratch("rig")))
         self.spool = self._private / "spool"
         return self
 
@@ -208,7 +211,8 @@ class Rig:
 
     def _child(self, name: str, module: str, settings: dict[str, Any]) -> Child:
         path = self._private / f"{name.replace(' ', '-')}.json"
-        path.write_text(json.dumps(settings))
+        with _temporary(path):
+            path.write_text(json.dumps(settings))
         log = self.folder / "engine" / f"{name.replace(' ', '-')}.log"
         cpus = self.settings.driver_cpus
         return Child(name, module, [str(path)], log, cpus, {"OMP_NUM_THREADS": "1"})
@@ -216,5 +220,11 @@ class Rig:
     def _write_plan(self, plan: Plan) -> str:
         self._plans += 1
         path = self._private / f"plan-{self._plans}.pkl"
-        path.write_bytes(pickle.dumps(plan))
+        with _temporary(path):
+            path.write_bytes(pickle.dumps(plan))
         return str(path)
+
+
+def _temporary(path: Path) -> AbstractContextManager[None]:
+    """Where the disk of the private folder is full, or it cannot be written to, that is said."""
+    return disk(path, "TMPDIR", "TMPDIR=DIR")

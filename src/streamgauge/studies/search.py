@@ -113,9 +113,11 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
     if not same_rate or outcome.purpose not in ("", request.purpose):
-        rule = f"must be of a search with the same settings (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
+        # Other settings are refused before any trial is told again, so what differs is the strategy.
+        rule = f"must be as this version searches (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
         got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
-        raise InputError(Problem("search.resume", rule, got, "resume with the same settings, or start anew"))
+        way_out = "it was made by another version of streamgauge: start anew, without --resume"
+        raise InputError(Problem("search.resume", rule, got, way_out))
 
 
 def _result(state: State) -> SearchResult:

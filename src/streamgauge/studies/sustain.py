@@ -21,7 +21,7 @@ from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.report import rerun
 from streamgauge.report.page import write_page
-from streamgauge.report.store import RunFolder, write_text
+from streamgauge.report.store import RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, SearchResult, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
@@ -140,7 +140,8 @@ class Sustain:
         self._rig = None
 
     def _remember(self, outcome: TrialOutcome) -> None:
-        with (self.folder.path / MEMO).open("a") as memo:
+        path = self.folder.path / MEMO
+        with disk(path), path.open("a") as memo:
             memo.write(_line(outcome))
 
     def _note(self, phase: str, note: str) -> None:

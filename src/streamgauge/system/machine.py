@@ -38,6 +38,11 @@ def memory_bytes() -> int:
     return total
 
 
+def at_most_half(bytes_: int) -> int:
+    """So much memory, or half of what there is where that is less: driver and SUT share it."""
+    return min(bytes_, memory_bytes() // 2)
+
+
 def environment() -> dict[str, Any]:
     """What a reader needs to judge a figure: machine, system, versions."""
     return {

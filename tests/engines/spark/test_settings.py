@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import psutil
 import pytest
 
 from streamgauge.engines.spark import settings
@@ -26,6 +29,16 @@ def test_a_users_options_stand_over_ours() -> None:
     """Ours by name, Spark's by prefix."""
     ours, users = settings.split({"buckets": "4", "spark.x": "1"})
     assert (ours["buckets"], ours["driver_memory"], users) == ("4", "4g", {"spark.x": "1"})
+
+
+def test_a_small_machine_has_a_smaller_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of its memory, unless the user says otherwise."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=3 * 2**30))
+    assert settings.split({})[0]["driver_memory"] == "1536m"
+    assert settings.split({"driver_memory": "2g"})[0]["driver_memory"] == "2g"
+    refused = settings.RULES["driver_memory"]("4g")
+    assert refused is not None
+    assert refused.way_out == "--option driver_memory=1536m"
 
 
 def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:

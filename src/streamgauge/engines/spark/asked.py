@@ -14,7 +14,7 @@ from pathlib import Path
 
 from streamgauge.engines.options import problems_of
 from streamgauge.engines.seam import Setting, Wanted
-from streamgauge.engines.spark.settings import LOWERINGS, RULES, SETTINGS
+from streamgauge.engines.spark.settings import LOWERINGS, RULES, SETTINGS, check_beside
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
@@ -57,6 +57,7 @@ def check(wanted: Wanted) -> None:
     ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
     problems = [
         *_ours(ours),
+        *([problem] if (problem := check_beside(wanted.queue_bytes, ours)) else ()),
         *(_lowerings(lowerings, wanted.flow) if wanted.flow is not None else ()),
         *_types(users),
         *_master(wanted.master, users),

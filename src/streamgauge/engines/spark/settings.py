@@ -8,7 +8,7 @@ from collections.abc import Callable
 from streamgauge.engines.seam import Capabilities, Setting
 from streamgauge.errors import Problem
 from streamgauge.flow.nodes import Node, WindowAggregate, WindowJoin
-from streamgauge.system.machine import memory_bytes
+from streamgauge.system.machine import at_most_half, memory_bytes
 
 LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowAggregate: ("auto", "panes", "window"),
@@ -40,7 +40,7 @@ SETTINGS = (
         LOWERINGS[WindowAggregate],
     ),
     Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
-    Setting("driver_memory", "4g", "heap of the JVM in local mode"),
+    Setting("driver_memory", "4g", "heap of the JVM in local mode; unless given, at most half of the machine's memory"),
     Setting("probes", "on", "keep the engine's own progress as extra series", ("on", "off")),
 )
 
@@ -156,14 +156,37 @@ def _check_buckets(value: str) -> Problem | None:
     return Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
 
 
-def _check_memory(value: str) -> Problem | None:
+def _heap_bytes(value: str) -> int:
+    """A heap as it is written, in bytes; 0 where it is not written so."""
     found = re.fullmatch(r"(\d+)([mg])", value)
-    asked = int(found.group(1)) * {"m": 2**20, "g": 2**30}[found.group(2)] if found else 0
+    return int(found.group(1)) * {"m": 2**20, "g": 2**30}[found.group(2)] if found else 0
+
+
+def _usual_heap() -> str:
+    """That of `SETTINGS`, or half of this machine's memory where that is less."""
+    default = next(setting.default for setting in SETTINGS if setting.name == "driver_memory")
+    usual = _heap_bytes(default)
+    half = at_most_half(usual)
+    return default if half == usual else f"{half // 2**20}m"
+
+
+def _check_memory(value: str) -> Problem | None:
     there = memory_bytes()
-    if 2**28 <= asked <= there:
+    if 2**28 <= _heap_bytes(value) <= there:
         return None
     rule = f"must be from 256m to what this machine has ({there / 2**30:.1f} GiB), with m or g"
-    return Problem("option driver_memory", rule, value, "--option driver_memory=4g")
+    return Problem("option driver_memory", rule, value, f"--option driver_memory={_usual_heap()}")
+
+
+def check_beside(queue_bytes: int, options: dict[str, str]) -> Problem | None:
+    """What is wrong where the heap and the driver's queue do not fit into this machine together."""
+    heap, there = options.get("driver_memory", _usual_heap()), memory_bytes()
+    if queue_bytes + _heap_bytes(heap) <= there or _check_memory(heap) is not None:
+        return None
+    rule = f"and --memory must fit together into what this machine has ({there / 2**30:.1f} GiB)"
+    half = there // 2**21
+    way_out = f"--option driver_memory={half}m --memory {half}MiB, or less"
+    return Problem("option driver_memory", rule, f"{heap} and {queue_bytes / 2**30:.3g} GiB", way_out)
 
 
 RULES: dict[str, Callable[[str], Problem | None]] = {
@@ -176,6 +199,6 @@ RULES: dict[str, Callable[[str], Problem | None]] = {
 
 def split(options: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """(our engine options with defaults, Spark configuration the user gave)."""
-    ours = {setting.name: setting.default for setting in SETTINGS}
+    ours = {setting.name: setting.default for setting in SETTINGS} | {"driver_memory": _usual_heap()}
     ours |= {name: value for name, value in options.items() if not name.startswith("spark.")}
     return ours, {name: value for name, value in options.items() if name.startswith("spark.")}
