@@ -17,6 +17,7 @@ from streamgauge.engines.seam import Edges, EngineStatus
 from streamgauge.errors import DriverError
 from streamgauge.events import EVENT_ID, EVENT_TIME, US, Clock
 from streamgauge.experiment import build
+from streamgauge.measure.monitors import RUNNER
 from streamgauge.run.check import Ready, check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig, Tick
@@ -107,7 +108,8 @@ def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(rig: R
     assert len({edge.location for edge in (*edges.inputs, edges.output)}) == 3
     assert len({edge.token for edge in (*edges.inputs, edges.output)}) == 1
     assert [(name, role) for name, role, _ in rig.processes()] == [
-        ("generator 0", "driver"), ("generator 1", "driver"), ("recorder", "driver"), (f"sut {os.getpid()}", "sut"),
+        ("generator 0", "driver"), ("generator 1", "driver"), ("recorder", "driver"), ("runner", "driver"),
+        (f"sut {os.getpid()}", "sut"),
     ]  # fmt: skip
     assert (rig.trials, rig.sinks) == (0, ("purchases",))
 
@@ -196,7 +198,7 @@ def test_whatever_happens_all_processes_are_ended(ready: Ready, tmp_path: Path, 
     with Rig(rig_settings(ready, RATE), engine, tmp_path, Clock.fixed_now()) as one:
         with suppress(RuntimeError):
             one.start(ready.plan(next_start(one), RATE, 1.0))
-        pids = [pid for _, role, pid in one.processes() if role == "driver"]
+        pids = [pid for name, role, pid in one.processes() if role == "driver" and name != RUNNER]
         left = (one._private, one.spool)
     assert len(pids) == 3
     assert alive(pids) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from streamgauge.engines.seam import Edges, Engine, EngineStatus
 from streamgauge.errors import DriverError
 from streamgauge.events import Clock
 from streamgauge.flow.nodes import Flow
-from streamgauge.measure.monitors import Role
+from streamgauge.measure.monitors import RUNNER, Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.system.children import Child, stop_all
@@ -170,11 +171,11 @@ class Rig:
         return self.engine.status()
 
     def processes(self) -> list[tuple[str, Role, int]]:
-        """(name, role, pid) of every process, for the monitors."""
+        """(name, role, pid) of every process, this one included, for the monitors."""
         ours = [*self._generators, *([self._recorder] if self._recorder else [])]
         driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
-        return driver + sut
+        return [*driver, (RUNNER, "driver", os.getpid()), *sut]
 
     def stop(self) -> None:
         """End the engine first, then our own processes."""
