@@ -64,7 +64,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
     whole_s = (result.input.end_us - result.input.start_us) / US
     plan = Plan(
-        ready.streams(load.rate), RateProfile("constant", pieces, whole_s), result.input.start_us, whole_s,
+        ready.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
         ready.generators, load.seed,
     )  # fmt: skip
     return _Part(plan, result.input.start_us, result.input.end_us)

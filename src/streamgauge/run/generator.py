@@ -103,7 +103,6 @@ class Generator:
         segment = self._segment
         return {
             "frontier_us": self._outlet.frontier(),
-            "bytes_kept": self._outlet.bytes_kept,
             "overflowed": self._outlet.overflowed,
             "ended": segment is None or segment.ended,
             "failed": segment.failed if segment else "",

@@ -56,7 +56,6 @@ class Tick:
     hand_outs: list[list[HandOut]]
     commits: list[Commit]
     frontier_us: int
-    bytes_kept: int
     overflowed: bool
     ended: bool
     rows_ignored: dict[str, int]
@@ -159,7 +158,6 @@ class Rig:
             hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
             commits=[Commit(**commit) for commit in recorded["commits"]],
             frontier_us=min(status["frontier_us"] for status in statuses),
-            bytes_kept=sum(status["bytes_kept"] for status in statuses),
             overflowed=overflowed,
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
