@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.report import terminal
-from streamgauge.report.terminal import SearchView, TrialSnapshot, TrialView
+from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, SearchView, TrialSnapshot, TrialView
 from streamgauge.result import Check, Latencies, Latency, Result, Verdict
 
 Make = Callable[..., Result]
@@ -39,6 +39,20 @@ def test_progress_has_a_unit_everywhere() -> None:
         "measured 24/60 s   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
         "event time p99 3.1 s\n"
     )
+
+
+def test_a_written_input_is_told_every_few_seconds() -> None:
+    """Of what takes longer than that; on a terminal at once, and gone at the end."""
+    console, times = plain(), iter([0.0, 1.0, PLAIN_EVERY_S, PLAIN_EVERY_S, PLAIN_EVERY_S + 1])
+    with InputView(console, lambda: next(times)) as view:
+        for million in (1, 2, 3):
+            view.update(million * 10**6, 60 * 10**6)
+    assert written(console) == "written 2 M events of 60 M events\n"
+    console = fancy()
+    with InputView(console) as view:
+        view.update(10**6, 60 * 10**6)
+        assert "written 1 M events of 60 M events" in written(console)
+    assert written(console).endswith("\x1b[2K")
 
 
 def test_unknown_is_a_dash() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, build
-from streamgauge.load.export import write_input
+from streamgauge.load.export import Progress, write_input
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import Piece, RateProfile
 from streamgauge.report import rerun
@@ -32,15 +32,15 @@ class _Part:
     end_us: int
 
 
-def generate(experiment: Experiment, out: Path) -> dict[str, Any]:
+def generate(experiment: Experiment, out: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Write DIR/<stream>/part-<partition>.parquet.
 
     With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
     what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
-    either: exactly the duration asked for, from now's whole second on.
+    either: exactly the duration asked for, from now's whole second on. `progress` hears of events written and planned.
     """
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
-    events = write_input(part.plan, out, part.begin_us, part.end_us)
+    events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
     return {"out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events}
 
 
