@@ -38,7 +38,7 @@ def drained_per_s(
     change: Change = lambda _, settings: settings,
 ) -> float:
     """Events a second that a fresh Spark drains, once warm, when there is always more."""
-    settings = change(ready, rig_settings(ready, 1e6))
+    settings = change(ready, rig_settings(ready))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
         rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))

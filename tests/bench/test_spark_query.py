@@ -17,7 +17,7 @@ from streamgauge.run.trial import rig_settings
 def sut_of(change: Change) -> Sut:
     """The engine's process of one side, as far as it goes without Spark."""
     ready = ready_for("windowed_aggregation")
-    made = change(ready, rig_settings(ready, 1e6))
+    made = change(ready, rig_settings(ready))
     edges = Edges((), Edge("", ""), made.columns)
     return Sut(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
 

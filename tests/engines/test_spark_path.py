@@ -59,7 +59,7 @@ def started(
     ready = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
     rate_per_s = ready.experiment.load.rate
-    with Rig(rig_settings(ready, rate_per_s), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
+    with Rig(rig_settings(ready), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
         yield Case(ready, rig, folder, rate_per_s)
 

@@ -110,6 +110,23 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     assert said == order
 
 
+@pytest.mark.parametrize(("rate_per_s", "chunk_us"), [(1e6, 50_000), (1e5, 10_000)])
+def test_each_trial_has_chunks_for_its_own_rate(
+    rate_per_s: float, chunk_us: int, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the rates of other trials on its rig are, or the rate that was asked for first."""
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+
+    def conductor(_: Any, plan: Any, spans: Any, chunk_us: int, **__: Any) -> None:
+        raise KeyboardInterrupt(chunk_us)
+
+    monkeypatch.setattr(trial, "Conductor", conductor)
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    with pytest.raises(KeyboardInterrupt) as asked:
+        trial.run_trial(ready, rig, folder, TrialSettings(rate_per_s, fresh=True, duration_s=10.0))
+    assert asked.value.args == (chunk_us,)
+
+
 def concluded(
     error: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Judged, RunFolder]:
@@ -119,7 +136,7 @@ def concluded(
     folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
     rig: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
-        settings=SimpleNamespace(chunk_us=50_000), folder=tmp_path,
+        folder=tmp_path,
     )  # fmt: skip
 
     def ended(*_: Any) -> None:
@@ -137,6 +154,7 @@ def test_stopping_the_verification_keeps_what_was_measured(
     """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
     judged, folder = concluded(stop, make, tmp_path, monkeypatch)
     assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
+    assert judged.result.environment["chunk_ms"] == 10
     assert judged.result.rate is not None
     assert judged.result.rate.ingested_per_s == pytest.approx(1000)
 

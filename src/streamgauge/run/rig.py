@@ -33,7 +33,6 @@ class RigSettings:
     flow: Flow
     columns: dict[str, tuple[str, ...]]
     generators: int
-    chunk_us: int
     bound_us: int
     bytes_max: int
     frontier: str
@@ -110,12 +109,12 @@ class Rig:
         """The names of the sinks that results come from."""
         return tuple(sink.name for sink in self.settings.flow.sinks)
 
-    def begin(self, plan: Plan, end_us: int, pace_us: int | None = None) -> None:
-        """Let all generators follow `plan` until `end_us`."""
+    def begin(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
+        """Let all generators follow `plan` until `end_us`, `chunk_us` of event time at once."""
         self.trials += 1
         path = self._write_plan(plan)
         for child in self._generators:
-            child.ask("segment", plan=path, end_us=end_us, pace_us=pace_us)
+            child.ask("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
 
     def extend(self, end_us: int) -> None:
         for child in self._generators:
@@ -194,7 +193,6 @@ class Rig:
             port=port,
             token=token,
             clock_offset_us=self.clock.offset_us,
-            chunk_us=self.settings.chunk_us,
             bound_us=self.settings.bound_us,
             bytes_max=self.settings.bytes_max // self.settings.generators,
             columns={

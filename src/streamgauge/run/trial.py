@@ -86,13 +86,13 @@ class Judged:
     verified: Verified | None
 
 
-def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
-    """The rig that an experiment needs at a rate."""
+def rig_settings(ready: Ready) -> RigSettings:
+    """The rig that an experiment needs."""
     load = ready.experiment.load
     port = ready.experiment.port
     return RigSettings(
         flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
-        chunk_us=ready.chunk_for(rate_per_s), bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
+        bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
         driver_cpus=ready.driver_cpus, transport=ready.experiment.transport, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
@@ -128,7 +128,7 @@ def run_trial(
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
     plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, _spare_s(settings))
     conductor = Conductor(
-        rig, plan, spans,
+        rig, plan, spans, ready.chunk_for(settings.rate_per_s),
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
         closes_late=ready.closing_sinks,
         hold_us=HOLD_US if settings.may_extend else 0,
@@ -295,7 +295,7 @@ def _unjudged(
         environment=environment()
         | {
             "generators": ready.generators,
-            "chunk_ms": rig.settings.chunk_us / 1000,
+            "chunk_ms": ready.chunk_for(rate_per_s) / 1000,
             "driver_cpus": list(ready.driver_cpus or cpus()),
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
