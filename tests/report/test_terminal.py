@@ -153,6 +153,29 @@ def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> Non
     assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in written(console)
 
 
+@pytest.mark.parametrize(
+    ("environment", "ceiling_per_s", "end"),
+    [
+        ({"generators": 2}, 80e6, "isolation: shared   generators 2, ceiling 80 M/s\n"),
+        ({"generators": 2}, None, "isolation: shared   generators 2\n"),
+        ({}, 80e6, "isolation: shared   ceiling 80 M/s\n"),
+        ({}, None, "isolation: shared\n"),
+    ],
+)
+def test_generators_stand_beside_the_rate(
+    make_result: Make, environment: dict[str, int], ceiling_per_s: float | None, end: str
+) -> None:
+    """How many, and what they could have offered; what is not known is left out."""
+    rate = make_result().rate
+    assert rate is not None
+    console = plain()
+    changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
+    terminal.show_result(make_result(environment=environment, rate=changed), False, console)
+    (line,) = [line for line in written(console).splitlines(keepends=True) if line.startswith("rate")]
+    assert line.startswith("rate        offered 200 k events/s   ingested 199.9 k events/s   ")
+    assert line.endswith(f"events/s   {end}")
+
+
 def test_not_judged_is_said(make_result: Make) -> None:
     """Without verification the answers are said to be not judged."""
     console = plain()

@@ -227,7 +227,7 @@ def _cells(trial: TrialSummary) -> tuple[str, ...]:
     latency = f"{words.time_us(trial.event_time_p50_us)} / {words.time_us(trial.event_time_p99_us)}"
     return (
         str(trial.number),
-        "overload" if trial.offered_per_s is None else words.rate(trial.offered_per_s, "/s").replace(" /s", "/s"),
+        "overload" if trial.offered_per_s is None else _short(trial.offered_per_s),
         words.trial_verdict(trial),
         latency if known else words.NONE,
         words.slope(trial.backlog_slope_share),
@@ -257,7 +257,8 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     """(name, text) lines under the verdict; what was not measured is left out, what was not judged is said."""
     found: list[tuple[str, str]] = []
     if result.rate is not None:
-        found.append(("rate", f"{_rates(result, result.rate)}   isolation: {result.isolation}"))
+        parts = [_rates(result, result.rate), f"isolation: {result.isolation}", _generators(result, result.rate)]
+        found.append(("rate", "   ".join(filter(None, parts))))
     found += _latency_facts(result)
     if result.search is not None and result.search.at_90_percent is not None:
         at_90 = result.search.at_90_percent
@@ -299,6 +300,19 @@ def _rates(result: Result, rate: Rates) -> str:
     if sentences.measured_s(result) is None and result.search is None:
         return sentences.nothing_measured(result)
     return f"offered {words.rate(rate.offered_per_s)}   ingested {words.rate(rate.ingested_per_s)}"
+
+
+def _generators(result: Result, rate: Rates) -> str:
+    """How many there were and what they could have offered, as far as it is known."""
+    number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
+    parts = [f"generators {number}"] if number is not None else []
+    parts += [f"ceiling {_short(ceiling)}"] if ceiling is not None else []
+    return ", ".join(parts)
+
+
+def _short(per_s: float) -> str:
+    """`1.54 M/s`."""
+    return words.rate(per_s, "/s").replace(" /s", "/s")
 
 
 def _sink_facts(result: Result) -> list[tuple[str, str]]:
