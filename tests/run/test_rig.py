@@ -160,6 +160,30 @@ def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(rig: Rig, rea
             assert [chunk.from_us for chunk in log] == list(range(start, start + US // 5, chunk_us))
 
 
+def send(edges: Edges, batch: int) -> None:
+    """A batch of one result, committed."""
+    address = {"query": "q", "batch": batch, "partition": 0, "attempt": 0, "sink": "purchases"}
+    rows = pa.record_batch({EVENT_TIME: pa.array([batch])})
+    client.send_results(edges.output.location, edges.output.token, address, iter([rows]))
+    asked = {"query": "q", "batch": batch, "accepted": [[0, 0]], "sinks": ["purchases"]}
+    client.act(edges.output.location, edges.output.token, "commit", **asked)
+
+
+def test_results_of_a_trial_go_when_the_next_one_begins(rig: Rig, ready: Ready) -> None:
+    """Those that a look told of; what came after the last look is told of in the next trial, and stays for it."""
+    edges, start = edges_of(rig), next_start(rig)
+    plan = ready.plan(start, RATE, 1.0)
+    rig.begin(plan, start, CHUNK_US)
+    send(edges, 0)
+    (told,) = rig.tick().commits
+    assert [str(path) for path in rig.spool.iterdir()] == told.paths
+    send(edges, 1)
+    rig.begin(plan, start, CHUNK_US)
+    (left,) = rig.tick().commits
+    assert left.batch == 1
+    assert [str(path) for path in rig.spool.iterdir()] == left.paths
+
+
 def test_generators_that_are_halted_offer_no_more(rig: Rig, ready: Ready) -> None:
     """Long before the plan's end."""
     start = next_start(rig)

@@ -72,6 +72,8 @@ class Rig:
         self._generators: list[Child] = []
         self._recorder: Child | None = None
         self._plans = 0
+        self._told_results: list[str] = []
+        """Files of the results that were told of since the last plan was begun."""
         self.trials = 0
         self.reached_us = 0
         """The event time up to which anything was offered so far."""
@@ -110,7 +112,11 @@ class Rig:
         return tuple(sink.name for sink in self.settings.flow.sinks)
 
     def begin(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
-        """Let all generators follow `plan` until `end_us`, `chunk_us` of event time at once."""
+        """Let all generators follow `plan` until `end_us`, `chunk_us` of event time at once.
+
+        The files of results that earlier looks told of are removed: the trial before is judged.
+        """
+        self._forget_results()
         self.trials += 1
         path = self._write_plan(plan)
         for child in self._generators:
@@ -152,6 +158,7 @@ class Rig:
         if failed and not overflowed:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
+        self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
         return Tick(
             chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
             hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
@@ -179,6 +186,12 @@ class Rig:
         self.engine.stop()
         stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
         self._generators, self._recorder = [], None
+
+    def _forget_results(self) -> None:
+        """Only what a look has told of: what the engine sends between two trials is told of in the next one."""
+        for path in self._told_results:
+            Path(path).unlink(missing_ok=True)
+        self._told_results = []
 
     def _start_recorder(self, token: str, port: int) -> Child:
         settings = RecorderSettings(
