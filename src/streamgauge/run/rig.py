@@ -116,11 +116,11 @@ class Rig:
 
         The files of results that earlier looks told of are removed: the trial before is judged.
         """
-        self._forget_results()
         self.trials += 1
         path = self._write_plan(plan)
         for child in self._generators:
             child.ask("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
+        self._forget_results()
 
     def extend(self, end_us: int) -> None:
         for child in self._generators:
