@@ -37,7 +37,7 @@ check: setup ## lint, types and layers
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-bench: setup ## print the performance table (about half an hour, on an otherwise idle machine)
+bench: setup ## print the performance table (some three hours on an otherwise idle machine; python -m bench --only NAME for one)
 	$(BIN)/python -m bench
 
 lock: ## renew requirements.lock (needs uv)

@@ -20,6 +20,9 @@ from streamgauge.studies.overload import overload
 
 MOST_PER_S = 30e6
 
+Change = Callable[[Ready, RigSettings], RigSettings]
+"""What a side of a comparison does to the rig that a run would have."""
+
 
 def ready_for(workload: str, **options: str) -> Ready:
     return check(build({"workload": workload, "options": {name.replace("__", "."): v for name, v in options.items()}}))
@@ -32,10 +35,10 @@ def without_lineage(ready: Ready, settings: RigSettings) -> RigSettings:
 
 def drained_per_s(
     ready: Ready,
-    change: Callable[[Ready, RigSettings], RigSettings] = lambda _, settings: settings,
+    change: Change = lambda _, settings: settings,
 ) -> float:
     """Events a second that a fresh Spark drains, once warm, when there is always more."""
-    settings = change(ready, rig_settings(ready, 1e6))
+    settings = change(ready, rig_settings(ready))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
         rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))

@@ -61,6 +61,7 @@ def flow_of(name: str) -> str:
 
 
 def engine_matrix() -> str:
+    from streamgauge.report.listing import TRUTH
     from streamgauge.run.catalogue import matrix
 
     engines = matrix()
@@ -75,7 +76,30 @@ def engine_matrix() -> str:
         (label, *(", ".join(engine[key]) or "-" for engine in engines))
         for label, key in (("sink modes", "sink_modes"), ("transports", "transports"))
     ]
-    return table(("", *(code(engine["name"]) for engine in engines)), rows)
+    return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
+
+
+WORDS = {
+    "Source": "source(...)", "Select": ".select(...)", "Where": ".where(...)", "Explode": ".explode(...)",
+    "Lookup": ".lookup(...)", "Union": "union(...)", "WindowAggregate": ".window(hop(...)).aggregate(...)",
+    "SessionAggregate": ".window(session(...)).aggregate(...)", "RunningAggregate": ".running(...)",
+    "WindowJoin": ".join(...)", "IntervalJoin": ".interval_join(...)", "Distinct": ".distinct(...)",
+    "TopN": ".top(...)", "Process": ".process(...)",
+}  # fmt: skip
+"""Node of a flow to the word that makes it; `NativeJob` has none, it is an own job."""
+
+
+def words_of_engines() -> str:
+    """Which engine runs which word, by what each says of itself."""
+    from streamgauge.run.catalogue import matrix
+
+    engines = matrix()
+    nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob"}
+    rows = [
+        (code(WORDS[node]), code(node), *(_mark(node in engine["nodes"]) for engine in engines))
+        for node in sorted(nodes, key=list(WORDS).index)
+    ]
+    return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)
 
 
 def _mark(holds: bool) -> str:
@@ -180,6 +204,7 @@ def makers() -> dict[str, Callable[[], str]]:
 
     found: dict[str, Callable[[], str]] = {
         "workloads": workload_list, "engines": engine_matrix, "engine options": engine_options,
+        "words of engines": words_of_engines,
         "commands": command_list, "checks": check_list,
     }  # fmt: skip
     for name in names():

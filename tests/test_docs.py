@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import tomllib
 import types
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.experiment import Experiment, build, read, to_toml
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import Flow
 from streamgauge.report import series
 from streamgauge.result import Comparison, Latency, Result
 from streamgauge.run.catalogue import capabilities, streaming_engines
@@ -334,6 +337,46 @@ def test_code_in_documents_runs(page: Path) -> None:
     for mark, language, code in fences(page.read_text()):
         if mark == "tested" and language == "python":
             exec(compile(code, str(page), "exec", dont_inherit=True), namespace)
+
+
+def test_the_flows_shown_first_run_on_spark() -> None:
+    """What a reader would copy is not refused; words that only the reference has are told in their table."""
+    namespace: dict[str, Any] = {}
+    first = next(code for mark, _, code in fences((ROOT / "docs" / "flow.md").read_text()) if mark == "tested")
+    exec(compile(first, "flow.md", "exec", dont_inherit=True), namespace)
+    flows = [value for value in namespace.values() if isinstance(value, Flow)]
+    assert len(flows) == 2
+    asked = {type(node).__name__ for flow in flows for node in graph.operators(flow)}
+    assert asked <= set(capabilities()["spark"].nodes)
+
+
+FAKE = """#!/bin/sh
+echo "$(basename "$0") $*" >> said
+[ "$1" != run ] || [ -d "$(echo "$*" | sed 's/.*--out //')" ] || exit 2
+exit "$(cat "$1.code" 2> /dev/null || echo 0)"
+"""
+"""Stands for a program: notes its words, wants the folder of --out, ends with the code that stands in a file."""
+
+
+@pytest.mark.parametrize(("run", "compare", "code", "runs"), [(0, 0, 0, 6), (1, 0, 0, 6), (1, 1, 1, 6), (3, 0, 1, 1)])
+def test_the_script_for_ci_compares_whatever_the_runs_found(
+    run: int, compare: int, code: int, runs: int, tmp_path: Path
+) -> None:
+    """Runs that are not sustained are compared; a machine that lacks something ends it; the last code is the gate's."""
+    for program in ("git", "streamgauge"):
+        (tmp_path / program).write_text(FAKE)
+        (tmp_path / program).chmod(0o755)
+    (tmp_path / "run.code").write_text(str(run))
+    (tmp_path / "compare.code").write_text(str(compare))
+    (script,) = [code for _, language, code in fences((ROOT / "docs" / "compare.md").read_text()) if language == "sh"]
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, check=False)
+    said = (tmp_path / "said").read_text().splitlines()
+    assert done.returncode == code
+    assert len([line for line in said if line.startswith("streamgauge run ")]) == runs
+    assert [line.split()[:4] for line in said if " compare " in line] == [
+        ["streamgauge", "compare", "runs/base", "runs/new"]
+    ] * (runs == 6)
 
 
 def test_the_worked_example_is_tested() -> None:

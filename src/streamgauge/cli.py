@@ -302,15 +302,17 @@ def generate(
 def _write_input(experiment: Any, as_json: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
+    from streamgauge.report.terminal import InputView
     from streamgauge.run.generate import generate as write
 
     out = Path(experiment.out)
-    written = write(experiment, out)
     if as_json:
-        print(json.dumps(written, indent=2))
-    else:
-        for name, events in written["events"].items():
-            print(f"{events:,} events  {out / name}", file=sys.stderr)
+        print(json.dumps(write(experiment, out), indent=2))
+        return
+    with InputView() as view:
+        written = write(experiment, out, view.update)
+    for name, events in written["events"].items():
+        print(f"{events:,} events  {out / name}", file=sys.stderr)
 
 
 @app.command("experiment")

@@ -5,7 +5,7 @@
     |   |-- ExpressionError   an expression of a flow that the binder refuses
     |   |-- JobError          an own job that cannot be run as its file stands
     |   `-- SettingError      a setting that a started engine does not know, or refuses
-    |-- MachineError      this machine lacks something: Java, memory, disk, a port        exit 3
+    |-- MachineError      this machine lacks something: Java, room on a disk               exit 3
     |-- EngineError       the engine never started, or answered what cannot be used       exit 3
     |-- DriverError       our own processes failed: generator, transport, recorder        exit 3
     `-- Interrupted       a person or the system asked us to stop

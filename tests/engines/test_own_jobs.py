@@ -37,7 +37,7 @@ PURCHASES = stream("purchases", Key("user_id", 1000), Key("pack", 20), Integer("
 def started(root: Path, file: Path) -> Iterator[tuple[Ready, Rig]]:
     load = {"rate": RATE, "duration": DURATION_S, "warmup": "3s", "generators": 2}
     ready = check(build({"workload": str(file), "load": load, "out": str(root)}))
-    with Rig(rig_settings(ready, RATE), SparkEngine, root / "rig", Clock.fixed_now()) as rig:
+    with Rig(rig_settings(ready), SparkEngine, root / "rig", Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE, 1.0))
         yield ready, rig
 

@@ -17,6 +17,7 @@ from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.errors import EngineError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
+from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.catalogue import start_of
@@ -58,7 +59,7 @@ def started(
     ready = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
     rate_per_s = ready.experiment.load.rate
-    with Rig(rig_settings(ready, rate_per_s), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
+    with Rig(rig_settings(ready), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
         yield Case(ready, rig, folder, rate_per_s)
 
@@ -148,7 +149,7 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
         trial = running.folder.trials()[2]
         assert trial.read_result() == judged.result
         assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == "not_sustained"
-        driver = [pid for _, role, pid in running.rig.processes() if role == "driver"]
+        driver = [pid for name, role, pid in running.rig.processes() if role == "driver" and name != RUNNER]
         assert len(driver) == 3
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 

@@ -198,7 +198,7 @@ def started(root: Path, workload: str, flow: Flow | None) -> Iterator[tuple[Read
         reach = reach_us(flow)
         ready = replace(ready, flow=flow, reach_us=reach, tail_us=round(US * 3 + (reach or 0)))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    with Rig(rig_settings(ready, 10_000.0), SparkEngine, folder.path, Clock.fixed_now()) as rig:
+    with Rig(rig_settings(ready), SparkEngine, folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, 10_000.0, 1.0))
         yield ready, rig, folder
 

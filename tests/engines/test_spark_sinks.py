@@ -92,7 +92,7 @@ def started(root: Path, made: Callable[[Stream], Flow]) -> Iterator[Case]:
     tail = 2 * US + tail_us(several)
     ready = replace(plain, flow=several, reach_us=reach_us(several), tail_us=tail)
     folder = RunFolder.create(root, "sinks", "spark", datetime.now(UTC))
-    with Rig(rig_settings(ready, RATE_PER_S), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
+    with Rig(rig_settings(ready), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE_PER_S, 1.0))
         yield Case(ready, rig, folder)
 

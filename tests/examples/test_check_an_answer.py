@@ -45,7 +45,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     job = workload.build(workload.read({"packs": 20}), RATE_PER_S)
     plan = Plan(job.streams, parse_profile("constant", RATE_PER_S, SECONDS), START_US, SECONDS, 2, 1)
     write_input(plan, root / "input", plan.start_us, plan.end_us)
-    events = pa.Table.from_batches(list(plan.batches(plan.start_us, plan.end_us, 0)))
+    parts = [plan.batch(0, part, 0, plan.count_before(0, part, plan.end_us)) for part in range(plan.partitions)]
+    events = pa.Table.from_batches(parts)
     flow = with_lineage(job.flow, ingest_time=False)
     answer = Oracle().answer(flow, {"purchases": events}, duckdb.connect()).to_arrow_table()
     results = answer.to_pandas()

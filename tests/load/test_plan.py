@@ -54,7 +54,7 @@ def exact_count(plan: Plan, stream: int, partition: int, t_us: int) -> int:
 def test_count_before_is_exact(plan: Plan, stream: int, data: st.DataObject) -> None:
     """Counts agree with event times at any time, also at the very time of an event, and stay within the plan."""
     partition = data.draw(st.integers(0, plan.partitions - 1))
-    total = plan.total(stream, partition)
+    total = plan.count_before(stream, partition, plan.end_us)
     t_us = START + data.draw(st.integers(-10, round(plan.duration_s * US) + 10))
     if total and data.draw(st.booleans()):
         sequence = data.draw(st.integers(0, total - 1))
@@ -67,7 +67,7 @@ def test_count_before_is_exact(plan: Plan, stream: int, data: st.DataObject) -> 
 def test_nothing_is_at_or_after_the_end(plan: Plan, stream: int) -> None:
     """The total is the count at the end: the last event before it, the next one not."""
     for partition in range(plan.partitions):
-        total = plan.total(stream, partition)
+        total = plan.count_before(stream, partition, plan.end_us)
         assert plan.event_times(stream, partition, total, total + 1)[0] >= plan.end_us
         assert total == 0 or plan.event_times(stream, partition, total - 1, total)[0] < plan.end_us
         assert plan.count_before(stream, partition, plan.end_us + 10 * US) == total
@@ -151,34 +151,6 @@ def test_an_unknown_column_is_refused() -> None:
     """A column that the stream has not is refused with those that it has."""
     with pytest.raises(InputError, match="user_id"):
         STEADY.batch(0, 0, 0, 1, ["nobody"])
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 3 * US), st.integers(0, 3 * US), st.integers(1, 4000))
-def test_batches_give_every_event_of_a_span_once(one: int, other: int, rows_max: int) -> None:
-    """Batches of a span hold all its events, each once, and none is longer than allowed."""
-    low, high = START + min(one, other), START + max(one, other)
-    batches = list(STEADY.batches(low, high, 0, LINEAGE, rows_max))
-    ids = np.concatenate([batch.column(0).to_numpy() for batch in batches] or [np.empty(0, np.int64)])
-    times = np.concatenate([batch.column(1).to_numpy() for batch in batches] or [np.empty(0, np.int64)])
-    expected = np.concatenate([
-        np.arange(STEADY.count_before(0, p, low), STEADY.count_before(0, p, high)) + event_id_base(0, p)
-        for p in range(3)
-    ])  # fmt: skip
-    assert sorted(ids.tolist()) == sorted(expected.tolist())
-    assert ((times >= low) & (times < high)).all()
-    assert max((batch.num_rows for batch in batches), default=0) <= rows_max
-
-
-def test_batches_are_sliced_by_time() -> None:
-    """All of a slice comes before the next one, so that no partition runs ahead."""
-    spans = [
-        (b.column(1)[0].as_py(), b.column(1)[-1].as_py()) for b in STEADY.batches(START, START + US, 0, LINEAGE, 300)
-    ]
-    slices = [spans[i : i + 3] for i in range(0, len(spans), 3)]
-    assert len(slices) == 3
-    for earlier, later in pairwise(slices):
-        assert max(end for _, end in earlier) <= min(start for start, _ in later)
 
 
 PROFILE = parse_profile("constant", 1000.0, 60.0)

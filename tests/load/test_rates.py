@@ -83,20 +83,6 @@ def test_rates_at_times(text: str, t_s: float, rate: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("constant", "constant: 100 k/s"),
-        ("ramp:200k", "ramp: 100 k/s to 200 k/s in 60 s"),
-        ("step:200k@30s", "step: 100 k/s, 200 k/s from 30 s"),
-        ("burst:1.5@30s+10s", "burst: 100 k/s, 150 k/s from 30 s, 100 k/s from 40 s"),
-    ],
-)
-def test_describe(text: str, said: str) -> None:
-    """A profile says in one line what it does."""
-    assert parse_profile(text, 100e3, 60.0).describe() == said
-
-
-@pytest.mark.parametrize(
     "text",
     ["", "flat", "constant:5", "step:", "step:200", "step:0@30s", "step:200@0s", "step:200@60s", "step:2@30s,3@20s",
      "ramp:", "ramp:0", "ramp:-5", "burst:", "burst:2@30s", "burst:0@30s+1s", "burst:x@30s+1s", "burst:inf@30s+1s",

@@ -9,7 +9,7 @@ from hdrh.log import HistogramLogReader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.measure.histogram import SLOTS, Histogram, SecondHistograms, counts_of, log_lines
+from streamgauge.measure.histogram import SLOTS, Histogram, SecondHistograms, counts_of, log_line, log_lines
 
 TOP_US = 2**32 - 1
 EDGES = sorted({max(0, 2**k + d) for k in range(32) for d in (-2, -1, 0, 1, 2)} | {3_600_000_000, TOP_US - 1, TOP_US})
@@ -128,11 +128,12 @@ def test_a_histogram_of_another_precision_is_refused() -> None:
 
 
 def test_the_log_is_read_by_the_packages_reader(tmp_path: Path) -> None:
-    """Second, length, tag and counts of every line come back, two tags in one file."""
+    """Start, length, tag and counts of every line come back, several tags in one file."""
     start = 1_700_000_000
     event = {start + 1: histogram_of([5, 5000, 5_000_000]), start: histogram_of([7])}
     path = tmp_path / "latency.hlog"
-    path.write_text(log_lines(event, "event_time") + log_lines({start: histogram_of([9])}, "processing_time"))
+    whole = log_line(histogram_of([11]), "closing_delay", start + 0.5, start + 20)
+    path.write_text(log_lines(event, "event_time") + log_lines({start: histogram_of([9])}, "processing_time") + whole)
     reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000, 3))
     lines = []
     while (hdr := reader.get_next_interval_histogram()) is not None:
@@ -142,6 +143,7 @@ def test_the_log_is_read_by_the_packages_reader(tmp_path: Path) -> None:
         ("event_time", start * 1000, (start + 1) * 1000),
         ("event_time", (start + 1) * 1000, (start + 2) * 1000),
         ("processing_time", start * 1000, (start + 1) * 1000),
+        ("closing_delay", (start + 0.5) * 1000, (start + 20) * 1000),
     ]
     assert lines[1][3] == list(hdr_of([5, 5000, 5_000_000]).counts)
 

@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.events import US
 from streamgauge.measure import monitors
-from streamgauge.measure.monitors import Monitors, Role, Usage
+from streamgauge.measure.monitors import RUNNER, Monitors, Role, Usage
 
 CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0}
 
@@ -80,8 +80,8 @@ def test_threads_that_end_give_no_negative_waiting(fake: dict[str, float]) -> No
 
 
 def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float]) -> None:
-    """Of 2.5 s of processor time in 2 s the watched process used 1 s, and the one that watches as much."""
-    watched = watching(fake, ("spark", "sut", 1))
+    """Of 2.5 s of processor time in 2 s each of two watched processes used 1 s."""
+    watched = watching(fake, ("spark", "sut", 1), (RUNNER, "driver", 2))
     watched.sample()
     assert watched.others_percent is None
     fake.update(now=2.0, user=1.0, machine=2.5)
@@ -93,7 +93,7 @@ def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float]) 
 
 def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) -> None:
     """All that it has used is ours; and sums that are read one after the other never give less than nothing."""
-    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1)]
+    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), (RUNNER, "driver", 3)]
     watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
     watched.sample()
     processes.append(("worker", "sut", 2))

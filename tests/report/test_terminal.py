@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.report import terminal
-from streamgauge.report.terminal import SearchView, TrialSnapshot, TrialView
+from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, SearchView, TrialSnapshot, TrialView
 from streamgauge.result import Check, Latencies, Latency, Result, Verdict
 
 Make = Callable[..., Result]
@@ -39,6 +39,20 @@ def test_progress_has_a_unit_everywhere() -> None:
         "measured 24/60 s   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
         "event time p99 3.1 s\n"
     )
+
+
+def test_a_written_input_is_told_every_few_seconds() -> None:
+    """Of what takes longer than that; on a terminal at once, and gone at the end."""
+    console, times = plain(), iter([0.0, 1.0, PLAIN_EVERY_S, PLAIN_EVERY_S, PLAIN_EVERY_S + 1])
+    with InputView(console, lambda: next(times)) as view:
+        for million in (1, 2, 3):
+            view.update(million * 10**6, 60 * 10**6)
+    assert written(console) == "written 2 M events of 60 M events\n"
+    console = fancy()
+    with InputView(console) as view:
+        view.update(10**6, 60 * 10**6)
+        assert "written 1 M events of 60 M events" in written(console)
+    assert written(console).endswith("\x1b[2K")
 
 
 def test_unknown_is_a_dash() -> None:
@@ -137,6 +151,29 @@ def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> Non
     console = plain()
     terminal.show_result(make_result(phases=make_result().phases[:1]), False, console)
     assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in written(console)
+
+
+@pytest.mark.parametrize(
+    ("environment", "ceiling_per_s", "end"),
+    [
+        ({"generators": 2}, 80e6, "isolation: shared   generators 2, ceiling 80 M/s\n"),
+        ({"generators": 2}, None, "isolation: shared   generators 2\n"),
+        ({}, 80e6, "isolation: shared   ceiling 80 M/s\n"),
+        ({}, None, "isolation: shared\n"),
+    ],
+)
+def test_generators_stand_beside_the_rate(
+    make_result: Make, environment: dict[str, int], ceiling_per_s: float | None, end: str
+) -> None:
+    """How many, and what they could have offered; what is not known is left out."""
+    rate = make_result().rate
+    assert rate is not None
+    console = plain()
+    changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
+    terminal.show_result(make_result(environment=environment, rate=changed), False, console)
+    (line,) = [line for line in written(console).splitlines(keepends=True) if line.startswith("rate")]
+    assert line.startswith("rate        offered 200 k events/s   ingested 199.9 k events/s   ")
+    assert line.endswith(f"events/s   {end}")
 
 
 def test_not_judged_is_said(make_result: Make) -> None:

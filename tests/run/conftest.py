@@ -99,8 +99,8 @@ class Story:
 
 
 def tick_of(chunks: list[list[Chunk]], hand_outs: list[list[HandOut]], commits: list[Commit], **more: Any) -> Tick:
-    sizes = {"frontier_us": START, "bytes_kept": 10, "rows_ignored": {}}
-    return Tick(chunks, hand_outs, commits, **{**sizes, "overflowed": False, "ended": False, **more})
+    values = {"frontier_us": START, "rows_ignored": {}, "overflowed": False, "ended": False, **more}
+    return Tick(chunks, hand_outs, commits, **values)
 
 
 def usage_of(second: float, name: str, role: Any, cpu: float = 50.0, memory: int = 100, waiting: float = 0.0) -> Usage:

@@ -55,10 +55,10 @@ class FakeRig:
     given_us: int = 0
     told: dict[tuple[int, int], Any] = field(default_factory=dict)
 
-    def begin(self, plan: Any, end_us: int, pace_us: int | None = None) -> None:
+    def begin(self, plan: Any, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
         self.trials += 1
         self.until_us = end_us
-        self.asked.append(("begin", end_us, pace_us))
+        self.asked.append(("begin", end_us, chunk_us, pace_us))
 
     def extend(self, end_us: int) -> None:
         self.until_us = end_us
@@ -117,7 +117,7 @@ def rig(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
 
 def conductor(rig: FakeRig, **more: Any) -> Conductor:
     fake: Any = rig
-    return Conductor(fake, rig.story.plan, SPANS, **more)
+    return Conductor(fake, rig.story.plan, SPANS, rig.make.chunk_us, **more)
 
 
 def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
@@ -127,7 +127,7 @@ def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
     assert (done.engine_failed, done.driver_failed, done.hopeless, done.interrupted) == ("", "", "", False)
     assert done.journal.offered_events() == done.journal.committed_events() == 20_000
     assert SPANS.end_us < done.deadline_us < SPANS.end_us + US
-    assert rig.of("begin") == [("begin", SPANS.end_us, None)]
+    assert rig.of("begin") == [("begin", SPANS.end_us, rig.make.chunk_us, None)]
     assert len(rig.of("halt")) == 1
     assert (done.looks, done.spans, done.earlier_trials) == (1, SPANS, False)
     assert done.journal.others
@@ -152,7 +152,7 @@ def test_a_warm_rigs_trial_knows_that_it_is_not_the_first(rig: FakeRig) -> None:
 def test_the_pace_is_passed_on(rig: FakeRig) -> None:
     """An overload trial's generators stand still at so much waiting."""
     conductor(rig, pace_us=2 * US).conduct()
-    assert rig.of("begin") == [("begin", SPANS.end_us, 2 * US)]
+    assert rig.of("begin") == [("begin", SPANS.end_us, rig.make.chunk_us, 2 * US)]
 
 
 def test_progress_is_shown_twice_a_second(rig: FakeRig) -> None:

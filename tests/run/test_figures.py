@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
+from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.series import BATCHES, SCHEMA
 from streamgauge.run import figures
 from streamgauge.run.conduct import Spans
@@ -145,6 +146,7 @@ def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
         make.usage(6, "recorder", "driver", waiting=50),
         make.usage(6, "sut 1", "sut", waiting=5000),
         make.usage(2, "recorder", "driver", waiting=1000),
+        make.usage(6, RUNNER, "driver", waiting=5000),
     ]
     assert figures.core_wait_us(done) == pytest.approx(200)
     done.journal.usages.append(make.usage(8, "recorder", "driver", waiting=math.nan))

@@ -141,3 +141,14 @@ def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
     done = make.story(seconds=8).done(engine_failed="gone")
     assert figures.offered_input(done).end_us == done.spans.start_us + 8 * US
     assert Result.model_fields["input"].default is None
+
+
+def test_what_is_written_is_told_as_it_is_written(tmp_path: Path) -> None:
+    """Events so far of all events, to the last one."""
+    heard: list[tuple[int, int]] = []
+    written = generate(
+        build({**ASKED, "command": "generate"}), tmp_path / "input", lambda *so_far: heard.append(so_far)
+    )
+    total = sum(written["events"].values())
+    assert [planned for _, planned in heard] == [total] * len(heard)
+    assert heard[-1][0] == total > heard[0][0] > 0

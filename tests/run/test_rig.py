@@ -14,11 +14,13 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
+from pyarrow.flight import FlightServerError
 
 from streamgauge.engines.seam import Edges, EngineStatus
 from streamgauge.errors import DriverError, MachineError
 from streamgauge.events import EVENT_ID, EVENT_TIME, US, Clock
 from streamgauge.experiment import build
+from streamgauge.measure.monitors import RUNNER
 from streamgauge.run.check import Ready, check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig, Tick
@@ -26,7 +28,7 @@ from streamgauge.run.trial import next_start, rig_settings
 from streamgauge.system.children import wait_until
 from streamgauge.transports.flight import client
 
-RATE, STREAM = 1000.0, "purchases"
+RATE, STREAM, CHUNK_US = 1000.0, "purchases", 50_000
 TIMEOUT_S = 60.0
 """For a machine that is busy; what is waited for comes within a second or two."""
 
@@ -69,13 +71,13 @@ class Broken(Played):
 @pytest.fixture(scope="module")
 def ready() -> Ready:
     """Two generators of a low rate."""
-    return check(build({"workload": "identity", "load": {"rate": RATE, "chunk": "50ms", "generators": 2}}))
+    return check(build({"workload": "identity", "load": {"rate": RATE, "generators": 2}}))
 
 
 @pytest.fixture
 def rig(ready: Ready, tmp_path: Path) -> Iterator[Rig]:
     """A started rig."""
-    with Rig(rig_settings(ready, RATE), Played, tmp_path, Clock.fixed_now()) as one:
+    with Rig(rig_settings(ready), Played, tmp_path, Clock.fixed_now()) as one:
         one.start(ready.plan(next_start(one), RATE, 1.0))
         yield one
 
@@ -109,7 +111,8 @@ def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(rig: R
     assert len({edge.location for edge in (*edges.inputs, edges.output)}) == 3
     assert len({edge.token for edge in (*edges.inputs, edges.output)}) == 1
     assert [(name, role) for name, role, _ in rig.processes()] == [
-        ("generator 0", "driver"), ("generator 1", "driver"), ("recorder", "driver"), (f"sut {os.getpid()}", "sut"),
+        ("generator 0", "driver"), ("generator 1", "driver"), ("recorder", "driver"), ("runner", "driver"),
+        (f"sut {os.getpid()}", "sut"),
     ]  # fmt: skip
     assert (rig.trials, rig.sinks) == (0, ("purchases",))
 
@@ -119,7 +122,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, r
     start, edges = next_start(rig), edges_of(rig)
     plan = ready.plan(start, RATE, 5.0)
     journal = Journal(plan, rig.sinks)
-    rig.begin(plan, start + US // 2)
+    rig.begin(plan, start + US // 2, CHUNK_US)
     rig.extend(start + US)
     last = watched(rig, journal, lambda tick: tick.ended)
     assert (rig.trials, rig.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
@@ -142,15 +145,51 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, r
     assert (journal.handed_out_events(), journal.committed_until()) == (1000, start + US)
     assert (journal.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
     assert (len(journal.retried_us), journal.aborted_us) == (1, [])
-    assert last.bytes_kept > 0
     rig.commit(start + US)
-    assert rig.tick().bytes_kept == 0
+    with pytest.raises(FlightServerError, match="was asked for; kept is"):
+        client.read_range(edges.inputs[0].location, edges.inputs[0].token, STREAM, 0, start + US, (EVENT_ID,), 8, "q")
+
+
+def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(rig: Rig, ready: Ready) -> None:
+    """A search makes trials of high and of low rates on one rig; chunks are aligned to the plan's start."""
+    for chunk_us in (50_000, 20_000, 100_000):
+        start = next_start(rig)
+        plan = ready.plan(start, RATE, 1.0)
+        journal = Journal(plan, rig.sinks)
+        rig.begin(plan, start + US // 5, chunk_us)
+        watched(rig, journal, lambda tick: tick.ended)
+        for log in journal.chunks:
+            assert [chunk.from_us for chunk in log] == list(range(start, start + US // 5, chunk_us))
+
+
+def send(edges: Edges, batch: int) -> None:
+    """A batch of one result, committed."""
+    address = {"query": "q", "batch": batch, "partition": 0, "attempt": 0, "sink": "purchases"}
+    rows = pa.record_batch({EVENT_TIME: pa.array([batch])})
+    client.send_results(edges.output.location, edges.output.token, address, iter([rows]))
+    asked = {"query": "q", "batch": batch, "accepted": [[0, 0]], "sinks": ["purchases"]}
+    client.act(edges.output.location, edges.output.token, "commit", **asked)
+
+
+def test_results_of_a_trial_go_when_the_next_one_begins(rig: Rig, ready: Ready) -> None:
+    """Those that a look told of; what came after the last look is told of in the next trial, and stays for it."""
+    edges, start = edges_of(rig), next_start(rig)
+    plan = ready.plan(start, RATE, 1.0)
+    rig.begin(plan, start, CHUNK_US)
+    send(edges, 0)
+    (told,) = rig.tick().commits
+    assert [str(path) for path in rig.spool.iterdir()] == told.paths
+    send(edges, 1)
+    rig.begin(plan, start, CHUNK_US)
+    (left,) = rig.tick().commits
+    assert left.batch == 1
+    assert [str(path) for path in rig.spool.iterdir()] == left.paths
 
 
 def test_generators_that_are_halted_offer_no_more(rig: Rig, ready: Ready) -> None:
     """Long before the plan's end."""
     start = next_start(rig)
-    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US)
+    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
     journal = Journal(ready.plan(start, RATE, 3600.0), rig.sinks)
     watched(rig, journal, lambda tick: any(tick.chunks))
     rig.halt()
@@ -174,19 +213,19 @@ def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(rig: 
     """One that has streams the rig was not started for: the process lives, and says what is wrong."""
     other = check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}}))
     start = next_start(rig)
-    rig.begin(other.plan(start, RATE, 5.0), start + US)
+    rig.begin(other.plan(start, RATE, 5.0), start + US, CHUNK_US)
     with pytest.raises(DriverError, match="ads"):
         wait_until(lambda: not rig.tick(), TIMEOUT_S)
 
 
 def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: Path) -> None:
     """Generators stop there because nobody reads; the trial judges that."""
-    settings = replace(rig_settings(ready, RATE), bound_us=200_000)
+    settings = replace(rig_settings(ready), bound_us=200_000)
     with Rig(settings, Played, tmp_path, Clock.fixed_now()) as rig:
         start = next_start(rig)
         plan = ready.plan(start, RATE, 60.0)
         rig.start(plan)
-        rig.begin(plan, start + 60 * US)
+        rig.begin(plan, start + 60 * US, CHUNK_US)
         last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
     assert last.overflowed
     assert rig.reached_us == start + 200_000
@@ -195,10 +234,10 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: 
 @pytest.mark.parametrize("engine", [Played, Broken])
 def test_whatever_happens_all_processes_are_ended(ready: Ready, tmp_path: Path, engine: Any) -> None:
     """The engine first; nothing private stays behind, in a start that failed neither."""
-    with Rig(rig_settings(ready, RATE), engine, tmp_path, Clock.fixed_now()) as one:
+    with Rig(rig_settings(ready), engine, tmp_path, Clock.fixed_now()) as one:
         with suppress(RuntimeError):
             one.start(ready.plan(next_start(one), RATE, 1.0))
-        pids = [pid for _, role, pid in one.processes() if role == "driver"]
+        pids = [pid for name, role, pid in one.processes() if role == "driver" and name != RUNNER]
         left = (one._private, one.spool)
     assert len(pids) == 3
     assert alive(pids) == []
@@ -238,7 +277,7 @@ def test_generators_that_stopped_apart_are_levelled(rig: Rig, ready: Ready) -> N
     start = next_start(rig)
     plan = ready.plan(start, RATE, 60.0)
     journal = Journal(plan, rig.sinks)
-    rig.begin(plan, start + 60 * US)
+    rig.begin(plan, start + 60 * US, CHUNK_US)
     watched(rig, journal, lambda tick: tick.frontier_us > start)
     rig._generators[0].ask("halt")
     watched(rig, journal, lambda tick: rig.reached_us >= tick.frontier_us + US)

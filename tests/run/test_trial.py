@@ -8,14 +8,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from streamgauge.events import US
 from streamgauge.experiment import build
+from streamgauge.measure.histogram import read_log
+from streamgauge.measure.latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
+from streamgauge.result import Verification
 from streamgauge.run import figures, trial
 from streamgauge.run.check import check
+from streamgauge.run.comparison import SinkVerified, Verified
+from streamgauge.run.conduct import Spans
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start
 
 NOW = 1_700_000_000 * US + 300_000
@@ -104,6 +110,23 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     assert said == order
 
 
+@pytest.mark.parametrize(("rate_per_s", "chunk_us"), [(1e6, 50_000), (1e5, 10_000)])
+def test_each_trial_has_chunks_for_its_own_rate(
+    rate_per_s: float, chunk_us: int, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the rates of other trials on its rig are, or the rate that was asked for first."""
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+
+    def conductor(_: Any, plan: Any, spans: Any, chunk_us: int, **__: Any) -> None:
+        raise KeyboardInterrupt(chunk_us)
+
+    monkeypatch.setattr(trial, "Conductor", conductor)
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    with pytest.raises(KeyboardInterrupt) as asked:
+        trial.run_trial(ready, rig, folder, TrialSettings(rate_per_s, fresh=True, duration_s=10.0))
+    assert asked.value.args == (chunk_us,)
+
+
 def concluded(
     error: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Judged, RunFolder]:
@@ -113,7 +136,7 @@ def concluded(
     folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
     rig: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
-        settings=SimpleNamespace(chunk_us=50_000), folder=tmp_path,
+        folder=tmp_path,
     )  # fmt: skip
 
     def ended(*_: Any) -> None:
@@ -131,6 +154,7 @@ def test_stopping_the_verification_keeps_what_was_measured(
     """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
     judged, folder = concluded(stop, make, tmp_path, monkeypatch)
     assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
+    assert judged.result.environment["chunk_ms"] == 10
     assert judged.result.rate is not None
     assert judged.result.rate.ingested_per_s == pytest.approx(1000)
 
@@ -163,3 +187,54 @@ def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: 
     """Only what the machine lacks, or what the reference says, leaves answers unjudged."""
     with pytest.raises(RuntimeError, match="defect"):
         concluded(RuntimeError("a defect"), make, tmp_path, monkeypatch)
+
+
+# --- the log of latencies ---
+
+
+def verified_of(*sinks: tuple[str, SinkLatencies]) -> Verified:
+    verification = Verification(judged=True, independent=True, reference="made up", sentence="")
+    return Verified(verification, tuple(SinkVerified(name, "q0", verification, found, 2) for name, found in sinks))
+
+
+def kinds_in(log: str) -> dict[str, list[tuple[int, int]]]:
+    """Tag to the (second, number of values) of its intervals."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for tag, second, histogram in read_log(log):
+        found.setdefault(tag, []).append((second, histogram.count))
+    return found
+
+
+def windowed(rule: LatencyRule, spans: Spans, emission_us: list[int]) -> SinkLatencies:
+    """Two results whose window ends 4 s after the start of the span, their events in its first and third second."""
+    first, end = spans.measured_from_us, spans.measured_from_us + 4 * US
+    times = {
+        "event_time": [first, first + 2 * US], "ingest_time": [first + 1, first + 2 * US + 1],
+        "emission_time": [first + after for after in emission_us], "window_end": [end, end],
+    }  # fmt: skip
+    rows = pa.record_batch({name: pa.array(values, pa.int64()) for name, values in times.items()})
+    return sink_latencies([rows], rule, (spans.measured_from_us, spans.measured_to_us))
+
+
+def test_the_log_has_every_kind_of_latency_that_is_reported(make: Any) -> None:
+    """By the second where that is known, else one interval of the span; of several sinks each has its own."""
+    spans = make.story().done().spans
+    second = spans.measured_from_us // US
+    late = windowed(LatencyRule("window"), spans, [5 * US, 5 * US])
+    by_second = [(second, 1), (second + 2, 1)]
+    whole = [(second, 2)]
+    log = trial._hlog(verified_of(("one", late)), spans)
+    assert kinds_in(log) == {"event_time": by_second, "processing_time": by_second, "closing_delay": whole}
+    (line,) = [line for line in log.splitlines() if line.startswith("Tag=closing_delay")]
+    assert line.split(",")[1:3] == [f"{second}.000", "10.000"]
+    both = trial._hlog(verified_of(("one", late), ("two", late)), spans)
+    assert set(kinds_in(both)) == {f"{kind}/{sink}" for kind in kinds_in(log) for sink in ("one", "two")}
+
+
+def test_the_log_has_no_kind_without_figures(make: Any) -> None:
+    """Matches that come before their window is complete have no closing delay, but a time of their own."""
+    spans = make.story().done().spans
+    early = windowed(LatencyRule("join", lambda end: end - 1), spans, [3 * US, 5 * US])
+    assert kinds_in(trial._hlog(verified_of(("one", early)), spans)) == {
+        "match_time": [(spans.measured_from_us // US, 2)]
+    }

@@ -330,7 +330,7 @@ def last_before(asked: Case, end_us: int, streams: Iterable[int] = (0, 1)) -> in
     """The greatest event time before `end_us`, by making every event."""
     plan = asked.done.journal.plan
     times = [
-        plan.event_times(stream, partition, 0, plan.total(stream, partition))
+        plan.event_times(stream, partition, 0, plan.count_before(stream, partition, plan.end_us))
         for stream in streams
         for partition in range(plan.partitions)
     ]

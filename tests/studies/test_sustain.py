@@ -128,7 +128,7 @@ def drained_tick(fails: bool) -> Any:
     """What a rig says that has nothing left to do, or that has lost a generator."""
     if fails:
         raise DriverError("generator 0 ended (exit code -9)")
-    return Tick([], [], [], frontier_us=0, bytes_kept=0, overflowed=False, ended=True, rows_ignored={})
+    return Tick([], [], [], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:

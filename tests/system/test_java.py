@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +129,14 @@ def test_a_system_without_a_name_gets_words(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Path, "read_text", missing)
     assert "set JAVA_HOME" in java.install_hint()
+
+
+@pytest.mark.parametrize(("marked", "code", "said"), [("spark", 3, True), ("not spark", 5, False)])
+def test_tests_on_spark_ask_for_java_once(marked: str, code: int, said: bool, tmp_path: Path) -> None:
+    """One message instead of a failure for each; tests that start no Spark need no Java (of this file none is left)."""
+    tests = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", marked, str(tests / "flow" / "test_expressions_spark.py")]
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent, env=environment)
+    assert done.returncode == code, done.stdout
+    assert (f"none was found by JAVA_HOME={tmp_path}" in done.stdout + done.stderr) is said

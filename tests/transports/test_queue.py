@@ -130,7 +130,7 @@ def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:
     assert sum(chunk.events for chunk in chunks) == model.offered()
     assert sum(part.events for part in hand_outs if not part.again) == model.handed
     assert sum(part.events for part in hand_outs if part.again) == model.reread
-    assert model.queue.bytes_kept == model.bytes_kept()
+    assert model.queue._bytes == model.bytes_kept()
     assert model.queue.frontier() == (model.borders[-1][1] if model.borders else 0)
 
 
@@ -215,11 +215,11 @@ def test_a_commit_frees_memory_and_never_goes_back() -> None:
     queue = queue_of()
     for index in range(4):
         offer(queue, index)
-    whole = queue.bytes_kept
+    whole = queue._bytes
     queue.commit(at(3))
-    assert queue.bytes_kept == whole // 4
+    assert queue._bytes == whole // 4
     queue.commit(at(1))
-    assert queue.bytes_kept == whole // 4
+    assert queue._bytes == whole // 4
     with pytest.raises(DriverError):
         queue.take("ads", at(1), at(4), COLUMNS, 0)
 
@@ -229,11 +229,11 @@ def test_the_bound_in_seconds_refuses_and_adds_nothing() -> None:
     queue = queue_of(bound_us=3 * CHUNK_US)
     for index in range(3):
         offer(queue, index)
-    before = (queue.frontier(), queue.bytes_kept)
+    before = (queue.frontier(), queue._bytes)
     with pytest.raises(Overflow, match="queue full"):
         offer(queue, 3)
     assert queue.overflowed
-    assert (queue.frontier(), queue.bytes_kept) == before
+    assert (queue.frontier(), queue._bytes) == before
     assert sum(chunk.events for chunk in queue.drain_logs()[0]) == 60
     queue.take("ads", at(0), at(3), COLUMNS, 0)
     with pytest.raises(Overflow):

@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 
 from streamgauge.errors import InputError, MachineError, Problem
 from streamgauge.events import EVENT_ID, EVENT_TIME, arrow_type
-from streamgauge.load.plan import BATCH_BYTES_MAX, ROWS_MAX, Plan
+from streamgauge.load.plan import BATCH_BYTES_MAX, Plan
 
 Progress = Callable[[int, int], None]
+ROWS_MAX = 262_144
+"""Of a batch; fewer where they are large."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -32,8 +32,8 @@ from streamgauge.load.rates import RateProfile
 
 Times = npt.NDArray[np.int64]
 
-ROWS_MAX = 262_144
 BATCH_BYTES_MAX = 2**26
+"""Of a batch, wherever a plan is made into batches whole."""
 EVENTS_MAX = 2**SEQUENCE_BITS
 """Events of a plan, above three months at 1 M/s: up to here rounding moves no time past the next, and ids fit."""
 
@@ -126,10 +126,6 @@ class Plan:
         """Exactly how many of the partition's events have event time < t_us, within [0, total]."""
         return self._of_partition(self._numbers_before(stream, t_us), partition)
 
-    def total(self, stream: int, partition: int) -> int:
-        """Events of the partition in the whole plan."""
-        return self._of_partition(self._totals[stream], partition)
-
     def planned_events(self, from_us: int, to_us: int, stream: int | None = None) -> int:
         """Events with from_us <= event time < to_us, over all partitions, of one stream or of all."""
         streams = range(len(self.streams)) if stream is None else (stream,)
@@ -168,28 +164,6 @@ class Plan:
         place = self.streams[stream].schema.names.index(name)
         values = self.streams[stream].fields[place].column(Bits(self.seed, stream, partition, place), first, last)
         return pa.array(values) if isinstance(values, np.ndarray) else values
-
-    def batches(
-        self,
-        from_us: int,
-        to_us: int,
-        stream: int,
-        columns: Sequence[str] | None = None,
-        rows_max: int = ROWS_MAX,
-    ) -> Iterator[pa.RecordBatch]:
-        """All events of a stream with from_us <= event time < to_us, each batch of one partition.
-
-        Time goes in slices of at most `rows_max` events (fewer where they are large: 64 MiB); within a slice one
-        partition follows the other, so what is held at once is bounded and no partition runs ahead.
-        """
-        low, end = self._numbers_before(stream, from_us), self._numbers_before(stream, to_us)
-        rows = max(min(rows_max, BATCH_BYTES_MAX // self.streams[stream].row_bytes), 1)
-        for start in range(low, end, rows):
-            for partition in range(self.partitions):
-                first = self._of_partition(start, partition)
-                last = self._of_partition(min(start + rows, end), partition)
-                if first < last:
-                    yield self.batch(stream, partition, first, last, columns)
 
 
 def _problems(plan: Plan) -> Iterator[Problem]:

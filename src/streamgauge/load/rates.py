@@ -11,15 +11,14 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import format_rate, parse_duration, parse_rate
+from streamgauge.events import parse_duration, parse_rate
 
-Kind = Literal["constant", "step", "ramp", "burst"]
 Floats = npt.NDArray[np.float64]
 
 RISES_FROM, RISES_TO = 0.1, 0.7
@@ -47,9 +46,7 @@ class Piece:
 class RateProfile:
     """The rate over time, made by `parse_profile`: the first piece starts at 0, the last has no end and no slope."""
 
-    kind: Kind
     pieces: tuple[Piece, ...]
-    duration_s: float
 
     @cached_property
     def _starts(self) -> list[float]:
@@ -128,16 +125,7 @@ class RateProfile:
         level = Piece(rise_s, first.rate_per_s)
         least, most = RISES_FROM * first.rate_per_s, RISES_TO * first.rate_per_s
         rise = [Piece(0.0, least, (most - least) / rise_s)] if rise_s > 0 else []
-        return replace(self, pieces=(*rise, level, *later), duration_s=self.duration_s + lead_s)
-
-    def describe(self) -> str:
-        """One line for people: `burst: 100 k/s, 150 k/s from 30 s, 100 k/s from 40 s`."""
-        first, *others = self.pieces
-        if self.kind == "ramp":
-            last = format_rate(others[-1].rate_per_s)
-            return f"ramp: {format_rate(first.rate_per_s)} to {last} in {self.duration_s:g} s"
-        later = [f", {format_rate(piece.rate_per_s)} from {piece.start_s:g} s" for piece in others]
-        return f"{self.kind}: {format_rate(first.rate_per_s)}{''.join(later)}"
+        return RateProfile((*rise, level, *later))
 
 
 def _solve(events: Floats, rate: Floats | float, slope: Floats | float) -> Floats:
@@ -155,13 +143,13 @@ def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfil
     _check_positive("duration", duration_s, "seconds", "--duration 60s")
     kind, _, rest = text.strip().partition(":")
     if kind == "constant" and not rest:
-        return RateProfile("constant", (Piece(0.0, rate_per_s),), duration_s)
+        return RateProfile((Piece(0.0, rate_per_s),))
     if kind == "step":
-        return RateProfile("step", _steps(text, rest, rate_per_s, duration_s), duration_s)
+        return RateProfile(_steps(text, rest, rate_per_s, duration_s))
     if kind == "ramp":
-        return RateProfile("ramp", _ramp(text, rest, rate_per_s, duration_s), duration_s)
+        return RateProfile(_ramp(text, rest, rate_per_s, duration_s))
     if kind == "burst":
-        return RateProfile("burst", _burst(text, rest, rate_per_s, duration_s), duration_s)
+        return RateProfile(_burst(text, rest, rate_per_s, duration_s))
     raise InputError(Problem("profile", f"must be one of {FORMS}", text, "--profile constant"))
 
 

@@ -11,7 +11,6 @@ of a value; below 1024 every integer has a slot of its own. So counting is: conv
 from __future__ import annotations
 
 import io
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamgauge.events import US
+from streamgauge.stats import hlog
 
 Counts = NDArray[np.int64]
 
@@ -45,9 +45,6 @@ _octave = np.maximum(_indices // _HALF - 1, 0)
 _LOWEST_OF_SLOT: Counts = (_indices - _octave * _HALF) << _octave
 _HIGHEST_OF_SLOT: Counts = _LOWEST_OF_SLOT + (1 << _octave) - 1
 _MIDDLE_OF_SLOT: Counts = _LOWEST_OF_SLOT + ((1 << _octave) >> 1)
-
-
-_INTERVAL = re.compile(r"^(?:Tag=([^,]+),)?([\d.]+),[\d.]+,[\d.]+,(\S+)$")
 
 
 class _Scratch(threading.local):
@@ -260,6 +257,15 @@ def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:
     Values are microseconds; the third field, the interval's maximum, is milliseconds, as in the logs of others.
     Logs of several tags may be put one after the other. ValueError where the tag holds a comma, a space or a line end.
     """
+    return _log({(second, second + 1): per_second[second] for second in sorted(per_second)}, tag)
+
+
+def log_line(whole: Histogram, tag: str, from_s: float, to_s: float) -> str:
+    """The same of one interval, seconds since the epoch."""
+    return _log({(from_s, to_s): whole}, tag)
+
+
+def _log(intervals: Mapping[tuple[float, float], Histogram], tag: str) -> str:
     from hdrh.log import HistogramLogWriter
 
     if not tag or any(character in tag for character in ", \n\r"):
@@ -267,24 +273,22 @@ def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:
     text = io.StringIO()
     writer = HistogramLogWriter(text)
     writer.output_log_format_version()
-    if per_second:
-        text.write(f"#[StartTime: {float(min(per_second)):f} (seconds since epoch)]\n")
+    if intervals:
+        text.write(f"#[StartTime: {float(min(intervals)[0]):f} (seconds since epoch)]\n")
     writer.output_legend()
-    for second in sorted(per_second):
+    for (from_s, to_s), histogram in intervals.items():
         text.write(f"Tag={tag},")
-        writer.output_interval_histogram(per_second[second].to_hdr(), second, second + 1, 1000.0)
+        writer.output_interval_histogram(histogram.to_hdr(), from_s, to_s, 1000.0)
     return text.getvalue()
 
 
 def read_log(text: str) -> Iterator[tuple[str, int, Histogram]]:
-    """The (tag, second, histogram) of each interval that `log_lines` wrote, in the order of the text.
+    """The (tag, second it begins in, histogram) of each interval of a log, in the order of the text.
 
     Lines that are no interval are passed over. ValueError where a histogram cannot be decoded, or is none of ours.
     """
-    for line in text.splitlines():
-        match = _INTERVAL.match(line.strip())
-        if match is not None:
-            yield match[1] or "", int(float(match[2])), Histogram.from_hdr_base64(match[3])
+    for tag, start_s, encoded in hlog.intervals(text):
+        yield tag, int(start_s), Histogram.from_hdr_base64(encoded)
 
 
 def slots_of(histograms: Iterable[Histogram]) -> tuple[Counts, Counts]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Literal
 import psutil
 
 Role = Literal["sut", "driver"]
+RUNNER = "runner"
+"""The name of the driver's own first process, which conducts and judges and stamps nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class _Reading:
 
 @dataclass(frozen=True)
 class _Machine:
-    """CPU seconds so far: of all processes of the machine, and of those that are watched, this one included."""
+    """CPU seconds so far: of all processes of the machine, and of those that are watched."""
 
     time_us: int
     all_s: float
@@ -79,8 +80,7 @@ class Monitors:
         return usages
 
     def _note_others(self) -> None:
-        mine = psutil.Process(os.getpid()).cpu_times()
-        now = _Machine(self._now_us(), _processes_s(), self._ours_s + mine.user + mine.system)
+        now = _Machine(self._now_us(), _processes_s(), self._ours_s)
         before, self._machine = self._machine, now
         if before is None or now.time_us <= before.time_us:
             self.others_percent = None

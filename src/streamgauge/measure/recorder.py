@@ -50,7 +50,6 @@ class Staged:
     path: str
     rows: int = 0
     frontier_us: int = 0
-    first_us: int = 0
     last_us: int = 0
     sample_us: list[int] = field(default_factory=list)
 
@@ -126,11 +125,6 @@ class Ledger:
             return news
 
     @property
-    def rows_staged(self) -> int:
-        with self._lock:
-            return sum(staged.rows for staged in self._staged.values())
-
-    @property
     def rows_ignored(self) -> dict[str, int]:
         """Sink to the rows that came for it and were not accepted; sinks without any are left out."""
         with self._lock:
@@ -183,7 +177,6 @@ class Recorder:
     def status(self) -> dict[str, Any]:
         return {
             "commits": [asdict(commit) for commit in self.ledger.news()],
-            "rows_staged": self.ledger.rows_staged,
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),
             "failed": self.failed,
@@ -221,7 +214,6 @@ def _note(staged: Staged, batch: pa.RecordBatch, emitted_us: int) -> None:
     if not batch.num_rows:
         return
     staged.rows += batch.num_rows
-    staged.first_us = staged.first_us or emitted_us
     staged.last_us = emitted_us
     if EVENT_TIME in batch.schema.names:
         times = batch.column(EVENT_TIME)

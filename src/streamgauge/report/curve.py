@@ -1,22 +1,21 @@
 """Percentile curves: from a run's HdrHistogram log to the points that are drawn.
 
-`latency.hlog` holds interval histograms of the measured span, in microseconds; the tag of a line names the kind of
-latency: `event_time`, `processing_time` and so on, with `/<sink>` after it where there are several sinks. An untagged
-line is event time.
+`latency.hlog` holds histograms of the measured span, in microseconds, of each second or of all of it; the tag of a line
+names the kind of latency: `event_time`, `processing_time` and so on, with `/<sink>` after it where there are several
+sinks. An untagged line is event time.
 Intervals of one tag are added up, never averaged [method 1].
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from streamgauge.result import PERCENTILES, Latency
+from streamgauge.stats.hlog import intervals
 
-_LINE = re.compile(r"^(?:Tag=([^,]+),)?[\d.]+,[\d.]+,[\d.]+,(\S+)$")
 _ENOUGH = 10
 """Independent results that must lie beyond a percentile for it to be drawn past the last printed one."""
 
@@ -40,17 +39,14 @@ def histograms(log: str, sink: str = "") -> dict[str, HdrHistogram]:
     Lines that are no histogram are passed over.
     """
     found: dict[str, HdrHistogram] = {}
-    for line in log.splitlines():
-        match = _LINE.match(line.strip())
-        if match is None:
-            continue
-        tag, _, of = (match.group(1) or "event_time").partition("/")
+    for interval in intervals(log):
+        kind, _, of = (interval.tag or "event_time").partition("/")
         if of != sink:
             continue
-        if tag in found:
-            found[tag].decode_and_add(match.group(2))
+        if kind in found:
+            found[kind].decode_and_add(interval.encoded)
         else:
-            found[tag] = HdrHistogram.decode(match.group(2))
+            found[kind] = HdrHistogram.decode(interval.encoded)
     return found
 
 

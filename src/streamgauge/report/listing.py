@@ -19,6 +19,9 @@ def show_workloads(rows: list[dict[str, Any]]) -> None:
     Console().print(table)
 
 
+TRUTH = "Truth of a job of your own: its reference where it has one, else the same function in Spark's batch mode."
+
+
 def show_engines(rows: list[dict[str, Any]]) -> None:
     """The capability matrix, then each engine's options."""
     console = Console()
@@ -35,6 +38,7 @@ def show_engines(rows: list[dict[str, Any]]) -> None:
     for label, key in (("sink modes", "sink_modes"), ("transports", "transports")):
         table.add_row(label, *[", ".join(row[key]) or "-" for row in rows])
     console.print(table)
+    console.print(TRUTH, soft_wrap=True)
     for row in rows:
         for option in row["options"]:
             choices = f" ({' | '.join(option['choices'])})" if option["choices"] else ""

@@ -7,8 +7,11 @@ Under NO_COLOR nothing is styled. Nothing here decides anything.
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -19,7 +22,7 @@ from streamgauge.report import sentences, words
 from streamgauge.result import STATISTICS, Check, Latency, Rates, Result, TrialSummary
 
 PLAIN_EVERY_S = 5.0
-"""Seconds of the run between two plain lines; a change of phase or a new note is always told."""
+"""Seconds between two plain lines; of a run, a change of phase or a new note is always told."""
 
 STYLES = {
     "sustained": "bold green",
@@ -56,16 +59,14 @@ def console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-class TrialView:
-    """The progress of one trial: a context manager; `update` as often as there is something new."""
+class _Progress:
+    """One line that is rewritten in place, or, where it cannot be, plain lines: a context manager."""
 
-    def __init__(self, on: Console | None = None, indent: str = "") -> None:
+    def __init__(self, on: Console | None) -> None:
         self._console = on or console()
-        self._indent = indent
         self._live: Live | None = None
-        self._told: TrialSnapshot | None = None
 
-    def __enter__(self) -> TrialView:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -73,13 +74,12 @@ class TrialView:
     ) -> None:
         self.close()
 
-    def update(self, snapshot: TrialSnapshot) -> None:
-        """Shows `snapshot`, or passes it over where a plain line has just been written."""
+    def show(self, line: str, due: Callable[[], bool]) -> None:
+        """Shows `line`; as a plain one only where it is `due`."""
         if self._console.is_terminal and not self._console.is_dumb_terminal:
-            self._rewrite(snapshot)
-        elif self._due(snapshot):
-            self._told = snapshot
-            say(self._console, self._indent + progress(snapshot))
+            self._rewrite(line)
+        elif due():
+            say(self._console, line)
 
     def close(self) -> None:
         """Takes the progress line away; what is printed next stands in its place."""
@@ -87,18 +87,51 @@ class TrialView:
             self._live.stop()
             self._live = None
 
-    def _rewrite(self, snapshot: TrialSnapshot) -> None:
+    def _rewrite(self, line: str) -> None:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
-        line = Text(typed(self._indent + progress(snapshot)), no_wrap=True, overflow="ellipsis")
-        self._live.update(line, refresh=True)
+        self._live.update(Text(typed(line), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+class InputView(_Progress):
+    """The progress of an input that is written; plain lines come every few seconds, so a short one has none."""
+
+    def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(on)
+        self._now_s = now_s
+        self._told_s = now_s()
+
+    def update(self, written: int, planned: int) -> None:
+        """So many events of so many."""
+        self.show(f"written {words.rate(written, 'events')} of {words.rate(planned, 'events')}", self._due)
+
+    def _due(self) -> bool:
+        if self._now_s() - self._told_s < PLAIN_EVERY_S:
+            return False
+        self._told_s = self._now_s()
+        return True
+
+
+class TrialView(_Progress):
+    """The progress of one trial; `update` as often as there is something new."""
+
+    def __init__(self, on: Console | None = None, indent: str = "") -> None:
+        super().__init__(on)
+        self._indent = indent
+        self._told: TrialSnapshot | None = None
+
+    def update(self, snapshot: TrialSnapshot) -> None:
+        """Shows `snapshot`, or passes it over where a plain line has just been written."""
+        self.show(self._indent + progress(snapshot), lambda: self._due(snapshot))
 
     def _due(self, snapshot: TrialSnapshot) -> bool:
         told = self._told
-        if told is None or (told.phase, told.note) != (snapshot.phase, snapshot.note):
-            return True
-        return not 0 <= snapshot.elapsed_s - told.elapsed_s < PLAIN_EVERY_S
+        same = told is not None and (told.phase, told.note) == (snapshot.phase, snapshot.note)
+        if told is not None and same and 0 <= snapshot.elapsed_s - told.elapsed_s < PLAIN_EVERY_S:
+            return False
+        self._told = snapshot
+        return True
 
 
 class SearchView:
@@ -194,7 +227,7 @@ def _cells(trial: TrialSummary) -> tuple[str, ...]:
     latency = f"{words.time_us(trial.event_time_p50_us)} / {words.time_us(trial.event_time_p99_us)}"
     return (
         str(trial.number),
-        "overload" if trial.offered_per_s is None else words.rate(trial.offered_per_s, "/s").replace(" /s", "/s"),
+        "overload" if trial.offered_per_s is None else _short(trial.offered_per_s),
         words.trial_verdict(trial),
         latency if known else words.NONE,
         words.slope(trial.backlog_slope_share),
@@ -224,7 +257,8 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     """(name, text) lines under the verdict; what was not measured is left out, what was not judged is said."""
     found: list[tuple[str, str]] = []
     if result.rate is not None:
-        found.append(("rate", f"{_rates(result, result.rate)}   isolation: {result.isolation}"))
+        parts = [_rates(result, result.rate), f"isolation: {result.isolation}", _generators(result, result.rate)]
+        found.append(("rate", "   ".join(filter(None, parts))))
     found += _latency_facts(result)
     if result.search is not None and result.search.at_90_percent is not None:
         at_90 = result.search.at_90_percent
@@ -266,6 +300,19 @@ def _rates(result: Result, rate: Rates) -> str:
     if sentences.measured_s(result) is None and result.search is None:
         return sentences.nothing_measured(result)
     return f"offered {words.rate(rate.offered_per_s)}   ingested {words.rate(rate.ingested_per_s)}"
+
+
+def _generators(result: Result, rate: Rates) -> str:
+    """How many there were and what they could have offered, as far as it is known."""
+    number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
+    parts = [f"generators {number}"] if number is not None else []
+    parts += [f"ceiling {_short(ceiling)}"] if ceiling is not None else []
+    return ", ".join(parts)
+
+
+def _short(per_s: float) -> str:
+    """`1.54 M/s`."""
+    return words.rate(per_s, "/s").replace(" /s", "/s")
 
 
 def _sink_facts(result: Result) -> list[tuple[str, str]]:

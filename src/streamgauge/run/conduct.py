@@ -113,6 +113,7 @@ class Conductor:
         rig: the processes.
         plan: the trial's plan; its first event is at `spans.start_us`.
         spans: the planned spans.
+        chunk_us: how much event time travels at once.
         on_tick: called after each look, to show progress.
         hopeless: says why a trial cannot be sustained any more, or None.
         levelling: at the end of the warm-up, says by how many microseconds it goes on, 0 for not at all.
@@ -129,6 +130,7 @@ class Conductor:
         rig: Rig,
         plan: Plan,
         spans: Spans,
+        chunk_us: int,
         *,
         on_tick: Callable[[Conducted], None] = lambda _: None,
         hopeless: Callable[[Conducted], str | None] = lambda _: None,
@@ -141,7 +143,7 @@ class Conductor:
         closes_late: tuple[str, ...] = (),
     ) -> None:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
-        self._drain_s, self._pace_us, self._plan = drain_s, pace_us, plan
+        self._drain_s, self._chunk_us, self._pace_us, self._plan = drain_s, chunk_us, pace_us, plan
         self._closes_late, self._failed, self._hold_us = closes_late, failed, hold_us
         self._levelling = levelling
         self.done = Conducted(Journal(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
@@ -152,7 +154,7 @@ class Conductor:
         """Run the trial to its end, whatever that is; only a defect of ours raises."""
         done = self.done
         try:
-            self._rig.begin(self._plan, done.spans.end_us + self._hold_us, self._pace_us)
+            self._rig.begin(self._plan, done.spans.end_us + self._hold_us, self._chunk_us, self._pace_us)
             self._warm_up()
             self._watch_until(lambda: done.spans.measured_to_us)
             while extension_us := self._undecided(done):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
-from streamgauge.measure.monitors import Usage, machine_percent
+from streamgauge.measure.monitors import RUNNER, Usage, machine_percent
 from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
@@ -160,12 +160,16 @@ def others_share(done: Conducted) -> float:
 
 
 def core_wait_us(done: Conducted) -> float:
-    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if not known."""
+    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if not known.
+
+    The runner's is no matter: no stamp is its.
+    """
     spans = done.spans
     waits: dict[str, list[float]] = defaultdict(list)
     for usage in done.journal.usages:
         inside = spans.measured_from_us <= usage.time_us < spans.measured_to_us
-        if usage.role == "driver" and inside and not math.isnan(usage.core_wait_us):
+        stamps = usage.role == "driver" and usage.name != RUNNER
+        if stamps and inside and not math.isnan(usage.core_wait_us):
             waits[usage.name].append(usage.core_wait_us)
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 

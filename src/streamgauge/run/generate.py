@@ -11,7 +11,7 @@ from typing import Any
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, build
-from streamgauge.load.export import write_input
+from streamgauge.load.export import Progress, write_input
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import Piece, RateProfile, parse_profile
 from streamgauge.report import rerun
@@ -32,15 +32,16 @@ class _Part:
     end_us: int
 
 
-def generate(experiment: Experiment, out: Path) -> dict[str, Any]:
+def generate(experiment: Experiment, out: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Write DIR/<stream>/part-<partition>.parquet.
 
     With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
     what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
-    either: the profile asked for over exactly its duration, from now's whole second on.
+    either: the profile asked for over exactly its duration, from now's whole second on. `progress` hears of events
+    written and planned.
     """
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
-    events = write_input(part.plan, out, part.begin_us, part.end_us)
+    events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
     return {"out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events}
 
 
@@ -71,7 +72,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
     whole_s = (result.input.end_us - result.input.start_us) / US
     plan = Plan(
-        ready.streams(load.rate), RateProfile("constant", pieces, whole_s), result.input.start_us, whole_s,
+        ready.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
         ready.generators, load.seed,
     )  # fmt: skip
     return _Part(plan, result.input.start_us, result.input.end_us)

@@ -35,7 +35,6 @@ class GeneratorSettings:
     port: int
     token: str
     clock_offset_us: int
-    chunk_us: int
     bound_us: int
     bytes_max: int
     columns: dict[str, list[str]]
@@ -44,14 +43,15 @@ class GeneratorSettings:
 
 
 class Segment:
-    """One stretch of load: a plan, and how far it goes; `end_us` may be moved while it runs.
+    """One stretch of load: a plan, how far it goes, and how much event time travels at once.
 
+    `end_us` may be moved while it runs.
     `pace_us`: at most so much event time may wait to be handed out, and the plan stands still meanwhile: a closed loop,
     only for finding out how much an engine drains. None is the open loop of every trial that is judged.
     """
 
-    def __init__(self, plan: Plan, end_us: int, pace_us: int | None) -> None:
-        self.plan, self.end_us, self.pace_us = plan, end_us, pace_us
+    def __init__(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None) -> None:
+        self.plan, self.end_us, self.chunk_us, self.pace_us = plan, end_us, chunk_us, pace_us
         self.halted = threading.Event()
         self.ended = False
         self.failed = ""
@@ -73,11 +73,11 @@ class Generator:
     def listen(self) -> dict[str, Any]:
         return {"location": self._outlet.location}
 
-    def segment(self, plan: str, end_us: int, pace_us: int | None = None) -> None:
+    def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
         """Begin to follow a plan; the one before must have ended."""
         self.halt()
         self._outlet.overflowed = False  # a trial answers for its own overflow, not for that of the one before
-        self._segment = Segment(_load(plan), end_us, pace_us)
+        self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
         threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
 
     def extend(self, end_us: int) -> None:
@@ -103,7 +103,6 @@ class Generator:
         segment = self._segment
         return {
             "frontier_us": self._outlet.frontier(),
-            "bytes_kept": self._outlet.bytes_kept,
             "overflowed": self._outlet.overflowed,
             "ended": segment is None or segment.ended,
             "failed": segment.failed if segment else "",
@@ -125,7 +124,7 @@ class Generator:
     def _follow(self, segment: Segment) -> None:
         from_us = segment.plan.start_us
         while from_us < segment.end_us and not segment.halted.is_set():
-            to_us = min(from_us + self._settings.chunk_us, segment.end_us)
+            to_us = min(from_us + segment.chunk_us, segment.end_us)
             batches = self._make(segment.plan, from_us, to_us)
             self._clock.sleep_until(to_us)
             if not self._offer(segment, from_us, to_us, batches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from streamgauge.engines.seam import Edges, Engine, EngineStatus
 from streamgauge.errors import DriverError
 from streamgauge.events import Clock
 from streamgauge.flow.nodes import Flow
-from streamgauge.measure.monitors import Role
+from streamgauge.measure.monitors import RUNNER, Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
 from streamgauge.report.store import disk
 from streamgauge.run.generator import GeneratorSettings
@@ -34,7 +35,6 @@ class RigSettings:
     flow: Flow
     columns: dict[str, tuple[str, ...]]
     generators: int
-    chunk_us: int
     bound_us: int
     bytes_max: int
     frontier: str
@@ -57,7 +57,6 @@ class Tick:
     hand_outs: list[list[HandOut]]
     commits: list[Commit]
     frontier_us: int
-    bytes_kept: int
     overflowed: bool
     ended: bool
     rows_ignored: dict[str, int]
@@ -75,6 +74,8 @@ class Rig:
         self._generators: list[Child] = []
         self._recorder: Child | None = None
         self._plans = 0
+        self._told_results: list[str] = []
+        """Files of the results that were told of since the last plan was begun."""
         self.trials = 0
         self.reached_us = 0
         """The event time up to which anything was offered so far."""
@@ -113,12 +114,16 @@ class Rig:
         """The names of the sinks that results come from."""
         return tuple(sink.name for sink in self.settings.flow.sinks)
 
-    def begin(self, plan: Plan, end_us: int, pace_us: int | None = None) -> None:
-        """Let all generators follow `plan` until `end_us`."""
+    def begin(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
+        """Let all generators follow `plan` until `end_us`, `chunk_us` of event time at once.
+
+        The files of results that earlier looks told of are removed: the trial before is judged.
+        """
         self.trials += 1
         path = self._write_plan(plan)
         for child in self._generators:
-            child.ask("segment", plan=path, end_us=end_us, pace_us=pace_us)
+            child.ask("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
+        self._forget_results()
 
     def extend(self, end_us: int) -> None:
         for child in self._generators:
@@ -156,12 +161,12 @@ class Rig:
         if failed and not overflowed:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
+        self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
         return Tick(
             chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
             hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
             commits=[Commit(**commit) for commit in recorded["commits"]],
             frontier_us=min(status["frontier_us"] for status in statuses),
-            bytes_kept=sum(status["bytes_kept"] for status in statuses),
             overflowed=overflowed,
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
@@ -173,17 +178,23 @@ class Rig:
         return self.engine.status()
 
     def processes(self) -> list[tuple[str, Role, int]]:
-        """(name, role, pid) of every process, for the monitors."""
+        """(name, role, pid) of every process, this one included, for the monitors."""
         ours = [*self._generators, *([self._recorder] if self._recorder else [])]
         driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
-        return driver + sut
+        return [*driver, (RUNNER, "driver", os.getpid()), *sut]
 
     def stop(self) -> None:
         """End the engine first, then our own processes."""
         self.engine.stop()
         stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
         self._generators, self._recorder = [], None
+
+    def _forget_results(self) -> None:
+        """Only what a look has told of: what the engine sends between two trials is told of in the next one."""
+        for path in self._told_results:
+            Path(path).unlink(missing_ok=True)
+        self._told_results = []
 
     def _start_recorder(self, token: str, port: int) -> Child:
         settings = RecorderSettings(
@@ -198,7 +209,6 @@ class Rig:
             port=port,
             token=token,
             clock_offset_us=self.clock.offset_us,
-            chunk_us=self.settings.chunk_us,
             bound_us=self.settings.bound_us,
             bytes_max=self.settings.bytes_max // self.settings.generators,
             columns={

@@ -69,9 +69,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         may_extend=load.profile == "constant", look_for_late=not isinstance(ready.workload, OwnJob),
         probe_batches=probes(experiment),
     )  # fmt: skip
-    with Rig(
-        rig_settings(ready, load.rate), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()
-    ) as rig:
+    with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
         with failure_noted(folder):
             rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))
         judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,14 +16,15 @@ import duckdb
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
-from streamgauge.measure.histogram import log_lines
+from streamgauge.measure.histogram import log_line, log_lines
+from streamgauge.measure.latency import SinkLatencies
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.comparison import Verified
-from streamgauge.run.conduct import Conducted, Conductor
+from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.evidence import (
     evidence_of,
     hopeless_reason,
@@ -85,13 +86,13 @@ class Judged:
     verified: Verified | None
 
 
-def rig_settings(ready: Ready, rate_per_s: float) -> RigSettings:
-    """The rig that an experiment needs at a rate."""
+def rig_settings(ready: Ready) -> RigSettings:
+    """The rig that an experiment needs."""
     load = ready.experiment.load
     port = ready.experiment.port
     return RigSettings(
         flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
-        chunk_us=ready.chunk_for(rate_per_s), bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
+        bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
         driver_cpus=ready.driver_cpus, transport=ready.experiment.transport, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
@@ -127,7 +128,7 @@ def run_trial(
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
     plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, _spare_s(settings))
     conductor = Conductor(
-        rig, plan, spans,
+        rig, plan, spans, ready.chunk_for(settings.rate_per_s),
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
         closes_late=ready.closing_sinks,
         hold_us=HOLD_US if settings.may_extend else 0,
@@ -181,7 +182,7 @@ def conclude(
         update={"sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification}
     )
     folder.write_series(figures.series(done, slowest.seconds))
-    folder.write_hlog(_hlog(verified))
+    folder.write_hlog(_hlog(verified, done.spans))
     folder.write_result(result)
     return Judged(result, done, verified)
 
@@ -294,7 +295,7 @@ def _unjudged(
         environment=environment()
         | {
             "generators": ready.generators,
-            "chunk_ms": rig.settings.chunk_us / 1000,
+            "chunk_ms": ready.chunk_for(rate_per_s) / 1000,
             "driver_cpus": list(ready.driver_cpus or cpus()),
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
@@ -358,11 +359,19 @@ def _with_verdict(result: Result, verdict: Verdict) -> Result:
     return result.model_copy(update={"verdict": verdict})
 
 
-def _hlog(verified: Verified) -> str:
+def _hlog(verified: Verified, spans: Spans) -> str:
+    """The latencies that are known by the second, second by second; the others, of the whole measured span."""
     several = len(verified.sinks) > 1
-    lines = []
-    for sink in verified.sinks:
-        tag, seconds = f"/{sink.name}" if several else "", sink.latencies.seconds
-        lines.append(log_lines(seconds.event_time, f"event_time{tag}"))
-        lines.append(log_lines(seconds.processing_time, f"processing_time{tag}"))
-    return "".join(lines)
+    return "".join(
+        line for sink in verified.sinks for line in _hlog_of(sink.latencies, f"/{sink.name}" if several else "", spans)
+    )
+
+
+def _hlog_of(found: SinkLatencies, tag: str, spans: Spans) -> Iterator[str]:
+    by_second = {"event_time": found.seconds.event_time, "processing_time": found.seconds.processing_time}
+    for kind, seconds in by_second.items():
+        yield log_lines(seconds, f"{kind}{tag}")
+    for kind, whole in found.histograms.items():
+        reported = found.latencies.of(kind)
+        if kind not in by_second and reported is not None and reported.max is not None:
+            yield log_line(whole, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)

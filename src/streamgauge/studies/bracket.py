@@ -48,16 +48,15 @@ SLACK = 1e-9
 class Settings:
     """How to search. Rates in events per second; `tolerance` is the relative width of the bracket.
 
-    `ceiling_per_s`: the generator's own; no trial is offered more. `floor_per_s`: nothing lower is tried.
-    `overload_per_s`: offered by the overload trial, the ceiling where None; `start_per_s` takes that trial's place as
-    the first guess. `fresh_always`: for flows with unbounded state.
+    `ceiling_per_s`: the generator's own; the overload trial offers it, and no trial is offered more. `floor_per_s`:
+    nothing lower is tried. `start_per_s` takes the overload trial's place as the first guess. `fresh_always`: for flows
+    with unbounded state.
     """
 
     ceiling_per_s: float
     tolerance: float = 0.05
     quick: bool = False
     start_per_s: float | None = None
-    overload_per_s: float | None = None
     floor_per_s: float = 1.0
     trials_max: int = 16
     fresh_always: bool = False
@@ -183,7 +182,7 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     settings = state.settings
     if settings.start_per_s is not None:
         return _within(settings, settings.start_per_s)
-    offered = _within(settings, settings.overload_per_s or settings.ceiling_per_s)
+    offered = _within(settings, settings.ceiling_per_s)
     outcome = yield from _made(TrialRequest(offered, "overload", fresh=True))
     # An engine that keeps up was not overloaded: what was offered is the guess, and flatters nothing.
     if outcome.holds:

@@ -63,7 +63,11 @@ class Bench:
         spans = ready.spans(next_start(rig, ready.reach_us or 0), False, duration_s)
         plan = ready.plan(spans.start_us, rate_per_s, (spans.end_us - spans.start_us) / US)
         conductor = Conductor(
-            rig, plan, spans, hopeless=lambda done: hopeless_reason(ready, done, rate_per_s, rig.clock.now_us())
+            rig,
+            plan,
+            spans,
+            ready.chunk_for(rate_per_s),
+            hopeless=lambda done: hopeless_reason(ready, done, rate_per_s, rig.clock.now_us()),
         )
         done = conductor.conduct()
         if not wait_until(lambda: not self.facts()["held"], HELD_TIMEOUT_S, 0.1):
@@ -102,7 +106,7 @@ def started(
         )  # fmt: skip
         ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
         engine = KnownEngine(ready.sut_cpus)
-        with Rig(rig_settings(ready, rate_per_s), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
+        with Rig(rig_settings(ready), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
             rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
             yield Bench(ready, rig, engine)
 

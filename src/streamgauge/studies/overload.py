@@ -107,7 +107,8 @@ def _step(
         on_progress(snapshot(done, rig.clock.now_us()))
 
     plan, pace_us = ready.plan(start, rate_per_s, seconds), _pace_us(ready, rate_per_s)
-    return Conductor(rig, plan, spans, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
+    chunk_us = ready.chunk_for(rate_per_s)
+    return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
 
 
 def _pace_us(ready: Ready, rate_per_s: float) -> int:

@@ -104,7 +104,7 @@ class Sustain:
         self._engine_starts += 1
         self._note("start", f"starting {self.ready.experiment.engine}, start {self._engine_starts}")
         cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
-        settings = rig_settings(self.ready, request.rate_per_s)
+        settings = rig_settings(self.ready)
         engine = start_of(self.ready.experiment.engine, cpus)
         self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
         with failure_noted(self.folder):

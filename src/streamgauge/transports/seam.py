@@ -110,9 +110,6 @@ class Outlet(Protocol):
     def location(self) -> str:
         """Where the system under test finds it."""
 
-    @property
-    def bytes_kept(self) -> int: ...
-
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Make the events of [from_us, to_us) of every stream available; raises Overflow at the bound.
 

@@ -125,10 +125,6 @@ class FlightQueue:
             aborted, self._aborted_log = self._aborted_log, []
             return aborted
 
-    @property
-    def bytes_kept(self) -> int:
-        return self._bytes
-
     def _first_unread(self, otherwise_us: int) -> int:
         """Where the first event lies that not every reader has had; a gap between two plans counts for nothing."""
         handed_us = min(reads.reached_us for reads in self._reads.values())
