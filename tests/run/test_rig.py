@@ -147,7 +147,11 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, r
     assert (len(journal.retried_us), journal.aborted_us) == (1, [])
     rig.commit(start + US)
     with pytest.raises(FlightServerError, match="was asked for; kept is"):
-        client.read_range(edges.inputs[0].location, edges.inputs[0].token, STREAM, 0, start + US, (EVENT_ID,), 8, "q")
+        list(
+            client.read_range(
+                edges.inputs[0].location, edges.inputs[0].token, STREAM, 0, start + US, (EVENT_ID,), 8, "q"
+            )
+        )
 
 
 def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(rig: Rig, ready: Ready) -> None:
@@ -264,12 +268,12 @@ def test_a_full_disk_for_temporary_files_is_said(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    one, place = Rig(rig_settings(ready, RATE), Played, tmp_path, Clock.fixed_now()), tempfile.gettempdir()
+    one, place = Rig(rig_settings(ready), Played, tmp_path, Clock.fixed_now()), tempfile.gettempdir()
     with monkeypatch.context() as patch:
         patch.setattr(of, name, full)
         with pytest.raises(MachineError, match=f"{place}.* is full: .* TMPDIR=DIR"):
             started(one, ready)
-    assert one.processes() == [(f"sut {os.getpid()}", "sut", os.getpid())]
+    assert [name for name, role, _ in one.processes() if role == "driver"] == ["runner"]
 
 
 def test_generators_that_stopped_apart_are_levelled(rig: Rig, ready: Ready) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.engines.spark.settings import trigger
 from streamgauge.events import US
 from streamgauge.measure.recorder import Commit
 from streamgauge.run.check import FRESH_WARMUP_S
@@ -151,32 +152,41 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
     class Conductor:
-        def __init__(self, rig: Any, plan: Any, spans: Spans, **more: Any) -> None:
-            asked.update(plan=plan, spans=spans, **more)
+        def __init__(self, rig: Any, plan: Any, spans: Spans, chunk_us: int, **more: Any) -> None:
+            asked.update(plan=plan, spans=spans, chunk_us=chunk_us, **more)
 
         def conduct(self) -> Conducted:
             return done_of([])
 
     monkeypatch.setattr(module, "Conductor", Conductor)
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
-    ready: Any = SimpleNamespace(plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False))
+    ready: Any = SimpleNamespace(
+        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False), chunk_for=lambda rate_per_s: 7_000
+    )
     module._step(ready, rig, 8e6, 10.0, lambda _: None)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
         start + 5 * US, start + 10 * US, start + 10 * US
     )  # fmt: skip
-    assert (asked["drain_s"], asked["pace_us"]) == (0.0, 3 * US)
+    assert (asked["drain_s"], asked["pace_us"], asked["chunk_us"]) == (0.0, 3 * US, 7_000)
 
 
 @pytest.mark.parametrize(
     ("rate_per_s", "bound_s", "pace_s"),
-    [(1e6, 30.0, 3.0), (1e6, 6.0, 3.0), (1e6, 4.0, 2.0), (1e6, 0.5, 0.25), (1e5, 30.0, 1.0), (1e4, 30.0, 1.0)],
+    [(1e6, 30.0, 3.0), (1e6, 6.0, 3.0), (1e6, 4.0, 2.0), (1e6, 0.5, 0.25), (1e5, 30.0, 3.0)],
 )
 def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
-    """Three seconds of event time, a second of the first stair; half of what the queue holds where that is less."""
+    """Three seconds of event time; half of what the queue holds where that is less."""
     ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
     assert module._pace_us(ready, rate_per_s) == pytest.approx(pace_s * US)
+
+
+def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
+    """Or the engine could not take a second's events each second: a search once began at 70 % of its first stair."""
+    for state_copied in (False, True):
+        number, unit = trigger("auto", True, state_copied).split()
+        assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < module.PACE_S
 
 
 def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,9 @@
 
 A staircase from a low rate, eight times as much each step, until the engine does not keep up. The first stair is
 longer, since a fresh engine starts its workers there; one that it does not keep up with is repeated, until it is warm.
-At most three seconds of event time may wait, on the first stair one: more than an engine's own trigger keeps waiting,
-and, since it kept up with the stair before, no batch that it chews on for minutes. What it drains flatters (large
-batches), so it is a guess for the search and nothing more.
+At most three seconds of event time may wait: more than an engine's own trigger keeps waiting, and, since it kept up
+with the stair before, no batch that it chews on for minutes. What it drains flatters (large batches), so it is a guess
+for the search and nothing more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEP = 8.0
 FIRST_S = 20.0
 STEP_S = 8.0
 LAST_S = 20.0
-FIRST_PACE_S, PACE_S = 1.0, 3.0
+PACE_S = 3.0
 BATCHES_MIN = 3
 CLIMB_SHARE = 0.8
 """Of the stair's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
@@ -112,9 +112,8 @@ def _step(
 
 
 def _pace_us(ready: Ready, rate_per_s: float) -> int:
-    """How much event time may wait: a second on the first stair, then three, or half of what the queue holds."""
-    pace_s = PACE_S if rate_per_s > FIRST_RATE_PER_S else FIRST_PACE_S
-    return round(min(pace_s, ready.bound_s(rate_per_s)[0] / 2) * US)
+    """How much event time may wait: three seconds, or half of what the queue holds."""
+    return round(min(PACE_S, ready.bound_s(rate_per_s)[0] / 2) * US)
 
 
 def _drained(done: Conducted) -> float:
