@@ -245,6 +245,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
         (["not_sustained"] + ["undecided"] * 4, "not_sustained"),
         (["undecided"] * 4 + ["sustained"], "sustained"),
         (["undecided", *["invalid"] * 4], "invalid"),
+        (["sustained", *["invalid"] * 4], "sustained"),
         (["undecided", "interrupted"], "interrupted"),
     ],
 )

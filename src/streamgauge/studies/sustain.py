@@ -341,12 +341,15 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy) -> 
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:
-    """Of a search that nobody stopped; where nothing held, only a trial that is proof says that nothing does."""
+    """Of a search that nobody stopped. What held stays a lower bound, whatever became of the trials after it.
+
+    Where nothing held, only a trial that is proof says that nothing does.
+    """
     verdicts = [trial.verdict for trial in search.trials]
-    if (failed or verdicts[-1:] == ["invalid"]) and not search.confirmed:
-        return "invalid"
-    if search.sustained_per_s is not None:
+    if search.confirmed or (search.sustained_per_s is not None and not failed):
         return "sustained"
+    if failed or verdicts[-1:] == ["invalid"]:
+        return "invalid"
     return "not_sustained" if "not_sustained" in verdicts else "undecided"
 
 
