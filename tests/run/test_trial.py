@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,6 +89,18 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
         done.journal.others = [(make.start + 6 * US, percent)]
         warnings = trial._warnings(ready, done, 1000.0)
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
+
+
+def test_nothing_is_imported_for_a_look() -> None:
+    """Four seconds of a core in mid-span once made the second-long batches that left a trial undecided."""
+    code = (
+        "import sys, numpy; from streamgauge.run import trial; from streamgauge.stats import bootstrap\n"
+        "trial.prepare(); there = set(sys.modules); times = numpy.arange(50.0)\n"
+        "bootstrap.slope_interval(times, numpy.cos(times), 0.983); bootstrap.independent_slope_interval(times, times)\n"
+        "print(sorted(set(sys.modules) - there))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

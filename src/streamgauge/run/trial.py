@@ -40,6 +40,7 @@ from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
+from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment
 
 EXTENSIONS_MAX = 2
@@ -124,6 +125,7 @@ def run_trial(
     ceiling_per_s: float | None = None,
 ) -> Judged:
     """Conduct, verify and judge one trial; the folder holds everything when this returns."""
+    prepare()
     started_us = next_start(rig, ready.reach_us or 0)
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
     plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, _spare_s(settings))
