@@ -472,7 +472,7 @@ def test_spans_follow_from_what_was_asked() -> None:
     """A fresh engine warms up 45 s at least, a warm one a quarter of the events; the tail is the flow's reach."""
     ready = check_experiment(experiment.build(GOOD))
     fresh, warm = ready.spans(0, True, 60.0), ready.spans(0, False, 60.0)
-    assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 20 * US)
+    assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 22.4 * US)
     assert fresh.end_us - fresh.measured_to_us == 13 * US
     assert ready.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
     asked = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
@@ -497,12 +497,14 @@ def test_memory_cuts_the_bound() -> None:
 
 
 def test_a_profile_begins_where_the_warm_up_ends() -> None:
-    """Until then the first rate holds; a fresh engine's warm-up rises towards it in its first four fifths."""
+    """Until then the first rate holds; a fresh engine's warm-up rises towards it in its first four fifths, another's in
+    its first 4 s.
+    """
     asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"}}
     ready = check_experiment(experiment.build(GOOD | asked))
     seconds = (0, 7, 8, 14, 16, 29)
     for fresh, expected in (
-        (False, [1000, 1000, 1000, 1000, 3000, 3000]),
+        (False, [175, 1000, 1000, 1000, 3000, 3000]),
         (True, [137.5, 662.5, 1000, 1000, 3000, 3000]),
     ):
         plan = ready.trial_plan(ready.spans(0, fresh, 20.0), 1000.0, fresh)

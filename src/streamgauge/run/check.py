@@ -37,10 +37,11 @@ from streamgauge.workloads.base import Workload
 
 FRESH_WARMUP_S = 45.0
 """A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
-RISE_SHARE = 0.8
-"""Of a fresh engine's warm-up, or of its first 45 s: so long the rate rises."""
-_LACKS_S = FRESH_WARMUP_S * RISE_SHARE * (1 - (RISES_FROM + RISES_TO) / 2)
-"""Seconds of the whole rate that such a warm-up makes fewer events."""
+RISE_SHARE, WARM_RISE_S = 0.8, 4.0
+"""So long the rate rises in a warm-up: that share of a fresh engine's first 45 s; where an engine has run before, long
+enough for the few slow batches after an idle time."""
+_RISE_LACKS = 1 - (RISES_FROM + RISES_TO) / 2
+"""Events that a second of rising rate lacks, as a share of those of a second at the whole rate."""
 WARM_WARMUP_SHARE = 0.25
 """Of the events [K]."""
 UNBOUNDED_TAIL_S = 2.0
@@ -111,7 +112,9 @@ class Ready:
         if self.experiment.load.warmup is not None:
             return self.experiment.load.warmup
         of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
-        return max(FRESH_WARMUP_S, of_events + _LACKS_S) if fresh else of_events
+        if fresh:
+            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * _rise_s(FRESH_WARMUP_S, fresh))
+        return of_events + _RISE_LACKS * WARM_RISE_S
 
     def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
         measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
@@ -126,16 +129,15 @@ class Ready:
     def trial_plan(self, spans: Spans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
         """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.
 
-        A fresh engine meets a rising rate: given the whole at once it begins with a backlog of many seconds, and near
-        its limit drains that for minutes, which says nothing of what it sustains.
+        An engine meets a rising rate: given the whole at once it begins with a backlog, a fresh one of many seconds,
+        and near its limit drains that for minutes, which says nothing of what it sustains.
         `spare_s` is how much longer the plan may be made.
         """
         load = self.experiment.load
         whole_s = (spans.end_us - spans.start_us) / US + spare_s
         warmup_s = (spans.measured_from_us - spans.start_us) / US
         profile = parse_profile(load.profile, rate_per_s, load.duration)
-        rise_s = RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else 0.0
-        return self.plan(spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, rise_s))
+        return self.plan(spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, _rise_s(warmup_s, fresh)))
 
     def chunk_for(self, rate_per_s: float) -> int:
         asked = self.experiment.load.chunk
@@ -149,6 +151,10 @@ class Ready:
         row_bytes = sum(stream.row_bytes * stream.share for stream in self.streams(rate_per_s)) + ROW_OVERHEAD_BYTES
         by_memory = self.bytes_max / (row_bytes * rate_per_s)
         return min(asked, by_memory), by_memory < asked
+
+
+def _rise_s(warmup_s: float, fresh: bool) -> float:
+    return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
 
 
 def check(experiment: Experiment) -> Ready:
