@@ -151,22 +151,24 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
     class Conductor:
-        def __init__(self, rig: Any, plan: Any, spans: Spans, **more: Any) -> None:
-            asked.update(plan=plan, spans=spans, **more)
+        def __init__(self, rig: Any, plan: Any, spans: Spans, chunk_us: int, **more: Any) -> None:
+            asked.update(plan=plan, spans=spans, chunk_us=chunk_us, **more)
 
         def conduct(self) -> Conducted:
             return done_of([])
 
     monkeypatch.setattr(module, "Conductor", Conductor)
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
-    ready: Any = SimpleNamespace(plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False))
+    ready: Any = SimpleNamespace(
+        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False), chunk_for=lambda rate_per_s: 50_000
+    )
     module._step(ready, rig, 8e6, 10.0, lambda _: None)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
         start + 5 * US, start + 10 * US, start + 10 * US
     )  # fmt: skip
-    assert (asked["drain_s"], asked["pace_us"]) == (0.0, 3 * US)
+    assert (asked["drain_s"], asked["pace_us"], asked["chunk_us"]) == (0.0, 3 * US, 50_000)
 
 
 @pytest.mark.parametrize(
