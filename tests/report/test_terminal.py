@@ -172,7 +172,7 @@ def test_generators_stand_beside_the_rate(
     changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
     terminal.show_result(make_result(environment=environment, rate=changed), False, console)
     (line,) = [line for line in written(console).splitlines(keepends=True) if line.startswith("rate")]
-    assert line.startswith("rate        offered 200 k events/s   ingested 199.9 k events/s   ")
+    assert line.startswith("rate        offered 200 k events/s   ingested 200 k events/s   ")
     assert line.endswith(f"events/s   {end}")
 
 
