@@ -90,8 +90,8 @@ def test_a_stream_carries_what_any_sink_needs() -> None:
 
 def test_reach_of_several() -> None:
     """Running state has no end, whatever else there is; the tail closes the windows that close."""
-    assert (reach_us(THREE), tail_us(THREE)) == (None, 4_000_000)
-    assert (reach_us(flow(DEAR, REVENUE)), tail_us(flow(DEAR, REVENUE))) == (4_000_000, 4_000_000)
+    assert (reach_us(THREE), tail_us(THREE)) == (None, 2_000_000)
+    assert (reach_us(flow(DEAR, REVENUE)), tail_us(flow(DEAR, REVENUE))) == (2_000_000, 2_000_000)
     assert (reach_us(flow(DEAR)), tail_us(COUNTS)) == (0, 0)
 
 

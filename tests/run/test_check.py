@@ -184,8 +184,8 @@ def test_good_input_is_ready() -> None:
     """The least that can be asked, and every default follows from it."""
     ready = check_experiment(experiment.build(GOOD))
     assert ready.generators >= 1
-    assert ready.reach_us == 12 * US
-    assert ready.tail_us == 13 * US
+    assert ready.reach_us == 8 * US
+    assert ready.tail_us == 9 * US
     assert (ready.driver_cpus, ready.sut_cpus) == (None, None)
 
 
@@ -473,7 +473,7 @@ def test_spans_follow_from_what_was_asked() -> None:
     ready = check_experiment(experiment.build(GOOD))
     fresh, warm = ready.spans(0, True, 60.0), ready.spans(0, False, 60.0)
     assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 22.4 * US)
-    assert fresh.end_us - fresh.measured_to_us == 13 * US
+    assert fresh.end_us - fresh.measured_to_us == 9 * US
     assert ready.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
     asked = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
     assert asked.spans(0, True, 60.0).measured_from_us == 3 * US

@@ -259,12 +259,12 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
     assert result.high == sut.asked[-1].rate_per_s <= confirmed.low
 
 
-@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 7), ("interrupted", 4)])
+@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 8), ("interrupted", 5)])
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
-    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 4 else None)
+    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
     result = search(sut, PLENTY)
-    held = [request.rate_per_s for request in sut.asked[1:3] if request.rate_per_s <= 1e6]
+    held = [request.rate_per_s for request in sut.asked[1:4] if request.rate_per_s <= 1e6]
     assert len(sut.asked) == trials
     assert (result.low, result.confirmed) == (max(held), False)
     assert f"ended early: {verdict}" in result.sentence

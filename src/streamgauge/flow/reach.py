@@ -22,9 +22,9 @@ from streamgauge.flow.nodes import (
 def reach_us(flow: Flow) -> int | None:
     """Microseconds of the longest stateful path, None without end.
 
-    On it, each window counts by its range and slide, a session by its gap (one that is not closed by then is of events
-    after the measured ones), an interval by its farther end, row by row by nothing, and a process
-    says its own.
+    On it, each window counts by its range: the last one that holds an event ends no later than that after it. A session
+    counts by its gap (one that is not closed by then is of events after the measured ones), an interval by its farther
+    end, row by row by nothing, and a process says its own.
     """
     reaches = [_reach(sink.input) for sink in flow.sinks]
     return None if None in reaches else tail_us(flow)
@@ -56,7 +56,7 @@ def _own(node: Node) -> int | None:
         case RunningAggregate() | Distinct(window=None):
             return None
         case WindowAggregate(window=window) | WindowJoin(window=window) | Distinct(window=Window() as window):
-            return window.range_us + window.slide_us
+            return window.range_us
         case SessionAggregate():
             return node.session.gap_us
         case NativeJob() | Process():

@@ -107,7 +107,8 @@ class Rig:
             frontier=self.settings.frontier,
         )
         folder = self.folder / "engine"
-        self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
+        with disk(folder, place="--out DIR, or TMPDIR=DIR"):
+            self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -225,7 +226,8 @@ class Rig:
             path.write_text(json.dumps(settings))
         log = self.folder / "engine" / f"{name.replace(' ', '-')}.log"
         cpus = self.settings.driver_cpus
-        return Child(name, module, [str(path)], log, cpus, {"OMP_NUM_THREADS": "1"})
+        with disk(log):
+            return Child(name, module, [str(path)], log, cpus, {"OMP_NUM_THREADS": "1"})
 
     def _write_plan(self, plan: Plan) -> str:
         self._plans += 1

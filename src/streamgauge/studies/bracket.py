@@ -195,8 +195,8 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
 
 def _bracket(state: State, guess: float) -> Asking:
     """Test the guess, then away from it in growing steps, until one rate holds and a higher one does not."""
-    # Two widths: where the first step already makes a bracket, one bisection ends it.
-    first = (1 + state.settings.tolerance) ** 2
+    # One width: where the first step already makes a bracket, it is narrow enough.
+    first = 1 + state.settings.tolerance
     rate, step, starving = guess, first, _Starving(first)
     while True:
         try:

@@ -286,10 +286,14 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
+    made = recorded(folder)
     if any(setting.name == "search.trials_max" for setting in rerun.settings(given)):
         more = {"trials_max": experiment.search.trials_max}
         asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
-    return asked, folder, recorded(folder)
+    if asked.search.trials_max < len(made):
+        rule = f"must be at least {len(made)}: so many trials this search has made"
+        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(len(made) + 4)))
+    return asked, folder, made
 
 
 def header(ready: Ready, ceiling_per_s: float) -> str:
