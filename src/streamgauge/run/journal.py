@@ -365,7 +365,8 @@ class IngestTimes:
         # The few ends are looked for among the many events: five times as fast as the other way round.
         first, last = np.searchsorted(ends, event_times_us[[0, -1]], side="right")
         borders = np.searchsorted(event_times_us, ends[first:last])
-        return np.repeat(np.append(stamps, 0)[first : last + 1], np.diff(borders, prepend=0, append=event_times_us.size))
+        counts = np.diff(borders, prepend=0, append=event_times_us.size)
+        return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
 
 
 def handed_over(journal: Journal) -> Callable[[Ints], Ints]:
