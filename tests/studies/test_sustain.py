@@ -82,6 +82,25 @@ def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> No
     assert limit_of(shown) == ""
 
 
+@pytest.mark.parametrize(
+    ("sut", "driver", "isolation", "said"),
+    [
+        (180.0, 15.0, "shared", "the engine is CPU bound"),
+        (110.0, 75.0, "shared", "engine and driver together"),
+        (110.0, 75.0, "pinned", "not the CPU"),
+        (90.0, 20.0, "shared", "not the CPU"),
+    ],
+)
+def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, said: str) -> None:
+    """A driver that takes the processors from the engine is not called the engine's limit."""
+    processes = [
+        SimpleNamespace(role="sut", cpu_percent_mean=sut),
+        SimpleNamespace(role="driver", cpu_percent_mean=driver),
+    ]
+    shown: Any = SimpleNamespace(processes=processes, isolation=isolation, environment={"cpus": 2})
+    assert said in limit_of(shown)
+
+
 def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:
     """There is no better one; and none at all before the first."""
     settings = Settings(ceiling_per_s=1e6, start_per_s=FAILED_PER_S, quick=True)

@@ -200,8 +200,9 @@ def generator(sizes: Sizes, planted: bool = True) -> Made:
     with started("filter", rate, {"capacity": "1G"}, load, parameters, tail_us=0) as bench:
         result = bench.trial(rate, OVERLOAD_S).result
     driver = _check(result.verdict.checks, "driver")
-    # By the plan, and not by other work on this machine.
-    ok = result.verdict.value == "invalid" and driver.state == "invalid" and driver.unit == "share of plan"
+    # A whole second of the plan is lost, or its events came late: a fast machine makes half a second's work within one.
+    unkept = any(said in driver.sentence for said in ("of the plan was offered", "late (p99)"))
+    ok = result.verdict.value == "invalid" and driver.state == "invalid" and unkept
     sentence = f"asked for {format_rate(rate)} with a ceiling of {format_rate(ceiling)}: {result.verdict.value}, "
     title = "a generator that cannot keep the plan makes the trial invalid"
     return Made(title, ok, driver.value, driver.limit, sentence + driver.sentence)

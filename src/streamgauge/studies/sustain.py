@@ -44,6 +44,8 @@ EndedBy = KeyboardInterrupt | StreamgaugeError | None
 _ITS_OWN = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max")
 """Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
+_BUSY = 0.85
+"""Of all the CPU that there is: so much is used up."""
 MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
@@ -366,6 +368,11 @@ def limit_of(shown: Result | None) -> str:
     if sut is None:
         return ""
     whole = 100 * (len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1))
-    busy = sut.cpu_percent_mean + (driver if shown.isolation == "shared" else 0)
-    bound = "the engine is CPU bound" if busy >= 0.85 * whole else "not the CPU: look at the engine's batches"
+    shared = driver if shown.isolation == "shared" else 0.0
+    if sut.cpu_percent_mean >= _BUSY * whole:
+        bound = "the engine is CPU bound"
+    elif sut.cpu_percent_mean + shared >= _BUSY * whole:
+        bound = "engine and driver together have used up the CPU"
+    else:
+        bound = "not the CPU: look at the engine's batches"
     return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {whole:.0f} %: {bound}; driver used {driver:.0f} %"
