@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 BUCKET, SIDE, SERIAL, TIME, BLOCK = "_bucket", "_side", "_serial", "_time", "_block"
@@ -40,7 +41,8 @@ class Packing:
         """The bucket of every row, from whole-number keys; the same on both sides of a join."""
         mixed = np.zeros(table.num_rows, np.uint64)
         for place, key in enumerate(self.keys):
-            values = table.column(key).to_numpy().astype(np.int64, copy=False).view(np.uint64)
+            # A column with nulls would become floats, which do not tell large keys apart; a null matches nothing anyhow.
+            values = pc.fill_null(table.column(key), 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
             mixed ^= (values + np.uint64(place + 1)) * _MULTIPLIERS[place % len(_MULTIPLIERS)]
         return ((mixed >> np.uint64(33)) % np.uint64(self.buckets)).astype(np.int64)
 
