@@ -41,7 +41,7 @@ class Packing:
         """The bucket of every row, from whole-number keys; the same on both sides of a join."""
         mixed = np.zeros(table.num_rows, np.uint64)
         for place, key in enumerate(self.keys):
-            # A column with nulls would become floats, which do not tell large keys apart; a null matches nothing anyhow.
+            # With nulls it would become floats, which do not tell large keys apart; a null matches nothing anyhow.
             values = pc.fill_null(table.column(key), 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
             mixed ^= (values + np.uint64(place + 1)) * _MULTIPLIERS[place % len(_MULTIPLIERS)]
         return ((mixed >> np.uint64(33)) % np.uint64(self.buckets)).astype(np.int64)
