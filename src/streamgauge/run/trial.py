@@ -140,11 +140,19 @@ def run_trial(
         failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
     done = conductor.conduct()
-    asked = settings.probe_batches and not done.engine_failed
-    progress = rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S) if asked else []
+    progress = _progress_of(rig, done) if settings.probe_batches and not done.engine_failed else []
     if done.interrupted:
         rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
     return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)
+
+
+def _progress_of(rig: Rig, done: Conducted) -> list[dict[str, Any]]:
+    """What the engine tells of its batches; nothing of a trial is written yet, so Ctrl-C here must not escape."""
+    try:
+        return rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
+    except KeyboardInterrupt:
+        done.interrupted = True
+        return []
 
 
 def conclude(
