@@ -94,6 +94,25 @@ def test_errors_are_one_message_on_stderr(
     assert "Traceback" not in said.err
 
 
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_defect_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shown: bool
+) -> None:
+    """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is asked for."""
+
+    def fail(experiment: Any) -> Any:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(cli, "_run_with_view", fail)
+    monkeypatch.setenv(cli.TRACEBACK, "1" if shown else "")
+    assert call(monkeypatch, "run", "identity", "--json") == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "a defect of streamgauge (RuntimeError: two lines)" in said.err
+    assert ("Traceback" in said.err) is shown
+    assert shown or len(said.err.splitlines()) == 1
+
+
 def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
     """Exit code 2; every problem with its value and its way out; nothing was made."""
     done = command("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")

@@ -84,6 +84,30 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert done.exception.problems[0].got == str(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [(".", "this is a folder"), ("latin.toml/x", "must be a file that exists"), ("latin.toml", "UTF-8"),
+     ("n" * 300, "can be read")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+    """Whatever the system says of it."""
+    (tmp_path / "latin.toml").write_bytes('workload = "\xe9"'.encode("latin-1"))
+    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / name)])
+    assert isinstance(done.exception, InputError)
+    assert rule in done.exception.problems[0].rule
+
+
+def test_a_file_that_nobody_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run as root, who may read everything: so the system's answer is made up."""
+
+    def refused(*_: Any, **__: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(InputError, match="must be readable"):
+        read(tmp_path / "mine.toml")
+
+
 def test_unknown_keys_are_refused_all_at_once(tmp_path: Path) -> None:
     """Every key that there is not is told, with its dotted name."""
     done = asked(tmp_path, 'workload = "identity"\nspeed = 1\n[load]\nrat = "1k"\n')

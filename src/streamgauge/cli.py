@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -20,6 +21,9 @@ app = typer.Typer(
 )  # fmt: skip
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
+DEFECT_EXIT = 3
+"""Of an error that nobody foresaw: never 1, which would say that a rate is not sustained."""
+TRACEBACK = "STREAMGAUGE_TRACEBACK"
 TYPERS_INTERRUPTED = 130
 """What Typer makes of Ctrl-C before we see it."""
 
@@ -110,6 +114,22 @@ def main() -> None:
             raise
         print("stopped", file=sys.stderr)
         sys.exit(EXITS["interrupted"])
+    except Exception as error:
+        _show_defect(error)
+        sys.exit(DEFECT_EXIT)
+
+
+def _show_defect(error: Exception) -> None:
+    """One line: that it is ours, what it was, how to see more; the traceback where it was asked for."""
+    reason = " ".join(str(error).split()) or "no message"
+    hint = "please report it with its traceback"
+    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    else:
+        hint += f", which {TRACEBACK}=1 shows"
+    print(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}", file=sys.stderr)
 
 
 def _as_interrupt(*_: object) -> NoReturn:
