@@ -322,7 +322,7 @@ def generate(
 def _write_input(experiment: Any, as_json: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
-    from streamgauge.report.terminal import InputView
+    from streamgauge.report.terminal import InputView, tell
     from streamgauge.run.generate import generate as write
 
     out = Path(experiment.out)
@@ -332,7 +332,7 @@ def _write_input(experiment: Any, as_json: bool) -> None:
     with InputView() as view:
         written = write(experiment, out, view.update)
     for name, events in written["events"].items():
-        print(f"{events:,} events  {out / name}", file=sys.stderr)
+        tell(f"{events:,} events  {out / name}")
 
 
 @app.command("experiment")
@@ -380,9 +380,10 @@ def selftest(
     only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
 ) -> None:
     """Prove that the instrument itself is right on this machine."""
+    from streamgauge.report.terminal import tell
     from streamgauge.studies import selftest as study
 
-    items = study.selftest(quick, only, lambda text: print(text, file=sys.stderr, flush=True))
+    items = study.selftest(quick, only, tell)
     if json_:
         print(json.dumps(study.as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -52,11 +53,27 @@ class TrialSnapshot:
     note: str = ""
 
 
+class _Console(Console):
+    """Goes quiet where nobody reads any more (`2>&1 | head`): Rich itself would end the trial that is told of."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with suppress(OSError, ValueError):  # no descriptor, or none that is open
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.file.fileno())  # else what is still buffered fails at the process's end
+            os.close(nowhere)
+
+
 def console() -> Console:
     """The console on stderr; NO_COLOR (set to anything but nothing) takes colour and weight away."""
     if os.environ.get("NO_COLOR"):
-        return Console(stderr=True, highlight=False, color_system=None)
-    return Console(stderr=True, highlight=False)
+        return _Console(stderr=True, highlight=False, color_system=None)
+    return _Console(stderr=True, highlight=False)
+
+
+def tell(text: str) -> None:
+    """A line on stderr."""
+    say(console(), text)
 
 
 class _Progress:
