@@ -52,6 +52,16 @@ FLAGS = {
 }
 """Setting to the command line's option for it."""
 
+_OF_SEARCHES = tuple(name for name in FLAGS if name.startswith("search."))
+NOT_TAKEN: dict[str, tuple[str, ...]] = {
+    "run": ("load.start", "load.of", *_OF_SEARCHES),
+    "sustain": ("load.start", "load.of", "load.rate", "load.profile"),
+    "generate": (
+        *_OF_SEARCHES, "limits", "bind", "port", "load.chunk", "load.bound", "load.memory", "load.frontier",
+    ),
+}  # fmt: skip
+"""Command to the settings for which it has no option, because they would change nothing of it."""
+
 _EXAMPLES = {
     "load.generators": "2",
     "load.seed": "1",

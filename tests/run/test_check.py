@@ -400,6 +400,27 @@ def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
     assert (problem.rule, problem.way_out) == ("is none that known can read", "--transport pigeon")
 
 
+@pytest.mark.parametrize(
+    ("command", "asked", "settings", "takers"),
+    [
+        ("sustain", {"load": {"rate": "1k", "profile": "step:200k@15s"}}, {"load.rate", "load.profile"},
+         "run and generate"),
+        ("run", {"search": {"quick": True, "start_rate": "1k"}}, {"search.quick", "search.start_rate"}, "sustain"),
+        ("run", {"load": {"start": "2026-01-31T12:00:00", "of": "x"}}, {"load.start", "load.of"}, "generate"),
+        ("generate", {"limits": ["p99<=2s"], "load": {"chunk": "20ms"}}, {"limits", "load.chunk"}, "run and sustain"),
+    ],
+)  # fmt: skip
+def test_what_a_command_does_not_take_is_not_passed_over(
+    command: str, asked: dict[str, Any], settings: set[str], takers: str
+) -> None:
+    """A file may say it, and the answer would be to another question; at its default it asks nothing."""
+    problems = refused(GOOD | {"command": command} | asked)
+    assert {problem.setting for problem in problems} == settings
+    assert all(problem.rule == f"is no setting of {command}, only of {takers}" for problem in problems)
+    plain = {"search": {"quick": False}, "load": {"profile": "constant", "rate": "100k", "bound": "30s"}}
+    check_experiment(experiment.build(GOOD | {"command": command} | plain))
+
+
 # --- files ---
 
 

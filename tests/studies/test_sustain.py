@@ -111,6 +111,18 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     assert [settings.probe_batches for settings in asked] == [probed]
 
 
+def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is that of a run at its rate, with nothing of a search in it."""
+    monkeypatch.setattr(sustain, "run_trial", lambda *_, **__: 1 / 0)
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"quick": True}}
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    work._number = 7
+    with pytest.raises(ZeroDivisionError):
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=True), fresh=True)  # type: ignore[arg-type]
+    asked = sustain.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
+
+
 def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
     """The trial is made once more, on a rig of its own; one that can be drained is kept."""
     for fails in (True, False):

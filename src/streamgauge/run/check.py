@@ -27,6 +27,7 @@ from streamgauge.flow.reach import reach_us, slide_us, tail_us
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
+from streamgauge.report import rerun
 from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
@@ -173,11 +174,13 @@ def check(experiment: Experiment) -> Ready:
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
     problems += [
+        *rerun.not_taken(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment), *_place_problems(experiment),
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(experiment, flow, engine, bytes_max) if engine else []),
     ]  # fmt: skip
-    start_us(experiment, problems)
+    if experiment.command == "generate":
+        start_us(experiment, problems)
     if problems:
         raise InputError(problems)
     assert workload is not None

@@ -17,6 +17,7 @@ from pathlib import Path
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
+from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.report import rerun
@@ -120,6 +121,7 @@ class Sustain:
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
+            "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
         }))  # fmt: skip
         settings = TrialSettings(
             rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
