@@ -319,3 +319,27 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: 
     """A kill in the midst of writing must not end the search for good."""
     (study.path / CEILING).write_text(left)
     assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]
+
+
+def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
+    """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
+    asked = sustain.read_experiment(study.path / "experiment.toml")
+    study.write_experiment(asked.model_copy(update={"out": "seen/from/elsewhere"}))
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+
+
+def test_a_searchs_file_is_found_from_any_working_folder(
+    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is kept with its whole path; going on may name it as it lies from there."""
+    monkeypatch.chdir(tmp_path)
+    asked = sustain._resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
+    assert asked.workload == str(tmp_path / "mine" / "job.py")
+    study.write_experiment(asked)
+    (study.path / MEMO).unlink()
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(again | {"workload": "job.py"}))[0] == asked
+    with pytest.raises(InputError, match="workload"):
+        sustain._resumed(build(again | {"workload": "mine/job.py"}))

@@ -165,8 +165,8 @@ def _rise_s(warmup_s: float, fresh: bool) -> float:
     return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
 
 
-def check(experiment: Experiment) -> Ready:
-    """The experiment, ready to start.
+def check(experiment: Experiment, new_folder: bool = True) -> Ready:
+    """The experiment, ready to start; without a `new_folder` the place of one is not looked at.
 
     Raises:
         InputError: with every problem found.
@@ -182,7 +182,8 @@ def check(experiment: Experiment) -> Ready:
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
     problems += [
         *rerun.not_taken(experiment),
-        *_transport_problems(experiment, engine, generators), *_load_problems(experiment), *_place_problems(experiment),
+        *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
+        *(_place_problems(experiment) if new_folder else []),
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(experiment, flow, engine, bytes_max) if engine else []),
     ]  # fmt: skip

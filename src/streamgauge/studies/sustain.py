@@ -7,6 +7,7 @@ between, segments further apart than the reach. A fresh engine is started where 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -233,7 +234,7 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
     """
     experiment, folder, outcomes = _resumed(experiment)
-    ready = check(experiment)
+    ready = check(experiment, new_folder=folder is None)
     require_machine(ready)
     started = time.monotonic()
     if folder is None:
@@ -275,7 +276,7 @@ def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
 
 def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list[TrialOutcome]]:
     if experiment.search.resume is None:
-        return experiment, None, []
+        return experiment.model_copy(update={"workload": _found_anywhere(experiment.workload)}), None, []
     folder = RunFolder.open(experiment.search.resume)
     asked = read_experiment(folder.path / "experiment.toml")
     if asked.command != "sustain":
@@ -284,7 +285,7 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list
         )
     given = experiment.model_dump(mode="json")
     problems = list(rerun.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
-    if experiment.workload != asked.workload:
+    if _found_anywhere(experiment.workload) != _found_anywhere(asked.workload):
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
@@ -296,6 +297,11 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list
         rule = f"must be at least {len(made)}: so many trials this search has made"
         raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(len(made) + 4)))
     return asked, folder, made
+
+
+def _found_anywhere(workload: str) -> str:
+    """A workload's file as it can be found from any working folder; any other name as it is."""
+    return os.path.abspath(workload) if workload.endswith(".py") else workload
 
 
 def header(ready: Ready, ceiling_per_s: float) -> str:
