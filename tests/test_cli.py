@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,22 @@ def test_bad_words_are_refused(stand: Path, words: list[str]) -> None:
     assert done.stderr.strip()
     assert "Traceback" not in done.stderr
     assert list(stand.iterdir()) == []
+
+
+def test_a_report_that_cannot_be_written_names_its_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path
+) -> None:
+    """`report` has no --out, which a refusal must not advise."""
+    (stand / "result.json").write_text(result_of("sustained").to_json())
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    assert call(monkeypatch, "report", str(stand)) == 2
+    said = capsys.readouterr().err
+    assert "RUN: must be a place that can be written to" in said
+    assert "try: a copy of the run folder in a folder you may write to" in said
 
 
 def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:

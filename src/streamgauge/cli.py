@@ -426,11 +426,11 @@ def report(
 ) -> None:
     """Make the HTML report of a run again, from what its folder holds."""
     from streamgauge.report.page import write_page
-    from streamgauge.report.store import RunFolder
+    from streamgauge.report.store import RUN, RunFolder
     from streamgauge.run.picture import flow_of
 
     folder = RunFolder.open(run_folder)
-    path = write_page(folder, flow_of(folder.read_result()))
+    path = write_page(folder, flow_of(folder.read_result()), RUN)
     print(json.dumps({"report": str(path)}) if json_ else str(path))
 
 

@@ -23,7 +23,7 @@ from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.report import rerun
 from streamgauge.report.page import write_page
-from streamgauge.report.store import RunFolder, disk, write_text
+from streamgauge.report.store import OUT, RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, SearchResult, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
@@ -97,7 +97,7 @@ class Sustain:
         """Trials that an earlier, killed search has made; the memo then holds these and ends with a whole line."""
         self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
-        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), "search.resume")
+        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
 
     def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
         if self._rig is not None and not request.fresh and self._rig.engine_status().alive:
@@ -196,7 +196,7 @@ def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
     with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
         return float(json.loads(path.read_text()))
     ceiling = measure()
-    write_text(path, json.dumps(ceiling), "search.resume")
+    write_text(path, json.dumps(ceiling), OUT)
     return ceiling
 
 
