@@ -136,6 +136,16 @@ def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
         assert (work._rig is None) is fails
 
 
+def test_draining_is_told_of(study: RunFolder) -> None:
+    """It may take longer than a trial, and the last word would be of the trial's answers."""
+    told: list[str] = []
+    work = worker(study)
+    work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
+    rig: Any = SimpleNamespace(engine_status=lambda: told.append("asked") or EngineStatus(False))
+    work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
+    assert told == ["draining what the trial left", "asked"]
+
+
 def drained_tick(fails: bool) -> Any:
     """What a rig says that has nothing left to do, or that has lost a generator."""
     if fails:
@@ -170,7 +180,8 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
 
 def worker(study: RunFolder) -> Sustain:
     """A search that starts nothing."""
-    return Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+    view = SimpleNamespace(trial_progress=lambda snapshot: None)
+    return Sustain(SimpleNamespace(), study, view, 1e6)  # type: ignore[arg-type]
 
 
 def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:

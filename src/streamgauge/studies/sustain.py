@@ -136,6 +136,7 @@ class Sustain:
 
     def _drain(self, rig: Rig, journal: Journal) -> None:
         """Leave the rig empty for the next trial; one that cannot be emptied, or whose driver failed, is given up."""
+        self._note("drain", "draining what the trial left")  # for up to a minute and a half nothing else is said
         with suppress(DriverError):
             if rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S):
                 return
