@@ -17,7 +17,8 @@ from typer.main import get_command
 from streamgauge import cli
 from streamgauge.errors import DriverError, EngineError, Interrupted, MachineError
 from streamgauge.experiment import read
-from streamgauge.result import Result, Verdict
+from streamgauge.result import Check, Result, Verdict
+from streamgauge.studies import sustain
 
 HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
 
@@ -252,6 +253,21 @@ def test_generate_says_what_it_wrote(stand: Path) -> None:
         "part-0.parquet",
         "part-1.parquet",
     ]
+
+
+@pytest.mark.parametrize("words", [["sustain", "identity", "-v"], ["experiment", "asked.toml", "-v"]])
+def test_a_search_shows_its_answer_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, words: list[str]
+) -> None:
+    """With every check where they are asked for: its view shows it, and nothing after that."""
+    (stand / "asked.toml").write_text('command = "sustain"\nworkload = "identity"\n')
+    check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
+    answer = result_of("sustained")
+    answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
+    monkeypatch.setattr(sustain, "sustain", lambda experiment, view: view.finish(answer) or answer)
+    assert call(monkeypatch, *words) == 0
+    said = capsys.readouterr().err
+    assert (said.count("said so"), said.count("driver ")) == (1, 1)
 
 
 # --- light ---

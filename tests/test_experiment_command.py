@@ -31,7 +31,7 @@ def test_the_file_chooses_the_command(
     """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
     seen: list[Any] = []
 
-    def answer(experiment: Any) -> Any:
+    def answer(experiment: Any, verbose: bool = False) -> Any:
         seen.append(experiment)
         return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
 

@@ -38,7 +38,10 @@ Duration = Annotated[
     str, typer.Option(metavar="TIME", help="the measured span; warm-up comes before, the tail after: 60s, 2m")
 ]
 Warmup = Annotated[
-    str | None, typer.Option(metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM]")
+    str | None,
+    typer.Option(
+        metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM, more for spans above 70s]"
+    ),
 ]
 Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
 Sets = Annotated[
@@ -198,7 +201,7 @@ def _answer(
     result = run(experiment)
     if as_json:
         print(result.to_json())
-    elif not shown or verbose:
+    elif not shown:
         show_result(result, verbose)
     sys.exit(EXITS[result.verdict.value])
 
@@ -264,14 +267,15 @@ def sustain(
         search={"tolerance": tolerance, "quick": quick, "start_rate": start_rate,
                 "resume": resume, "trials_max": trials_max},
     )  # fmt: skip
-    _answer(experiment, _sustain_with_view, json_, verbose, print_toml, shown=True)
+    _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
 
 
-def _sustain_with_view(experiment: Any) -> Any:
+def _sustain_with_view(experiment: Any, verbose: bool) -> Any:
+    """The search's own view shows its result too."""
     from streamgauge.report.terminal import SearchView
     from streamgauge.studies.sustain import sustain as search
 
-    with SearchView() as view:
+    with SearchView(verbose=verbose) as view:
         return search(experiment, view)
 
 
@@ -347,8 +351,10 @@ def declared(
     if experiment.command == "generate" and not print_toml:
         _write_input(experiment, json_)
         return
-    run_with_view = {"run": _run_with_view, "sustain": _sustain_with_view}.get(experiment.command, _run_with_view)
-    _answer(experiment, run_with_view, json_, verbose, print_toml, shown=experiment.command == "sustain")
+    if experiment.command == "sustain":
+        _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
+    else:
+        _answer(experiment, _run_with_view, json_, verbose, print_toml)
 
 
 @app.command()

@@ -154,8 +154,8 @@ class TrialView(_Progress):
 class SearchView:
     """A search as a table that grows: a context manager; each trial's line replaces its progress."""
 
-    def __init__(self, on: Console | None = None) -> None:
-        self._console = on or console()
+    def __init__(self, on: Console | None = None, verbose: bool = False) -> None:
+        self._console, self._verbose = on or console(), verbose
         self._progress = TrialView(self._console, _INDENT)
 
     def __enter__(self) -> SearchView:
@@ -189,7 +189,7 @@ class SearchView:
         """The answer with its bounds, whether it is right, what limits it, where to look further."""
         self._progress.close()
         say(self._console, "")
-        show_result(result, False, self._console)
+        show_result(result, self._verbose, self._console)
 
 
 def progress(snapshot: TrialSnapshot) -> str:
