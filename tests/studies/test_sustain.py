@@ -37,6 +37,7 @@ from streamgauge.studies.sustain import (
     recorded,
     trial_shown,
 )
+from streamgauge.system.lock import held
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
 
@@ -330,6 +331,16 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: 
     """A kill in the midst of writing must not end the search for good."""
     (study.path / CEILING).write_text(left)
     assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]
+
+
+def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
+    """Two at one folder would write over each other's trials; that of one that has ended is free."""
+    memo = (study.path / MEMO).read_text()
+    with held(study.path / sustain.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+        sit(["undecided"] * 5, recorded(study))
+    assert (study.path / MEMO).read_text() == memo
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
 
 
 def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:

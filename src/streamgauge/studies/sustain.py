@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ from streamgauge.run.single import ceiling_of, create_folder, failure_noted, req
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
 
 DRAIN_TIMEOUT_S = 90.0
@@ -46,7 +47,7 @@ EndedBy = KeyboardInterrupt | StreamgaugeError | None
 _ITS_OWN = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max")
 """Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
-MEMO, CEILING = "search.jsonl", "ceiling.json"
+MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
 class Sustain:
@@ -234,12 +235,35 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         InputError, MachineError: before anything was started.
         EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
     """
-    experiment, folder, outcomes = _resumed(experiment)
-    ready = check(experiment, new_folder=folder is None)
-    require_machine(ready)
-    started = time.monotonic()
-    if folder is None:
-        folder = create_folder(ready)
+    experiment, folder = _resumed(experiment)
+    with ExitStack() as alone:
+        if folder is not None:
+            alone.enter_context(_alone(folder))
+        ready = check(experiment, new_folder=folder is None)
+        require_machine(ready)
+        if folder is None:
+            folder = create_folder(ready)
+            alone.enter_context(_alone(folder))
+        return _searched(ready, folder, view)
+
+
+@contextmanager
+def _alone(folder: RunFolder) -> Iterator[None]:
+    """InputError where another process searches in the folder: each would write over what the other has found."""
+    path = folder.path / LOCK
+    with ExitStack() as stack:
+        with disk(path):
+            mine = stack.enter_context(held(path))
+        if not mine:
+            rule = "must be a search that has ended, and another process is still at this one"
+            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
+            raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
+        yield
+
+
+def _searched(ready: Ready, folder: RunFolder, view: SearchView) -> Result:
+    """The search itself, in its folder; it goes on from what it has found there."""
+    experiment, outcomes, started = ready.experiment, recorded(folder), time.monotonic()
     ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
     view.header(header(ready, ceiling))
     with Sustain(ready, folder, view, ceiling) as work:
@@ -275,9 +299,10 @@ def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
     return None
 
 
-def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list[TrialOutcome]]:
+def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
+    """What is searched, and the folder of a search that goes on."""
     if experiment.search.resume is None:
-        return experiment.model_copy(update={"workload": _found_anywhere(experiment.workload)}), None, []
+        return experiment.model_copy(update={"workload": _found_anywhere(experiment.workload)}), None
     folder = RunFolder.open(experiment.search.resume)
     asked = read_experiment(folder.path / "experiment.toml")
     if asked.command != "sustain":
@@ -290,14 +315,14 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
-    made = recorded(folder)
+    made = len(recorded(folder))
     if any(setting.name == "search.trials_max" for setting in rerun.settings(given)):
         more = {"trials_max": experiment.search.trials_max}
         asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
-    if asked.search.trials_max < len(made):
-        rule = f"must be at least {len(made)}: so many trials this search has made"
-        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(len(made) + 4)))
-    return asked, folder, made
+    if asked.search.trials_max < made:
+        rule = f"must be at least {made}: so many trials this search has made"
+        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(made + 4)))
+    return asked, folder
 
 
 def _found_anywhere(workload: str) -> str:
