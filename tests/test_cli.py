@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from typer.main import get_command
 from streamgauge import cli
 from streamgauge.errors import DriverError, EngineError, Interrupted, MachineError
 from streamgauge.experiment import read
-from streamgauge.result import Result, Verdict
+from streamgauge.result import Check, Result, Verdict
+from streamgauge.studies import sustain
 
 HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
 
@@ -94,6 +97,25 @@ def test_errors_are_one_message_on_stderr(
     assert "Traceback" not in said.err
 
 
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_defect_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shown: bool
+) -> None:
+    """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is asked for."""
+
+    def fail(experiment: Any) -> Any:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(cli, "_run_with_view", fail)
+    monkeypatch.setenv(cli.TRACEBACK, "1" if shown else "")
+    assert call(monkeypatch, "run", "identity", "--json") == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "a defect of streamgauge (RuntimeError: two lines)" in said.err
+    assert ("Traceback" in said.err) is shown
+    assert shown or len(said.err.splitlines()) == 1
+
+
 def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
     """Exit code 2; every problem with its value and its way out; nothing was made."""
     done = command("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
@@ -157,6 +179,22 @@ def test_bad_words_are_refused(stand: Path, words: list[str]) -> None:
     assert list(stand.iterdir()) == []
 
 
+def test_a_report_that_cannot_be_written_names_its_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path
+) -> None:
+    """`report` has no --out, which a refusal must not advise."""
+    (stand / "result.json").write_text(result_of("sustained").to_json())
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    assert call(monkeypatch, "report", str(stand)) == 2
+    said = capsys.readouterr().err
+    assert "RUN: must be a place that can be written to" in said
+    assert "try: a copy of the run folder in a folder you may write to" in said
+
+
 def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
     """The message says how to install it; no run folder is made."""
     monkeypatch.setenv("JAVA_HOME", str(stand / "nowhere"))
@@ -215,6 +253,21 @@ def test_generate_says_what_it_wrote(stand: Path) -> None:
         "part-0.parquet",
         "part-1.parquet",
     ]
+
+
+@pytest.mark.parametrize("words", [["sustain", "identity", "-v"], ["experiment", "asked.toml", "-v"]])
+def test_a_search_shows_its_answer_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, words: list[str]
+) -> None:
+    """With every check where they are asked for: its view shows it, and nothing after that."""
+    (stand / "asked.toml").write_text('command = "sustain"\nworkload = "identity"\n')
+    check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
+    answer = result_of("sustained")
+    answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
+    monkeypatch.setattr(sustain, "sustain", lambda experiment, view: view.finish(answer) or answer)
+    assert call(monkeypatch, *words) == 0
+    said = capsys.readouterr().err
+    assert (said.count("said so"), said.count("driver ")) == (1, 1)
 
 
 # --- light ---

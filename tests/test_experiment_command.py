@@ -31,7 +31,7 @@ def test_the_file_chooses_the_command(
     """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
     seen: list[Any] = []
 
-    def answer(experiment: Any) -> Any:
+    def answer(experiment: Any, verbose: bool = False) -> Any:
         seen.append(experiment)
         return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
 
@@ -82,6 +82,30 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / "none.toml")])
     assert isinstance(done.exception, InputError)
     assert done.exception.problems[0].got == str(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [(".", "this is a folder"), ("latin.toml/x", "must be a file that exists"), ("latin.toml", "UTF-8"),
+     ("n" * 300, "can be read")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+    """Whatever the system says of it."""
+    (tmp_path / "latin.toml").write_bytes('workload = "\xe9"'.encode("latin-1"))
+    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / name)])
+    assert isinstance(done.exception, InputError)
+    assert rule in done.exception.problems[0].rule
+
+
+def test_a_file_that_nobody_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run as root, who may read everything: so the system's answer is made up."""
+
+    def refused(*_: Any, **__: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(InputError, match="must be readable"):
+        read(tmp_path / "mine.toml")
 
 
 def test_unknown_keys_are_refused_all_at_once(tmp_path: Path) -> None:

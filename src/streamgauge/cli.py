@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -20,6 +21,9 @@ app = typer.Typer(
 )  # fmt: skip
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
+DEFECT_EXIT = 3
+"""Of an error that nobody foresaw: never 1, which would say that a rate is not sustained."""
+TRACEBACK = "STREAMGAUGE_TRACEBACK"
 TYPERS_INTERRUPTED = 130
 """What Typer makes of Ctrl-C before we see it."""
 
@@ -34,7 +38,10 @@ Duration = Annotated[
     str, typer.Option(metavar="TIME", help="the measured span; warm-up comes before, the tail after: 60s, 2m")
 ]
 Warmup = Annotated[
-    str | None, typer.Option(metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM]")
+    str | None,
+    typer.Option(
+        metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM, more for spans above 70s]"
+    ),
 ]
 Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
 Sets = Annotated[
@@ -110,6 +117,22 @@ def main() -> None:
             raise
         print("stopped", file=sys.stderr)
         sys.exit(EXITS["interrupted"])
+    except Exception as error:
+        _show_defect(error)
+        sys.exit(DEFECT_EXIT)
+
+
+def _show_defect(error: Exception) -> None:
+    """One line: that it is ours, what it was, how to see more; the traceback where it was asked for."""
+    reason = " ".join(str(error).split()) or "no message"
+    hint = "please report it with its traceback"
+    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    else:
+        hint += f", which {TRACEBACK}=1 shows"
+    print(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}", file=sys.stderr)
 
 
 def _as_interrupt(*_: object) -> NoReturn:
@@ -178,7 +201,7 @@ def _answer(
     result = run(experiment)
     if as_json:
         print(result.to_json())
-    elif not shown or verbose:
+    elif not shown:
         show_result(result, verbose)
     sys.exit(EXITS[result.verdict.value])
 
@@ -244,14 +267,15 @@ def sustain(
         search={"tolerance": tolerance, "quick": quick, "start_rate": start_rate,
                 "resume": resume, "trials_max": trials_max},
     )  # fmt: skip
-    _answer(experiment, _sustain_with_view, json_, verbose, print_toml, shown=True)
+    _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
 
 
-def _sustain_with_view(experiment: Any) -> Any:
+def _sustain_with_view(experiment: Any, verbose: bool) -> Any:
+    """The search's own view shows its result too."""
     from streamgauge.report.terminal import SearchView
     from streamgauge.studies.sustain import sustain as search
 
-    with SearchView() as view:
+    with SearchView(verbose=verbose) as view:
         return search(experiment, view)
 
 
@@ -302,7 +326,7 @@ def generate(
 def _write_input(experiment: Any, as_json: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
-    from streamgauge.report.terminal import InputView
+    from streamgauge.report.terminal import InputView, tell
     from streamgauge.run.generate import generate as write
 
     out = Path(experiment.out)
@@ -312,7 +336,7 @@ def _write_input(experiment: Any, as_json: bool) -> None:
     with InputView() as view:
         written = write(experiment, out, view.update)
     for name, events in written["events"].items():
-        print(f"{events:,} events  {out / name}", file=sys.stderr)
+        tell(f"{events:,} events  {out / name}")
 
 
 @app.command("experiment")
@@ -327,8 +351,10 @@ def declared(
     if experiment.command == "generate" and not print_toml:
         _write_input(experiment, json_)
         return
-    run_with_view = {"run": _run_with_view, "sustain": _sustain_with_view}.get(experiment.command, _run_with_view)
-    _answer(experiment, run_with_view, json_, verbose, print_toml, shown=experiment.command == "sustain")
+    if experiment.command == "sustain":
+        _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
+    else:
+        _answer(experiment, _run_with_view, json_, verbose, print_toml)
 
 
 @app.command()
@@ -360,9 +386,10 @@ def selftest(
     only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
 ) -> None:
     """Prove that the instrument itself is right on this machine."""
+    from streamgauge.report.terminal import tell
     from streamgauge.studies import selftest as study
 
-    items = study.selftest(quick, only, lambda text: print(text, file=sys.stderr, flush=True))
+    items = study.selftest(quick, only, tell)
     if json_:
         print(json.dumps(study.as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)
@@ -405,11 +432,11 @@ def report(
 ) -> None:
     """Make the HTML report of a run again, from what its folder holds."""
     from streamgauge.report.page import write_page
-    from streamgauge.report.store import RunFolder
+    from streamgauge.report.store import RUN, RunFolder
     from streamgauge.run.picture import flow_of
 
     folder = RunFolder.open(run_folder)
-    path = write_page(folder, flow_of(folder.read_result()))
+    path = write_page(folder, flow_of(folder.read_result()), RUN)
     print(json.dumps({"report": str(path)}) if json_ else str(path))
 
 

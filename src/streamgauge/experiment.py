@@ -52,6 +52,16 @@ FLAGS = {
 }
 """Setting to the command line's option for it."""
 
+_OF_SEARCHES = tuple(name for name in FLAGS if name.startswith("search."))
+NOT_TAKEN: dict[str, tuple[str, ...]] = {
+    "run": ("load.start", "load.of", *_OF_SEARCHES),
+    "sustain": ("load.start", "load.of", "load.rate", "load.profile"),
+    "generate": (
+        *_OF_SEARCHES, "limits", "bind", "port", "load.chunk", "load.bound", "load.memory", "load.frontier",
+    ),
+}  # fmt: skip
+"""Command to the settings for which it has no option, because they would change nothing of it."""
+
 _EXAMPLES = {
     "load.generators": "2",
     "load.seed": "1",
@@ -185,12 +195,22 @@ def build(values: dict[str, Any]) -> Experiment:
 def read(path: Path) -> Experiment:
     """An experiment from a TOML file."""
     try:
-        values = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise InputError(Problem("FILE", "must be a file that exists", str(path), "check the path")) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
-        raise InputError(Problem("FILE", f"must be TOML ({error})", str(path), "mend that line")) from None
-    return build(values)
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        rule, way_out = "must be a file that exists", "check the path"
+    except IsADirectoryError:
+        rule, way_out = "must be a file, and this is a folder", f"a file in it, such as {path / 'experiment.toml'}"
+    except PermissionError:
+        rule, way_out = "must be readable", f"look at who may read {path}"
+    except OSError as error:
+        rule, way_out = f"must be a file that can be read ({error.strerror})", "another file"
+    except UnicodeDecodeError as error:
+        rule, way_out = f"must be TOML, which is UTF-8 text ({error.reason})", "a file such as --print-toml shows"
+    except tomllib.TOMLDecodeError as error:
+        rule, way_out = f"must be TOML ({error})", "mend that line"
+    else:
+        return build(values)
+    raise InputError(Problem("FILE", rule, str(path), way_out))
 
 
 def to_toml(experiment: Experiment) -> str:

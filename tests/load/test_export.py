@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.errors import InputError, MachineError
+from streamgauge.errors import InputError, Interrupted, MachineError
 from streamgauge.events import US
 from streamgauge.load import export
 from streamgauge.load.export import write_input
@@ -80,6 +80,18 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         write_input(plan_of(), tmp_path / "file", START, START + US)
     assert caught.value.problems[0].setting == "out"
+
+
+def test_an_input_that_was_stopped_is_said_to_be_incomplete(tmp_path: Path) -> None:
+    """Its earlier parts look whole; of the one that was being written nothing stays."""
+
+    def stop(done: int, total: int) -> None:
+        if done > 400:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="is incomplete"):
+        write_input(plan_of(), tmp_path, START, START + US, stop)
+    assert [path.name for path in tmp_path.rglob("part-*")] == ["part-0.parquet"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streamgauge.errors import InputError
+from streamgauge.errors import InputError, MachineError
 from streamgauge.report import comparison_page, difference_plot
 from streamgauge.result import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
 
@@ -78,6 +82,25 @@ class Tags(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+
+
+def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`compare` has no --out; the same where the disk is full."""
+
+    def fail_with(number: int) -> None:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(tempfile, "mkstemp", fail)
+
+    fail_with(errno.EACCES)
+    with pytest.raises(InputError) as refused:
+        comparison_page.write_comparison(tmp_path / "page.html", comparison())
+    (problem,) = refused.value.problems
+    assert (problem.setting, problem.way_out) == ("--html", "--html NAME.html in a folder you may write to")
+    fail_with(errno.ENOSPC)
+    with pytest.raises(MachineError, match=r"--html NAME\.html elsewhere"):
+        comparison_page.write_comparison(tmp_path / "page.html", comparison())
 
 
 def test_page_says_what_was_found() -> None:

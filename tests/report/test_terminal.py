@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -39,6 +42,29 @@ def test_progress_has_a_unit_everywhere() -> None:
         "measured 24/60 s   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
         "event time p99 3.1 s\n"
     )
+
+
+CLOSED = """
+import sys
+from streamgauge.report.terminal import SearchView, TrialSnapshot, console, say, tell
+sys.stdin.readline()
+with SearchView() as view:
+    for second in range(3):
+        view.trial_progress(TrialSnapshot(f"phase {second}", second, 60.0))
+tell("nobody reads this")
+print("went on")
+"""
+
+
+def test_a_closed_stderr_ends_nothing() -> None:
+    """`2>&1 | head` closes it in mid-trial: what is measured goes on, stdout stays, and the end is a good one."""
+    ends = os.pipe()
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": ends[1], "text": True}
+    with subprocess.Popen([sys.executable, "-c", CLOSED], **streams) as child:  # type: ignore[call-overload]
+        os.close(ends[0])
+        os.close(ends[1])
+        said, _ = child.communicate("go on\n")
+    assert (said, child.returncode) == ("went on\n", 0)
 
 
 def test_a_written_input_is_told_every_few_seconds() -> None:

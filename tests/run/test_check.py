@@ -64,6 +64,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"profile": "step:200k@90s"}}, "profile", "step:200k@90s"),
     ({"load": {"profile": "burst:2@50s+20s"}}, "profile", "burst:2@50s+20s"),
     ({"load": {"profile": "ramp:none"}}, "profile", "ramp:none"),
+    ({"load": {"profile": "step:2G@30s"}}, "profile", "step:2G@30s"),
+    ({"load": {"profile": "ramp:2G"}}, "profile", "ramp:2G"),
+    ({"load": {"profile": "burst:1e5@30s+1s"}}, "profile", "burst:1e5@30s+1s"),
+    ({"load": {"profile": "burst:1e300@30s+1s"}}, "profile", "burst:1e300@30s+1s"),
+    ({"command": "sustain", "search": {"start_rate": "2G"}}, "search.start_rate", "2000000000"),
     ({"load": {"generators": 0}}, "load.generators", "0"),
     ({"load": {"generators": 257}}, "load.generators", "257"),
     ({"load": {"generators": "two"}}, "load.generators", "two"),
@@ -398,6 +403,47 @@ def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
     engine = replace(capabilities()["known"], transports=("pigeon",))
     (problem,) = check._transport_problems(experiment.build(GOOD), engine, 1)
     assert (problem.rule, problem.way_out) == ("is none that known can read", "--transport pigeon")
+
+
+@pytest.mark.parametrize(
+    ("command", "asked", "settings", "takers"),
+    [
+        ("sustain", {"load": {"rate": "1k", "profile": "step:200k@15s"}}, {"load.rate", "load.profile"},
+         "run and generate"),
+        ("run", {"search": {"quick": True, "start_rate": "1k"}}, {"search.quick", "search.start_rate"}, "sustain"),
+        ("run", {"load": {"start": "2026-01-31T12:00:00", "of": "x"}}, {"load.start", "load.of"}, "generate"),
+        ("generate", {"limits": ["p99<=2s"], "load": {"chunk": "20ms"}}, {"limits", "load.chunk"}, "run and sustain"),
+    ],
+)  # fmt: skip
+def test_what_a_command_does_not_take_is_not_passed_over(
+    command: str, asked: dict[str, Any], settings: set[str], takers: str
+) -> None:
+    """A file may say it, and the answer would be to another question; at its default it asks nothing."""
+    problems = refused(GOOD | {"command": command} | asked)
+    assert {problem.setting for problem in problems} == settings
+    assert all(problem.rule == f"is no setting of {command}, only of {takers}" for problem in problems)
+    plain = {"search": {"quick": False}, "load": {"profile": "constant", "rate": "100k", "bound": "30s"}}
+    check_experiment(experiment.build(GOOD | {"command": command} | plain))
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [
+        ({"load": {"rate": "1G", "duration": "2700s"}}, False),
+        ({"load": {"rate": "1G", "duration": "2500s"}}, True),
+        ({"load": {"rate": "1G", "duration": "2900s", "profile": "step:900M@1s"}}, True),
+        ({"load": {"rate": "1G", "duration": "8700s"}, "command": "generate"}, True),
+        ({"load": {"rate": "1G", "duration": "8800s"}, "command": "generate"}, False),
+        ({"load": {"duration": "1h"}, "search": {"start_rate": "1G"}, "command": "sustain"}, False),
+    ],
+)  # fmt: skip
+def test_a_plan_must_hold_the_longest_extension(asked: dict[str, Any], fits: bool) -> None:
+    """Else a trial would fail when it begins, after everything was started."""
+    if fits:
+        check_experiment(experiment.build(GOOD | asked))
+    else:
+        (problem,) = refused(GOOD | asked)
+        assert "events" in problem.rule
 
 
 # --- files ---

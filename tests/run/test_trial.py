@@ -124,6 +124,29 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     assert said == order
 
 
+def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may take half a minute, and nothing of the trial is written before it."""
+    said: list[str] = []
+    done = make.story().done()
+
+    def evidence(timeout_s: float) -> Any:
+        raise KeyboardInterrupt
+
+    rig: Any = SimpleNamespace(
+        engine=SimpleNamespace(evidence=evidence, settings=dict),
+        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop"),
+    )  # fmt: skip
+    monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    judged = trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert said == ["stop"]
+    assert judged.result.verdict.value == "interrupted"
+    assert folder.read_result().rate is not None
+    assert folder.read_series().num_rows
+
+
 @pytest.mark.parametrize(("rate_per_s", "chunk_us"), [(1e6, 50_000), (1e5, 10_000)])
 def test_each_trial_has_chunks_for_its_own_rate(
     rate_per_s: float, chunk_us: int, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -37,6 +37,7 @@ from streamgauge.studies.sustain import (
     recorded,
     trial_shown,
 )
+from streamgauge.system.lock import held
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
 
@@ -130,6 +131,18 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     assert [settings.probe_batches for settings in asked] == [probed]
 
 
+def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is that of a run at its rate, with nothing of a search in it."""
+    monkeypatch.setattr(sustain, "run_trial", lambda *_, **__: 1 / 0)
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"quick": True}}
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    work._number = 7
+    with pytest.raises(ZeroDivisionError):
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=True), fresh=True)  # type: ignore[arg-type]
+    asked = sustain.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
+
+
 def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
     """The trial is made once more, on a rig of its own; one that can be drained is kept."""
     for fails in (True, False):
@@ -141,6 +154,16 @@ def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
         work._rig = rig
         work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
         assert (work._rig is None) is fails
+
+
+def test_draining_is_told_of(study: RunFolder) -> None:
+    """It may take longer than a trial, and the last word would be of the trial's answers."""
+    told: list[str] = []
+    work = worker(study)
+    work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
+    rig: Any = SimpleNamespace(engine_status=lambda: told.append("asked") or EngineStatus(False))
+    work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
+    assert told == ["draining what the trial left", "asked"]
 
 
 def drained_tick(fails: bool) -> Any:
@@ -177,7 +200,8 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
 
 def worker(study: RunFolder) -> Sustain:
     """A search that starts nothing."""
-    return Sustain(SimpleNamespace(), study, SimpleNamespace(), 1e6)  # type: ignore[arg-type]
+    view = SimpleNamespace(trial_progress=lambda snapshot: None)
+    return Sustain(SimpleNamespace(), study, view, 1e6)  # type: ignore[arg-type]
 
 
 def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
@@ -326,3 +350,37 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: 
     """A kill in the midst of writing must not end the search for good."""
     (study.path / CEILING).write_text(left)
     assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]
+
+
+def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
+    """Two at one folder would write over each other's trials; that of one that has ended is free."""
+    memo = (study.path / MEMO).read_text()
+    with held(study.path / sustain.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+        sit(["undecided"] * 5, recorded(study))
+    assert (study.path / MEMO).read_text() == memo
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+
+
+def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
+    """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
+    asked = sustain.read_experiment(study.path / "experiment.toml")
+    study.write_experiment(asked.model_copy(update={"out": "seen/from/elsewhere"}))
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+
+
+def test_a_searchs_file_is_found_from_any_working_folder(
+    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is kept with its whole path; going on may name it as it lies from there."""
+    monkeypatch.chdir(tmp_path)
+    asked = sustain._resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
+    assert asked.workload == str(tmp_path / "mine" / "job.py")
+    study.write_experiment(asked)
+    (study.path / MEMO).unlink()
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(again | {"workload": "job.py"}))[0] == asked
+    with pytest.raises(InputError, match="workload"):
+        sustain._resumed(build(again | {"workload": "mine/job.py"}))

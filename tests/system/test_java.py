@@ -54,6 +54,13 @@ def test_the_java_of_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.M
     assert java.find_java() == java.Java(str(home / "bin" / "java"), 21, 'openjdk version "21.0.1" 2023-10-17')
 
 
+def test_a_java_that_tells_of_its_options_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java does so where JAVA_TOOL_OPTIONS is set, as in many containers."""
+    picked, version = "Picked up JAVA_TOOL_OPTIONS: -Xmx1g", 'openjdk version "17.0.1" 2021-10-19'
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, f"echo '{picked}' >&2; echo '{version}' >&2")))
+    assert (java.find_java().version, java.find_java().text) == (17, version)
+
+
 def test_the_java_of_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without JAVA_HOME the first java of PATH is taken."""
     home = fake_java(tmp_path, """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")

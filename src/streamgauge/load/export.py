@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.errors import InputError, MachineError, Problem
+from streamgauge.errors import InputError, Interrupted, MachineError, Problem
 from streamgauge.events import EVENT_ID, EVENT_TIME, arrow_type
 from streamgauge.load.plan import BATCH_BYTES_MAX, Plan
 
@@ -28,14 +28,25 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
     """Write all events with from_us <= event time < to_us; gives rows by stream name.
 
     One batch is held at a time. `progress(rows written, rows in all)` is called after each. Raises `InputError` where
-    the folder cannot be written or holds parts of another input, `MachineError` where the disk is full.
+    the folder cannot be written or holds parts of another input, `MachineError` where the disk is full, `Interrupted`
+    where somebody stopped it.
     """
     report = _counting(progress, plan.planned_events(from_us, to_us))
+    try:
+        return _write_streams(plan, out, (from_us, to_us), report)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"the input in {out} is incomplete: writing it was stopped; its whole files are some of its parts only\n"
+            "  ask for the same again: every part is written anew"
+        ) from None
+
+
+def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Callable[[int], None]) -> dict[str, int]:
     rows = {}
     for stream, spec in enumerate(plan.streams):
         folder = _prepare(plan, out / spec.name)
         parts = range(plan.partitions)
-        rows[spec.name] = sum(_write_part(plan, folder, stream, part, (from_us, to_us), report) for part in parts)
+        rows[spec.name] = sum(_write_part(plan, folder, stream, part, span_us, report) for part in parts)
     return rows
 
 
@@ -83,8 +94,9 @@ def _write_part(
                 report(batch.num_rows)
         os.replace(partial, path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise _explained(error, path) from None
+    finally:
+        partial.unlink(missing_ok=True)  # there only where something stopped it, be it Ctrl-C
     return max(last - first, 0)
 
 

@@ -22,6 +22,8 @@ from streamgauge.events import parse_duration, parse_rate
 Floats = npt.NDArray[np.float64]
 
 RISES_FROM, RISES_TO = 0.1, 0.7
+RATE_MAX_PER_S = 1e9
+"""Far above what any machine makes; beyond it a plan's figures would overflow before it is refused."""
 FORMS = "constant, step:RATE@TIME,RATE@TIME, ramp:RATE or burst:FACTOR@TIME+LENGTH"
 
 
@@ -177,17 +179,25 @@ def _ramp(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[P
 def _burst(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
     factor, _, span = rest.partition("@")
     time, _, length = span.partition("+")
+    highest = _within(text, rate_per_s * _factor(text, factor))
     start, end = _time(text, time), _time(text, time) + _time(text, length)
     if not 0 < start < end <= duration_s:
         raise _problem(text, f"the burst must begin after 0 and end within the duration of {duration_s:g} s")
-    return Piece(0.0, rate_per_s), Piece(start, rate_per_s * _factor(text, factor)), Piece(end, rate_per_s)
+    return Piece(0.0, rate_per_s), Piece(start, highest), Piece(end, rate_per_s)
 
 
 def _rate(text: str, part: str) -> float:
     try:
-        return parse_rate(part)
+        rate = parse_rate(part)
     except InputError:
         raise _problem(text, f"{part!r} must be a rate above 0 such as 100k") from None
+    return _within(text, rate)
+
+
+def _within(text: str, rate_per_s: float) -> float:
+    if rate_per_s > RATE_MAX_PER_S:
+        raise _problem(text, f"its rates must be at most 1G events/s, and one is {rate_per_s:g}")
+    return rate_per_s
 
 
 def _time(text: str, part: str) -> float:

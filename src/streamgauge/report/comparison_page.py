@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from streamgauge.report import difference_plot, words
-from streamgauge.report.store import write_text
+from streamgauge.report.store import Place, write_text
 from streamgauge.report.templates import template
 from streamgauge.result import Comparison
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
     """Writes the page to `path`, whole or not at all; `InputError` where that is no place to write to."""
-    write_text(path, render(comparison))
+    write_text(path, render(comparison), Place("--html", "--html NAME.html"))
 
 
 def render(comparison: Comparison) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, search_plot, sentences, timeline, words
 from streamgauge.report.draw import Figure
-from streamgauge.report.store import RunFolder
+from streamgauge.report.store import OUT, Place, RunFolder
 from streamgauge.report.templates import template
 from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, Latency, Result, TrialSummary, Verification
 
@@ -41,9 +41,9 @@ class TrialRow:
     link: str
 
 
-def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Path:
+def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, asked: Place = OUT) -> Path:
     """Makes report.html from what the folder holds; `flow` describes the nodes (flow_picture.py), None for own jobs."""
-    return folder.write_page(render(folder, flow))
+    return folder.write_page(render(folder, flow), asked)
 
 
 def render(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> str:

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgauge.errors import Problem
-from streamgauge.experiment import FLAGS, Experiment
+from streamgauge.experiment import FLAGS, NOT_TAKEN, Experiment
 from streamgauge.report import words
 
 _SWITCHES = ("keep_results", "search.quick")
 _NAMED = ("parameters", "options")
 _SECONDS = ("load.duration", "load.warmup", "load.chunk", "load.bound")
-_LACKING = {
-    "run": ("load.start", "load.of", *(name for name in FLAGS if name.startswith("search."))),
-    "sustain": ("load.start", "load.of", "load.rate", "load.profile"),
-}
-"""Command that leaves a run folder to the settings for which it has no option."""
+_LEAVE_FOLDERS = ("run", "sustain")
+"""The commands that leave a run folder."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +45,20 @@ def contradictions(
             yield Problem(one.name, rule, one.value, f"leave {option} out")
 
 
+def not_taken(experiment: Experiment) -> Iterator[Problem]:
+    """Settings that would be passed over in silence: those that the experiment's command does not take."""
+    for one in settings(experiment.model_dump(mode="json")):
+        if one.name in NOT_TAKEN[experiment.command]:
+            takers = [name for name, lacking in NOT_TAKEN.items() if one.name not in lacking]
+            rule = f"is no setting of {experiment.command}, only of {' and '.join(takers)}"
+            yield Problem(one.name, rule, one.value, f"leave {FLAGS[one.name]} out")
+
+
 def command(experiment: Mapping[str, Any]) -> str | None:
     """The command line that asks the same, or None where only the experiment's file can say it all."""
-    lacking = _LACKING.get(experiment["command"]) if experiment else None
-    if lacking is None or str(experiment["workload"]).startswith("-"):
+    if not experiment or experiment["command"] not in _LEAVE_FOLDERS or str(experiment["workload"]).startswith("-"):
         return None
+    lacking = NOT_TAKEN[experiment["command"]]
     parts = ["streamgauge", str(experiment["command"]), str(experiment["workload"])]
     for name, value, _ in _differing(experiment):
         flags = None if name in lacking else _flags(name, value)

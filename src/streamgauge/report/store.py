@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
@@ -41,6 +41,17 @@ STARTED = "The run ended before it was judged: it is still going on, or it was k
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _FILES = ("experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html")
+
+
+class Place(NamedTuple):
+    """The setting by which a place to write to was asked for, and how to ask for another one."""
+
+    setting: str
+    another: str
+
+
+OUT = Place("out", "--out DIR")
+RUN = Place("RUN", "a copy of the run folder")
 
 
 @dataclass(frozen=True)
@@ -119,8 +130,8 @@ class RunFolder:
     def write_hlog(self, text: str) -> None:
         self._write("latency.hlog", text)
 
-    def write_page(self, text: str) -> Path:
-        self._write("report.html", text)
+    def write_page(self, text: str, asked: Place = OUT) -> Path:
+        self._write("report.html", text, asked)
         return self.report
 
     def write_series(self, table: pa.Table) -> None:
@@ -184,13 +195,13 @@ class RunFolder:
             )
         )
 
-    def _write(self, name: str, text: str) -> None:
-        _atomically(self.path / name, lambda file: file.write(text.encode()))
+    def _write(self, name: str, text: str, asked: Place = OUT) -> None:
+        _atomically(self.path / name, lambda file: file.write(text.encode()), asked)
 
     def _write_table(self, name: str, table: pa.Table) -> None:
         import pyarrow.parquet as pq
 
-        _atomically(self.path / name, lambda file: pq.write_table(table, file, compression="zstd"))
+        _atomically(self.path / name, lambda file: pq.write_table(table, file, compression="zstd"), OUT)
 
     def _read_table(self, name: str, schema: pa.Schema) -> pa.Table:
         import pyarrow as pa
@@ -207,15 +218,13 @@ class RunFolder:
             ) from None
 
 
-def write_text(path: Path, text: str, setting: str = "--html") -> None:
-    """A file of its own outside any run folder, whole or not at all; `InputError` where it cannot be there."""
+def write_text(path: Path, text: str, asked: Place) -> None:
+    """A file of its own, whole or not at all; `InputError` where it cannot be there."""
     if path.is_dir():
-        raise InputError(
-            Problem(setting, "must be a file, and a folder has that name", str(path), f"{setting} NAME.html")
-        )
+        raise InputError(Problem(asked.setting, "must be a file, and a folder has that name", str(path), asked.another))
     if not path.parent.is_dir():
-        raise InputError(Problem(setting, "the folder above it must exist", str(path), f"{setting} NAME.html"))
-    _atomically(path, lambda file: file.write(text.encode()))
+        raise InputError(Problem(asked.setting, "the folder above it must exist", str(path), asked.another))
+    _atomically(path, lambda file: file.write(text.encode()), asked)
 
 
 def _plain(text: str) -> str:
@@ -247,28 +256,28 @@ def _make_unique(root: Path, name: str) -> Path:
 
 
 @contextmanager
-def disk(path: Path, setting: str = "out", place: str = "--out DIR") -> Iterator[None]:
-    """Turns what the system says about a path into our own errors; `place` is how to name another one."""
+def disk(path: Path, asked: Place = OUT) -> Iterator[None]:
+    """Turns what the system says about a path into our own errors, which name what was `asked`."""
     try:
         yield
     except OSError as error:
-        raise _error_of(path, error, setting, place) from None
+        raise _error_of(path, error, asked) from None
 
 
-def _error_of(path: Path, error: OSError, setting: str, place: str) -> Exception:
+def _error_of(path: Path, error: OSError, asked: Place) -> Exception:
     if error.errno in _NO_SPACE:
-        return MachineError(f"the disk that holds {path} is full: free some space, or name another place with {place}")
+        return MachineError(f"the disk that holds {path} is full: free some space, or use {asked.another} elsewhere")
     rules = {
         errno.ENOENT: "the folder above it must exist",
         errno.EEXIST: "must be a folder, and a file has that name",
         errno.ENOTDIR: "must lie in a folder, and a file is in its way",
     }
     rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
-    return InputError(Problem(setting, rule, str(path), f"{place} with a folder you may write to"))
+    return InputError(Problem(asked.setting, rule, str(path), f"{asked.another} in a folder you may write to"))
 
 
-def _atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    with disk(path):
+def _atomically(path: Path, write: Callable[[IO[bytes]], object], asked: Place) -> None:
+    with disk(path, asked):
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

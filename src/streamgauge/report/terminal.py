@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -52,11 +53,27 @@ class TrialSnapshot:
     note: str = ""
 
 
+class _Console(Console):
+    """Goes quiet where nobody reads any more (`2>&1 | head`): Rich itself would end the trial that is told of."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with suppress(OSError, ValueError):  # no descriptor, or none that is open
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.file.fileno())  # else what is still buffered fails at the process's end
+            os.close(nowhere)
+
+
 def console() -> Console:
     """The console on stderr; NO_COLOR (set to anything but nothing) takes colour and weight away."""
     if os.environ.get("NO_COLOR"):
-        return Console(stderr=True, highlight=False, color_system=None)
-    return Console(stderr=True, highlight=False)
+        return _Console(stderr=True, highlight=False, color_system=None)
+    return _Console(stderr=True, highlight=False)
+
+
+def tell(text: str) -> None:
+    """A line on stderr."""
+    say(console(), text)
 
 
 class _Progress:
@@ -137,8 +154,8 @@ class TrialView(_Progress):
 class SearchView:
     """A search as a table that grows: a context manager; each trial's line replaces its progress."""
 
-    def __init__(self, on: Console | None = None) -> None:
-        self._console = on or console()
+    def __init__(self, on: Console | None = None, verbose: bool = False) -> None:
+        self._console, self._verbose = on or console(), verbose
         self._progress = TrialView(self._console, _INDENT)
 
     def __enter__(self) -> SearchView:
@@ -172,7 +189,7 @@ class SearchView:
         """The answer with its bounds, whether it is right, what limits it, where to look further."""
         self._progress.close()
         say(self._console, "")
-        show_result(result, False, self._console)
+        show_result(result, self._verbose, self._console)
 
 
 def progress(snapshot: TrialSnapshot) -> str:

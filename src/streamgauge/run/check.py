@@ -19,14 +19,15 @@ from typing import Any
 from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
-from streamgauge.experiment import Experiment, build, parse_setting
+from streamgauge.experiment import FLAGS, Experiment, build, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us, slide_us, tail_us
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
-from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
+from streamgauge.load.rates import RATE_MAX_PER_S, RISES_FROM, RISES_TO, RateProfile, parse_profile
+from streamgauge.report import rerun
 from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
@@ -52,6 +53,13 @@ FAST_RATE_PER_S = 200_000
 ROW_OVERHEAD_BYTES = 24
 QUEUE_BYTES = 4 * 2**30
 """The queue's bound where none was asked for, on a machine with twice as much."""
+EXTENSIONS_MAX = 2
+EXTENSION_SHARE_MAX = 1.0
+"""Of the span, where the engine's batches are so long that the span held too few of them to say anything."""
+LEVEL_MAX_US = 60 * US
+"""A warm-up at whose end the engine is still starting goes on for at most so long."""
+HOLD_US = 60 * US
+"""How long generators may go on while a trend is judged; far more than that takes."""
 GENERATORS_MAX = 8
 """No more where none were asked for."""
 
@@ -157,8 +165,8 @@ def _rise_s(warmup_s: float, fresh: bool) -> float:
     return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
 
 
-def check(experiment: Experiment) -> Ready:
-    """The experiment, ready to start.
+def check(experiment: Experiment, new_folder: bool = True) -> Ready:
+    """The experiment, ready to start; without a `new_folder` the place of one is not looked at.
 
     Raises:
         InputError: with every problem found.
@@ -167,24 +175,27 @@ def check(experiment: Experiment) -> Ready:
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
-    if experiment.load.duration > 0:
+    if experiment.load.duration > 0 and experiment.load.rate <= RATE_MAX_PER_S:
         _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
     bytes_max = _memory(experiment, problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
     problems += [
-        *_transport_problems(experiment, engine, generators), *_load_problems(experiment), *_place_problems(experiment),
+        *rerun.not_taken(experiment),
+        *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
+        *(_place_problems(experiment) if new_folder else []),
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(experiment, flow, engine, bytes_max) if engine else []),
     ]  # fmt: skip
-    start_us(experiment, problems)
+    if experiment.command == "generate":
+        start_us(experiment, problems)
     if problems:
         raise InputError(problems)
     assert workload is not None
     assert flow is not None
     assert engine is not None
     reach = reach_us(flow)
-    return Ready(
+    ready = Ready(
         experiment, workload, parameters, engine, flow,
         generators=generators,
         bytes_max=bytes_max,
@@ -192,6 +203,25 @@ def check(experiment: Experiment) -> Ready:
         reach_us=reach, limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
+    _longest_plan(ready)
+    return ready
+
+
+def spare_s(duration_s: float) -> float:
+    """How much longer than planned a trial may get that may be extended."""
+    return EXTENSIONS_MAX * EXTENSION_SHARE_MAX * duration_s + (HOLD_US + LEVEL_MAX_US) / US
+
+
+def _longest_plan(ready: Ready) -> None:
+    """Made only to be refused here where no plan can hold it, and not after minutes of starting."""
+    load, command = ready.experiment.load, ready.experiment.command
+    rate = ready.experiment.search.start_rate or load.rate
+    if command == "generate" and load.start is None:
+        ready.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
+        return
+    extended = command != "generate" and load.profile == "constant"
+    spare = spare_s(load.duration) if extended else 0.0
+    ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -328,8 +358,9 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
         yield Problem("load.duration", "must be from 1 s to 7 days", f"{load.duration:g}s", "--duration 60s")
     if load.warmup is not None and load.warmup > 3600:
         yield Problem("load.warmup", "must be at most an hour", f"{load.warmup:g}s", "--warmup 45s")
-    if load.rate > 1e9:
-        yield Problem("load.rate", "must be at most 1G events/s", load.rate, "--rate 1M")
+    for setting, rate in (("load.rate", load.rate), ("search.start_rate", experiment.search.start_rate)):
+        if rate is not None and rate > RATE_MAX_PER_S:
+            yield Problem(setting, "must be at most 1G events/s", rate, f"{FLAGS[setting]} 1M")
     if load.chunk is not None and not 0.001 <= load.chunk <= 1:
         yield Problem("load.chunk", "must be from 1 ms to 1 s", f"{load.chunk:g}s", "--chunk 50ms")
     if not 1 <= load.bound <= 3600:

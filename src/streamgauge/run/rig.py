@@ -18,7 +18,7 @@ from streamgauge.events import Clock
 from streamgauge.flow.nodes import Flow
 from streamgauge.measure.monitors import RUNNER, Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
-from streamgauge.report.store import disk
+from streamgauge.report.store import Place, disk
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
@@ -107,7 +107,7 @@ class Rig:
             frontier=self.settings.frontier,
         )
         folder = self.folder / "engine"
-        with disk(folder, place="--out DIR, or TMPDIR=DIR"):
+        with disk(folder, Place("out", "--out DIR, or TMPDIR=DIR,")):
             self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
 
     @property
@@ -239,4 +239,4 @@ class Rig:
 
 def _temporary(path: Path) -> AbstractContextManager[None]:
     """Where the disk of the private folder is full, or it cannot be written to, that is said."""
-    return disk(path, "TMPDIR", "TMPDIR=DIR")
+    return disk(path, Place("TMPDIR", "TMPDIR=DIR"))

@@ -22,7 +22,7 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
-from streamgauge.run.check import Ready
+from streamgauge.run.check import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.evidence import (
@@ -43,11 +43,8 @@ from streamgauge.run.verify import verify
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment
 
-EXTENSIONS_MAX = 2
 EXTENSION_SHARE = 0.5
 """Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
-EXTENSION_SHARE_MAX = 1.0
-"""The same where the engine's batches are so long that the span held too few of them to say anything."""
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 _LACKING = (OSError, MemoryError)
@@ -55,13 +52,11 @@ _LACKING = (OSError, MemoryError)
 EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 """So long may the engine take to tell of its batches; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
 START_LEAD_US = 700_000
-LEVEL_STEP_US, LEVEL_MAX_US = 5 * US, 60 * US
-"""A warm-up at whose end the engine is still starting goes on by such steps, at most so long."""
+LEVEL_STEP_US = 5 * US
+"""A warm-up at whose end the engine is still starting goes on by such steps."""
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
-HOLD_US = 60 * US
-"""How long generators may go on while a trend is judged; far more than that takes."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,8 @@ def run_trial(
     prepare()
     started_us = next_start(rig, ready.reach_us or 0)
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
-    plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, _spare_s(settings))
+    spare = spare_s(settings.duration_s) if settings.may_extend else 0.0
+    plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, spare)
     conductor = Conductor(
         rig, plan, spans, ready.chunk_for(settings.rate_per_s),
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
@@ -140,11 +136,19 @@ def run_trial(
         failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
     done = conductor.conduct()
-    asked = settings.probe_batches and not done.engine_failed
-    progress = rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S) if asked else []
+    progress = _progress_of(rig, done) if settings.probe_batches and not done.engine_failed else []
     if done.interrupted:
         rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
     return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)
+
+
+def _progress_of(rig: Rig, done: Conducted) -> list[dict[str, Any]]:
+    """What the engine tells of its batches; nothing of a trial is written yet, so Ctrl-C here must not escape."""
+    try:
+        return rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
+    except KeyboardInterrupt:
+        done.interrupted = True
+        return []
 
 
 def conclude(
@@ -250,13 +254,6 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
         event_time_p99_us=max(latencies, default=None),
         note="",
     )
-
-
-def _spare_s(settings: TrialSettings) -> float:
-    """How much longer than planned a trial may get."""
-    if not settings.may_extend:
-        return 0.0
-    return EXTENSIONS_MAX * EXTENSION_SHARE_MAX * settings.duration_s + (HOLD_US + LEVEL_MAX_US) / US
 
 
 def _levelling_us(done: Conducted, settings: TrialSettings) -> int:

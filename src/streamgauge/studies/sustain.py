@@ -7,9 +7,10 @@ between, segments further apart than the reach. A fresh engine is started where 
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +18,12 @@ from pathlib import Path
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
+from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.report import rerun
 from streamgauge.report.page import write_page
-from streamgauge.report.store import RunFolder, disk, write_text
+from streamgauge.report.store import OUT, RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, SearchResult, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
@@ -33,6 +35,7 @@ from streamgauge.run.single import ceiling_of, create_folder, failure_noted, req
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
 
 DRAIN_TIMEOUT_S = 90.0
@@ -46,7 +49,7 @@ _FREE = ("out", "search.resume", "search.trials_max")
 """Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
 _BUSY = 0.85
 """Of all the CPU that there is: so much is used up."""
-MEMO, CEILING = "search.jsonl", "ceiling.json"
+MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
 class Sustain:
@@ -97,7 +100,7 @@ class Sustain:
         """Trials that an earlier, killed search has made; the memo then holds these and ends with a whole line."""
         self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
-        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), "search.resume")
+        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
 
     def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
         if self._rig is not None and not request.fresh and self._rig.engine_status().alive:
@@ -122,6 +125,7 @@ class Sustain:
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
+            "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
         }))  # fmt: skip
         settings = TrialSettings(
             rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
@@ -135,6 +139,7 @@ class Sustain:
 
     def _drain(self, rig: Rig, journal: Journal) -> None:
         """Leave the rig empty for the next trial; one that cannot be emptied, or whose driver failed, is given up."""
+        self._note("drain", "draining what the trial left")  # for up to a minute and a half nothing else is said
         with suppress(DriverError):
             if rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S):
                 return
@@ -195,7 +200,7 @@ def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
     with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
         return float(json.loads(path.read_text()))
     ceiling = measure()
-    write_text(path, json.dumps(ceiling), "search.resume")
+    write_text(path, json.dumps(ceiling), OUT)
     return ceiling
 
 
@@ -232,12 +237,35 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         InputError, MachineError: before anything was started.
         EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
     """
-    experiment, folder, outcomes = _resumed(experiment)
-    ready = check(experiment)
-    require_machine(ready)
-    started = time.monotonic()
-    if folder is None:
-        folder = create_folder(ready)
+    experiment, folder = _resumed(experiment)
+    with ExitStack() as alone:
+        if folder is not None:
+            alone.enter_context(_alone(folder))
+        ready = check(experiment, new_folder=folder is None)
+        require_machine(ready)
+        if folder is None:
+            folder = create_folder(ready)
+            alone.enter_context(_alone(folder))
+        return _searched(ready, folder, view)
+
+
+@contextmanager
+def _alone(folder: RunFolder) -> Iterator[None]:
+    """InputError where another process searches in the folder: each would write over what the other has found."""
+    path = folder.path / LOCK
+    with ExitStack() as stack:
+        with disk(path):
+            mine = stack.enter_context(held(path))
+        if not mine:
+            rule = "must be a search that has ended, and another process is still at this one"
+            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
+            raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
+        yield
+
+
+def _searched(ready: Ready, folder: RunFolder, view: SearchView) -> Result:
+    """The search itself, in its folder; it goes on from what it has found there."""
+    experiment, outcomes, started = ready.experiment, recorded(folder), time.monotonic()
     ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
     view.header(header(ready, ceiling))
     with Sustain(ready, folder, view, ceiling) as work:
@@ -273,9 +301,10 @@ def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
     return None
 
 
-def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list[TrialOutcome]]:
+def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
+    """What is searched, and the folder of a search that goes on."""
     if experiment.search.resume is None:
-        return experiment, None, []
+        return experiment.model_copy(update={"workload": _found_anywhere(experiment.workload)}), None
     folder = RunFolder.open(experiment.search.resume)
     asked = read_experiment(folder.path / "experiment.toml")
     if asked.command != "sustain":
@@ -284,18 +313,23 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None, list
         )
     given = experiment.model_dump(mode="json")
     problems = list(rerun.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
-    if experiment.workload != asked.workload:
+    if _found_anywhere(experiment.workload) != _found_anywhere(asked.workload):
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
-    made = recorded(folder)
+    made = len(recorded(folder))
     if any(setting.name == "search.trials_max" for setting in rerun.settings(given)):
         more = {"trials_max": experiment.search.trials_max}
         asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
-    if asked.search.trials_max < len(made):
-        rule = f"must be at least {len(made)}: so many trials this search has made"
-        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(len(made) + 4)))
-    return asked, folder, made
+    if asked.search.trials_max < made:
+        rule = f"must be at least {made}: so many trials this search has made"
+        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(made + 4)))
+    return asked, folder
+
+
+def _found_anywhere(workload: str) -> str:
+    """A workload's file as it can be found from any working folder; any other name as it is."""
+    return os.path.abspath(workload) if workload.endswith(".py") else workload
 
 
 def header(ready: Ready, ceiling_per_s: float) -> str:

@@ -46,13 +46,19 @@ def find_java() -> Java:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MachineError(f"Java at {path} does not start: {error}\n  {install_hint()}") from None
-    text = (done.stderr or done.stdout).strip().splitlines()[0] if (done.stderr or done.stdout).strip() else ""
+    text = _version_line(done.stderr or done.stdout)
     version = parse_version(text)
     if version is None or version < JAVA_FLOOR:
         raise MachineError(
             f"Java {JAVA_FLOOR} or later is needed by Spark; {path} is {text or 'silent'}\n  {install_hint()}"
         )
     return Java(path, version, text)
+
+
+def _version_line(said: str) -> str:
+    """The line with the version, else the first: with JAVA_TOOL_OPTIONS set, Java says first that it took them."""
+    lines = said.strip().splitlines() or [""]
+    return next((line for line in lines if parse_version(line) is not None), lines[0])
 
 
 def parse_version(text: str) -> int | None:
