@@ -76,6 +76,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"chunk": "big"}}, "load.chunk", "big"),
     ({"load": {"bound": "0s"}}, "load.bound", "0s"),
     ({"load": {"bound": "2h"}}, "load.bound", "7200s"),
+    ({"load": {"bound": "4s"}}, "load.bound", "4s"),
+    ({"options": {"trigger": "1 minute"}}, "load.bound", "30s"),
+    ({"options": {"trigger": "30 minutes"}, "load": {"duration": "12h"}}, "load.bound", "30s"),
+    ({"workload": "identity", "options": {"trigger": "11 seconds"}, "load": {"duration": "4m"}}, "load.bound", "30s"),
+    ({"workload": "windowed_join", "load": {"bound": "5s"}}, "load.bound", "5s"),
+    ({"engine": "known", "options": {"batch": "2s"}, "load": {"bound": "5s"}}, "load.bound", "5s"),
     ({"load": {"memory": "much"}}, "load.memory", "much"),
     ({"load": {"memory": TOO_MUCH}}, "load.memory", TOO_MUCH),
     ({"load": {"memory": "1KiB"}}, "load.memory", "1KiB"),
@@ -544,3 +550,27 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
     assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")
     assert list(check._capability_problems(several, capabilities()["spark"])) == []
     assert list(check._capability_problems(several.each()[0], capabilities()["known"])) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"load": {"bound": "4.2s"}},
+        {"workload": "identity", "load": {"bound": "1s"}},
+        {"options": {"trigger": "10 seconds"}, "load": {"duration": "200s"}},
+        {"workload": "windowed_join", "options": {"lowering.join": "packed"}, "load": {"bound": "5s"}},
+        {"command": "generate", "load": {"bound": "1s"}},
+    ],
+)
+def test_a_queue_that_holds_three_batches_is_enough(asked: dict[str, Any]) -> None:
+    """By the interval that is in force for this flow; back to back batches need none."""
+    check_experiment(experiment.build(GOOD | asked))
+
+
+def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
+    """The bound that is named passes."""
+    (problem,) = refused(GOOD | {"options": {"trigger": "12 seconds"}, "load": {"duration": "240s"}})
+    assert "trigger: 12 s" in problem.rule
+    assert problem.way_out.startswith("--bound 36s, or ")
+    options, load = {"trigger": "12 seconds"}, {"duration": "240s", "bound": "36s"}
+    check_experiment(experiment.build(GOOD | {"options": options, "load": load}))

@@ -65,6 +65,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class BatchInterval:
+    """How long after one batch's begin the next one begins, at least, and the option that says so; 0: not known."""
+
+    seconds: float = 0.0
+    option: str = ""
+
+
+@dataclass(frozen=True)
 class EngineStatus:
     """How the engine says it is; `reason` is its own last words where it failed."""
 
@@ -96,10 +104,12 @@ class Engine(Protocol):
 class Entry:
     """An engine as the catalogue has it.
 
-    `check` refuses what the engine could not use, with one InputError that holds every problem. `make` gives a fresh
-    start on the processors given, and loads the engine; None where it only answers.
+    `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
+    how far apart its batches would be. `make` gives a fresh start on the processors given, and loads the engine; None
+    where it only answers.
     """
 
     capabilities: Capabilities
     check: Callable[[Wanted], None] = lambda _: None
+    interval: Callable[[Wanted], BatchInterval] = lambda _: BatchInterval()
     make: Callable[[Sequence[int] | None], Engine] | None = None

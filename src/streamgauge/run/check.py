@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities, Wanted
+from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
 from streamgauge.experiment import Experiment, build, parse_setting
@@ -27,7 +27,7 @@ from streamgauge.flow.reach import reach_us, slide_us, tail_us
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
-from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
+from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
@@ -52,6 +52,12 @@ FAST_RATE_PER_S = 200_000
 ROW_OVERHEAD_BYTES = 24
 QUEUE_BYTES = 4 * 2**30
 """The queue's bound where none was asked for, on a machine with twice as much."""
+BOUND_INTERVALS_MIN = 3
+"""So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
+one more is what a batch that takes too long for once leaves behind."""
+BOUND_S = (1, 3600)
+DECIDING = ("run", "sustain")
+"""The commands that start an engine and judge it."""
 GENERATORS_MAX = 8
 """No more where none were asked for."""
 
@@ -172,10 +178,12 @@ def check(experiment: Experiment) -> Ready:
     bytes_max = _memory(experiment, problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
+    wanted = _wanted(experiment, flow, bytes_max)
     problems += [
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment), *_place_problems(experiment),
         *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_wanted_problems(experiment, flow, engine, bytes_max) if engine else []),
+        *(_wanted_problems(wanted, engine) if engine else []),
+        *(_interval_problems(experiment, interval_of(engine.name, wanted)) if engine else []),
     ]  # fmt: skip
     start_us(experiment, problems)
     if problems:
@@ -283,10 +291,22 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _wanted_problems(
-    experiment: Experiment, flow: Flow | None, engine: Capabilities, queue_bytes: int
-) -> list[Problem]:
-    wanted = Wanted(flow, experiment.options, experiment.master, experiment.load.frontier, queue_bytes)
+def _wanted(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Wanted:
+    return Wanted(flow, experiment.options, experiment.master, experiment.load.frontier, queue_bytes)
+
+
+def _interval_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
+    """A queue that batches fill by being far apart is full at any rate: that says nothing of the engine."""
+    bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
+    if experiment.command not in DECIDING or not BOUND_S[0] <= bound < least:
+        return
+    rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
+    shorter = f"a shorter --option {interval.option}"
+    way_out = f"--bound {least:g}s, or {shorter}" if least <= BOUND_S[1] else f"{shorter}: --bound is at most an hour"
+    yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
+
+
+def _wanted_problems(wanted: Wanted, engine: Capabilities) -> list[Problem]:
     found: list[Problem] = []
     _try(lambda: check_wanted(engine.name, wanted), found)
     return found
@@ -332,7 +352,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
         yield Problem("load.rate", "must be at most 1G events/s", load.rate, "--rate 1M")
     if load.chunk is not None and not 0.001 <= load.chunk <= 1:
         yield Problem("load.chunk", "must be from 1 ms to 1 s", f"{load.chunk:g}s", "--chunk 50ms")
-    if not 1 <= load.bound <= 3600:
+    if not BOUND_S[0] <= load.bound <= BOUND_S[1]:
         yield Problem("load.bound", "must be from 1 s to an hour of the rate", f"{load.bound:g}s", "--bound 30s")
     if experiment.isolation == "pinned" and len(cpus()) < 2:
         yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from streamgauge.engines.options import problems_of
 from streamgauge.engines.seam import Setting, Wanted
-from streamgauge.engines.spark.settings import LOWERINGS, RULES, SETTINGS, check_beside
+from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, RULES, SETTINGS, check_beside
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
 
-PREFIX, LOWERING = "spark.", "lowering."
+PREFIX = "spark."
 
 _LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _STANDALONE = re.compile(r"spark://[\w.-]+:\d+(,[\w.-]+:\d+)*")

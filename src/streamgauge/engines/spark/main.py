@@ -17,15 +17,15 @@ from typing import Any
 import cloudpickle
 
 from streamgauge.engines.seam import Edges
-from streamgauge.engines.spark.asked import LOWERING
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
+from streamgauge.engines.spark.interval import interval_of
 from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
-from streamgauge.engines.spark.settings import LOWERINGS, defaults, split, trigger, with_python_state
+from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, defaults, split, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
@@ -122,11 +122,7 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = list(graph.walk(*(sink.input for sink in query.sinks)))
-        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
-        joins = [node for node in nodes if isinstance(node, WindowJoin)]
-        state_copied = any(lowering_of(node, self._choices) == "stream_stream" for node in joins)
-        return trigger(self._ours["trigger"], windowed, state_copied)
+        return interval_of(query.sinks, self._ours)
 
     @property
     def _choices(self) -> dict[str, str]:

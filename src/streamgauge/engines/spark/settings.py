@@ -10,6 +10,7 @@ from streamgauge.errors import Problem
 from streamgauge.flow.nodes import Node, WindowAggregate, WindowJoin
 from streamgauge.system.machine import at_most_half, memory_bytes
 
+LOWERING = "lowering."
 LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowAggregate: ("auto", "panes", "window"),
     WindowJoin: ("stream_stream", "packed"),
