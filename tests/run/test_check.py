@@ -77,11 +77,16 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"bound": "0s"}}, "load.bound", "0s"),
     ({"load": {"bound": "2h"}}, "load.bound", "7200s"),
     ({"load": {"bound": "4s"}}, "load.bound", "4s"),
-    ({"options": {"trigger": "1 minute"}}, "load.bound", "30s"),
+    ({"options": {"trigger": "1 minute"}, "load": {"duration": "20m"}}, "load.bound", "30s"),
     ({"options": {"trigger": "30 minutes"}, "load": {"duration": "12h"}}, "load.bound", "30s"),
     ({"workload": "identity", "options": {"trigger": "11 seconds"}, "load": {"duration": "4m"}}, "load.bound", "30s"),
     ({"workload": "windowed_join", "load": {"bound": "5s"}}, "load.bound", "5s"),
     ({"engine": "known", "options": {"batch": "2s"}, "load": {"bound": "5s"}}, "load.bound", "5s"),
+    ({"parameters": {"range": "10m", "slide": "10m"}}, "load.duration", "60s"),
+    ({"load": {"duration": "6s"}}, "load.duration", "6s"),
+    ({"workload": "identity", "options": {"trigger": "10 seconds"}}, "load.duration", "60s"),
+    ({"command": "sustain", "options": {"trigger": "5 seconds"}}, "load.duration", "30s"),
+    ({"engine": "known", "options": {"batch": "10s"}}, "load.duration", "60s"),
     ({"load": {"memory": "much"}}, "load.memory", "much"),
     ({"load": {"memory": TOO_MUCH}}, "load.memory", TOO_MUCH),
     ({"load": {"memory": "1KiB"}}, "load.memory", "1KiB"),
@@ -574,3 +579,30 @@ def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
     assert problem.way_out.startswith("--bound 36s, or ")
     options, load = {"trigger": "12 seconds"}, {"duration": "240s", "bound": "36s"}
     check_experiment(experiment.build(GOOD | {"options": options, "load": load}))
+
+
+def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decided() -> None:
+    """Windows and batches alike, the longer of both is named; it passes."""
+    options, parameters = {"trigger": "10 seconds"}, {"range": "100s", "slide": "100s"}
+    (problem,) = refused(GOOD | {"options": options, "parameters": parameters})
+    assert "even extended to 180 s" in problem.rule
+    assert "1 windows (slide: 100 s) where a verdict needs 5" in problem.rule
+    assert "18 batches (trigger: 10 s) where a verdict needs 20" in problem.rule
+    assert problem.way_out == "--duration 500s"
+    check_experiment(
+        experiment.build(GOOD | {"options": options, "parameters": parameters, "load": {"duration": "500s"}})
+    )
+
+
+def test_a_span_is_refused_only_where_no_extension_helps() -> None:
+    """Three times 10 s hold five windows of 6 s, and 20 batches; input that is only written is not judged."""
+    check_experiment(experiment.build(GOOD | {"load": {"duration": "10s"}, "parameters": {"slide": "6s"}}))
+    check_experiment(experiment.build(GOOD | {"command": "generate", "load": {"duration": "2s"}}))
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "experiments").glob("*.toml")), ids=lambda p: p.stem
+)
+def test_the_experiments_there_are_pass(path: Path) -> None:
+    """Bounds and spans of all of them."""
+    check_experiment(experiment.read(path))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.conduct import Spans
+from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
@@ -55,7 +57,7 @@ QUEUE_BYTES = 4 * 2**30
 BOUND_INTERVALS_MIN = 3
 """So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
 one more is what a batch that takes too long for once leaves behind."""
-BOUND_S = (1, 3600)
+DURATION_S, BOUND_S = (1, 7 * 86_400), (1, 3600)
 DECIDING = ("run", "sustain")
 """The commands that start an engine and judge it."""
 GENERATORS_MAX = 8
@@ -106,8 +108,8 @@ class Ready:
 
     def windows_due(self, span_us: int) -> int | None:
         """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
-        slides = [slide for sink in self.flow.sinks if (slide := slide_us(sink.input)) is not None]
-        return span_us // max(slides) if slides else None
+        slide = _longest_slide_us(self.flow)
+        return span_us // slide if slide is not None else None
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
@@ -159,6 +161,10 @@ class Ready:
         return min(asked, by_memory), by_memory < asked
 
 
+def _longest_slide_us(flow: Flow) -> int | None:
+    return max((slide for sink in flow.sinks if (slide := slide_us(sink.input)) is not None), default=None)
+
+
 def _rise_s(warmup_s: float, fresh: bool) -> float:
     return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
 
@@ -183,7 +189,7 @@ def check(experiment: Experiment) -> Ready:
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment), *_place_problems(experiment),
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(wanted, engine) if engine else []),
-        *(_interval_problems(experiment, interval_of(engine.name, wanted)) if engine else []),
+        *(_interval_problems(experiment, flow, interval_of(engine.name, wanted)) if engine else []),
     ]  # fmt: skip
     start_us(experiment, problems)
     if problems:
@@ -295,10 +301,36 @@ def _wanted(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Want
     return Wanted(flow, experiment.options, experiment.master, experiment.load.frontier, queue_bytes)
 
 
-def _interval_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
+def _interval_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
+    """What the engine's interval, or the flow's windows, say against the queue and the span, before they are tried."""
+    if experiment.command in DECIDING:
+        yield from _bound_problems(experiment, interval)
+        yield from _span_problems(experiment, flow, interval)
+
+
+def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
+    """A span that can only be undecided: extended to its longest, it still holds too few windows or batches."""
+    duration, slide_us = experiment.load.duration, _longest_slide_us(flow) if flow is not None else None
+    if not DURATION_S[0] <= duration <= DURATION_S[1]:
+        return
+    longest = duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX)
+    each = [(WINDOWS_MIN, "windows", "slide", slide_us / US)] if slide_us else []
+    each += [(BATCHES_MIN, "batches", interval.option, interval.seconds)] if interval.seconds else []
+    short = [one for one in each if longest < one[0] * one[3]]
+    if short:
+        held = ", and ".join(
+            f"{int(longest / apart)} {what} ({name}: {apart:g} s) where a verdict needs {least}"
+            for least, what, name, apart in short
+        )
+        needed = math.ceil(max(least * apart for least, _, _, apart in short))
+        rule = f"is too short for a verdict: even extended to {longest:g} s, the most there is, it holds {held}"
+        yield Problem("load.duration", rule, f"{duration:g}s", f"--duration {needed}s")
+
+
+def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
     """A queue that batches fill by being far apart is full at any rate: that says nothing of the engine."""
     bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
-    if experiment.command not in DECIDING or not BOUND_S[0] <= bound < least:
+    if not BOUND_S[0] <= bound < least:
         return
     rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
     shorter = f"a shorter --option {interval.option}"
@@ -344,7 +376,7 @@ def _port_problem(host: str, port: int) -> str:
 
 def _load_problems(experiment: Experiment) -> Iterator[Problem]:
     load = experiment.load
-    if not 1 <= load.duration <= 7 * 86_400:
+    if not DURATION_S[0] <= load.duration <= DURATION_S[1]:
         yield Problem("load.duration", "must be from 1 s to 7 days", f"{load.duration:g}s", "--duration 60s")
     if load.warmup is not None and load.warmup > 3600:
         yield Problem("load.warmup", "must be at most an hour", f"{load.warmup:g}s", "--warmup 45s")

@@ -25,6 +25,7 @@ from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.evidence import (
     evidence_of,
     hopeless_reason,
@@ -43,11 +44,6 @@ from streamgauge.run.verify import verify
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment
 
-EXTENSIONS_MAX = 2
-EXTENSION_SHARE = 0.5
-"""Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
-EXTENSION_SHARE_MAX = 1.0
-"""The same where the engine's batches are so long that the span held too few of them to say anything."""
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 _LACKING = (OSError, MemoryError)
