@@ -118,6 +118,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"options": {"lowering.join": "packed"}}, "option lowering.join", "packed"),
     ({"options": {"spark.sql.shuffle.partitions": "few"}}, "option spark.sql.shuffle.partitions", "few"),
     ({"master": "yarm"}, "master", "yarm"),
+    ({"master": "spark://host:7077"}, "bind", "127.0.0.1"),
     ({"engine": "known", "master": "local[2]"}, "master", "local[2]"),
     ({"engine": "known", "load": {"frontier": "free"}}, "load.frontier", "free"),
     ({"options": {"probes": "maybe"}}, "option probes", "maybe"),

@@ -54,7 +54,8 @@ class Capabilities:
 class Wanted:
     """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none.
 
-    `queue_bytes` is how much memory the driver's queue may take beside the engine, 0 where that is not known.
+    `queue_bytes` is how much memory the driver's queue may take beside the engine, 0 where that is not known; `bind`
+    the address that the driver listens on, nothing where that is not known.
     """
 
     flow: Flow | None
@@ -62,6 +63,7 @@ class Wanted:
     master: str | None
     frontier: str
     queue_bytes: int = 0
+    bind: str = ""
 
 
 @dataclass(frozen=True)

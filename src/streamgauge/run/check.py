@@ -298,7 +298,8 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
 
 
 def _wanted(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Wanted:
-    return Wanted(flow, experiment.options, experiment.master, experiment.load.frontier, queue_bytes)
+    load = experiment.load
+    return Wanted(flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind)
 
 
 def _interval_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:

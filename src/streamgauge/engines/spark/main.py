@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import cloudpickle
 
@@ -25,7 +26,7 @@ from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
-from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, defaults, split, with_python_state
+from streamgauge.engines.spark.settings import LOOPBACK, LOWERING, LOWERINGS, defaults, split, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
@@ -86,7 +87,10 @@ class Sut:
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
         raw_files = self._own_job is None
-        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local, raw_files=raw_files)
+        # Executors elsewhere find Spark's driver where they find ours.
+        host = LOOPBACK if local else urlsplit(self._job.edges.output.location).hostname or LOOPBACK
+        partitions = max(2, len(self._job.edges.inputs))
+        conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_state(self._job.flow):
             conf = with_python_state(conf)
         conf["spark.driver.memory"] = self._ours["driver_memory"]
