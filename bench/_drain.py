@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.errors import DriverError, EngineError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.flow.lineage import needed_columns
@@ -16,7 +17,7 @@ from streamgauge.report.terminal import progress
 from streamgauge.run.check import Ready, check
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.trial import next_start, rig_settings
-from streamgauge.studies.overload import overload
+from streamgauge.studies.overload import Overloaded, overload
 
 MOST_PER_S = 30e6
 
@@ -37,10 +38,23 @@ def drained_per_s(
     ready: Ready,
     change: Change = lambda _, settings: settings,
 ) -> float:
-    """Events a second that a fresh Spark drains, once warm, when there is always more."""
+    """Events a second that a fresh Spark drains, once warm, when there is always more.
+
+    Raises:
+        StreamgaugeError: Spark or the driver failed. What was drained before is the rate of nothing.
+    """
     settings = change(ready, rig_settings(ready))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
         rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))
         rig.start(ready.plan(next_start(rig), 1e6, 1.0))
-        return overload(ready, rig, MOST_PER_S, lambda snapshot: print(progress(snapshot), flush=True)).drained_per_s
+        return rate_of(overload(ready, rig, MOST_PER_S, lambda snapshot: print(progress(snapshot), flush=True)))
+
+
+def rate_of(found: Overloaded) -> float:
+    """Events a second, where the drain went to its end."""
+    if found.driver_failed:
+        raise DriverError(f"the driver failed while Spark was drained: {found.driver_failed}")
+    if found.engine_failed:
+        raise EngineError(f"Spark failed while it was drained: {found.engine_failed}")
+    return found.drained_per_s

@@ -179,10 +179,13 @@ class SinkResult(Answer):
 
 
 class ProcessUse(Answer):
-    """What one process used over the measured span."""
+    """What one process used over the measured span.
+
+    The SUT's are one row together, of role `sut`; its rows of role `sut_part` are in that one, and in no sum again.
+    """
 
     name: str
-    role: Literal["sut", "driver"]
+    role: Literal["sut", "driver", "sut_part"]
     cpu_percent_mean: float
     cpu_percent_max: float
     memory_bytes_max: int

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from bench._drain import Change, ready_for, without_lineage
-from bench.spark_query import alike, written_by_hand
+from bench._drain import Change, rate_of, ready_for, without_lineage
+from bench.spark_query import alike, pairs, written_by_hand
 
+from bench import spark_query
 from streamgauge.engines.seam import Edge, Edges
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.engines.spark.queries import queries
+from streamgauge.errors import DriverError, EngineError
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import NativeJob
+from streamgauge.run.check import Ready
+from streamgauge.run.journal import Journal
 from streamgauge.run.trial import rig_settings
+from streamgauge.studies.overload import Overloaded
 
 
-def sut_of(change: Change) -> Sut:
+def sut_of(change: Change, **options: str) -> Sut:
     """The engine's process of one side, as far as it goes without Spark."""
-    ready = ready_for("windowed_aggregation")
+    ready = ready_for("windowed_aggregation", **options)
     made = change(ready, rig_settings(ready))
     edges = Edges((), Edge("", ""), made.columns)
     return Sut(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
@@ -24,7 +29,7 @@ def sut_of(change: Change) -> Sut:
 
 def test_both_sides_have_the_same_settings_and_interval() -> None:
     """An own job would else run back to back, on files with checksums: a comparison of settings, not of queries."""
-    ours, by_hand = sut_of(alike), sut_of(written_by_hand)
+    ours, by_hand = sut_of(alike, lowering__aggregate="window"), sut_of(written_by_hand)
     assert ours._configuration() == by_hand._configuration()
     assert "RawLocalFileSystem" in by_hand._configuration()["spark.hadoop.fs.file.impl"]
     assert intervals(ours) == intervals(by_hand) == ["1400 milliseconds"]
@@ -45,6 +50,43 @@ def test_each_side_has_its_own_query(change: Change, native: bool) -> None:
     assert {"price", "gem_pack_id", "event_time"} <= set(
         query.columns(sut._job.flow, sut._job.edges.columns)["purchases"]
     )
+
+
+def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowered by panes ours was twice as fast as the hand's, so that a floor of 0.95 could see nothing."""
+    drained: list[tuple[str, str]] = []
+
+    def drain(ready: Ready, change: Change = lambda _, settings: settings) -> float:
+        drained.append((change.__name__, ready.experiment.options.get("lowering.aggregate", "auto")))
+        return 1.0 if change is written_by_hand else 2.0
+
+    monkeypatch.setattr(spark_query, "drained_per_s", drain)
+    same, panes, _ = spark_query.main()
+    a, b = ("alike", "window"), ("written_by_hand", "auto")
+    assert drained[:4] == [a, b, b, a]
+    assert (same["value"], same["floor"], same["goal"]) == (2.0, 0.95, 0.98)
+    assert drained[8] == ("alike", "auto")
+    assert (panes["value"], panes["floor"], panes["goal"]) == (2.0, None, None)
+
+
+def test_the_side_that_begins_changes() -> None:
+    """A machine that gets warmer on the way would else be one side's."""
+    order: list[str] = []
+    found = list(pairs(lambda: order.append("a") or 2.0, lambda: order.append("b") or 1.0))
+    assert "".join(order) == "abbaabba"
+    assert found == [(2.0, 1.0)] * 4
+
+
+@pytest.mark.parametrize(
+    ("failed", "raised"),
+    [({"engine_failed": "no more heap"}, EngineError), ({"driver_failed": "the recorder ended"}, DriverError)],
+)
+def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: type[Exception]) -> None:
+    """The reason is told instead; a program that fails shows in the table's exit code."""
+    journal = Journal(ready_for("identity").plan(0, 1e6, 1.0), ("results",))
+    assert rate_of(Overloaded(5e5, False, journal)) == 5e5
+    with pytest.raises(raised, match=next(iter(failed.values()))):
+        rate_of(Overloaded(5e5, False, journal, **failed))
 
 
 def intervals(sut: Sut) -> list[str]:

@@ -54,7 +54,8 @@ def started(
     root: Path, workload: str, rate: str, parameters: dict[str, Any], options: dict[str, str]
 ) -> Iterator[Case]:
     """Generators, recorder and Spark, running; ended at the end."""
-    load = {"rate": rate, "duration": DURATION_S, "warmup": WARM_UP, "generators": 2}
+    # No duration: one as short as these trials is refused, since it could not be judged.
+    load = {"rate": rate, "warmup": WARM_UP, "generators": 2}
     values = {"workload": workload, "parameters": parameters, "options": options, "load": load, "out": str(root)}
     ready = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))

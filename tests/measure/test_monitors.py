@@ -29,6 +29,9 @@ class FakeProcess:
     def cpu_times(self) -> Any:
         return SimpleNamespace(user=CORES["user"], system=CORES["system"])
 
+    def name(self) -> str:
+        return "java"
+
     def memory_info(self) -> Any:
         return SimpleNamespace(rss=4096)
 
@@ -58,9 +61,18 @@ def test_use_is_the_difference_of_two_readings(fake: dict[str, float]) -> None:
     watched = watching(fake, ("spark", "sut", 1))
     watched.sample()
     fake.update(now=2.0, user=2.0, system=1.0, waited=0.5)
-    assert watched.sample() == [Usage(2 * US, "spark", "sut", 150.0, 4096, 0.25)]
+    assert watched.sample() == [Usage(2 * US, "spark", "sut", 150.0, 4096, 0.25, "jvm")]
     fake.update(now=4.0, user=2.0, system=1.0, waited=0.5)
-    assert watched.sample() == [Usage(4 * US, "spark", "sut", 0.0, 4096, 0.0)]
+    assert watched.sample() == [Usage(4 * US, "spark", "sut", 0.0, 4096, 0.0, "jvm")]
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [("java", "jvm"), ("python", "python workers"), ("python3.11", "python workers"), ("bash", "bash")],
+)
+def test_kinds_go_by_the_program(program: str, kind: str) -> None:
+    """A process of another kind keeps its own name."""
+    assert monitors.kind_of(program) == kind
 
 
 def test_two_readings_at_one_moment_divide_by_nothing(fake: dict[str, float]) -> None:

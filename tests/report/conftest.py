@@ -184,6 +184,9 @@ def made_up_result(**changes: object) -> Result:
         "processes": (
             ProcessUse(name="spark", role="sut", cpu_percent_mean=146, cpu_percent_max=171, memory_bytes_max=2**31),
             ProcessUse(name="load 0", role="driver", cpu_percent_mean=9, cpu_percent_max=14, memory_bytes_max=2**28),
+            ProcessUse(
+                name="sut: jvm", role="sut_part", cpu_percent_mean=117, cpu_percent_max=130, memory_bytes_max=2**30
+            ),
         ),
         "phases": (
             Phase(name="warmup", start_us=START_US, end_us=START_US + WARMUP_S * US),

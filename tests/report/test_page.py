@@ -111,6 +111,7 @@ def test_page_is_small_and_lies_in_the_folder(
 
 def test_checks_show_number_interval_and_limit(bare_folder: RunFolder) -> None:
     """Each check is a row with what it found and what it may find at most."""
+    assert "sut: jvm part of it" in shown(bare_folder).sections["Resources"]
     checks = shown(bare_folder).sections["Checks"].replace("\u202f", " ")
     assert "backlog_trend holds 0.2 %/s -0.1 %/s to 0.5 %/s 1 %/s the backlog does not grow" in " ".join(checks.split())
 

@@ -146,6 +146,13 @@ def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
     assert "answers     15 000 results expected, all matched" in written(brief)
 
 
+def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
+    """The CPU line is of the whole system under test."""
+    console = plain()
+    terminal.show_result(make_result(), False, console)
+    assert "system under test 146 %   driver 9 %" in written(console)
+
+
 def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> None:
     """A verdict that is not a yes shows number, limit and the next step."""
     check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")

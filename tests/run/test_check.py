@@ -81,6 +81,17 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"chunk": "big"}}, "load.chunk", "big"),
     ({"load": {"bound": "0s"}}, "load.bound", "0s"),
     ({"load": {"bound": "2h"}}, "load.bound", "7200s"),
+    ({"load": {"bound": "4s"}}, "load.bound", "4s"),
+    ({"options": {"trigger": "1 minute"}, "load": {"duration": "20m"}}, "load.bound", "30s"),
+    ({"options": {"trigger": "30 minutes"}, "load": {"duration": "12h"}}, "load.bound", "30s"),
+    ({"workload": "identity", "options": {"trigger": "11 seconds"}, "load": {"duration": "4m"}}, "load.bound", "30s"),
+    ({"workload": "windowed_join", "load": {"bound": "5s"}}, "load.bound", "5s"),
+    ({"engine": "known", "options": {"batch": "2s"}, "load": {"bound": "5s"}}, "load.bound", "5s"),
+    ({"parameters": {"range": "10m", "slide": "10m"}}, "load.duration", "60s"),
+    ({"load": {"duration": "6s"}}, "load.duration", "6s"),
+    ({"workload": "identity", "options": {"trigger": "10 seconds"}}, "load.duration", "60s"),
+    ({"command": "sustain", "options": {"trigger": "5 seconds"}}, "load.duration", "30s"),
+    ({"engine": "known", "options": {"batch": "10s"}}, "load.duration", "60s"),
     ({"load": {"memory": "much"}}, "load.memory", "much"),
     ({"load": {"memory": TOO_MUCH}}, "load.memory", TOO_MUCH),
     ({"load": {"memory": "1KiB"}}, "load.memory", "1KiB"),
@@ -112,6 +123,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"options": {"lowering.join": "packed"}}, "option lowering.join", "packed"),
     ({"options": {"spark.sql.shuffle.partitions": "few"}}, "option spark.sql.shuffle.partitions", "few"),
     ({"master": "yarm"}, "master", "yarm"),
+    ({"master": "spark://host:7077"}, "bind", "127.0.0.1"),
     ({"engine": "known", "master": "local[2]"}, "master", "local[2]"),
     ({"engine": "known", "load": {"frontier": "free"}}, "load.frontier", "free"),
     ({"options": {"probes": "maybe"}}, "option probes", "maybe"),
@@ -590,3 +602,54 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
     assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")
     assert list(check._capability_problems(several, capabilities()["spark"])) == []
     assert list(check._capability_problems(several.each()[0], capabilities()["known"])) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"load": {"bound": "4.2s"}},
+        {"workload": "identity", "load": {"bound": "1s"}},
+        {"options": {"trigger": "10 seconds"}, "load": {"duration": "200s"}},
+        {"workload": "windowed_join", "options": {"lowering.join": "packed"}, "load": {"bound": "5s"}},
+        {"command": "generate", "load": {"bound": "1s"}},
+    ],
+)
+def test_a_queue_that_holds_three_batches_is_enough(asked: dict[str, Any]) -> None:
+    """By the interval that is in force for this flow; back to back batches need none."""
+    check_experiment(experiment.build(GOOD | asked))
+
+
+def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
+    """The bound that is named passes."""
+    (problem,) = refused(GOOD | {"options": {"trigger": "12 seconds"}, "load": {"duration": "240s"}})
+    assert "trigger: 12 s" in problem.rule
+    assert problem.way_out.startswith("--bound 36s, or ")
+    options, load = {"trigger": "12 seconds"}, {"duration": "240s", "bound": "36s"}
+    check_experiment(experiment.build(GOOD | {"options": options, "load": load}))
+
+
+def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decided() -> None:
+    """Windows and batches alike, the longer of both is named; it passes."""
+    options, parameters = {"trigger": "10 seconds"}, {"range": "100s", "slide": "100s"}
+    (problem,) = refused(GOOD | {"options": options, "parameters": parameters})
+    assert "even extended to 180 s" in problem.rule
+    assert "1 windows (slide: 100 s) where a verdict needs 5" in problem.rule
+    assert "18 batches (trigger: 10 s) where a verdict needs 20" in problem.rule
+    assert problem.way_out == "--duration 500s"
+    check_experiment(
+        experiment.build(GOOD | {"options": options, "parameters": parameters, "load": {"duration": "500s"}})
+    )
+
+
+def test_a_span_is_refused_only_where_no_extension_helps() -> None:
+    """Three times 10 s hold five windows of 6 s, and 20 batches; input that is only written is not judged."""
+    check_experiment(experiment.build(GOOD | {"load": {"duration": "10s"}, "parameters": {"slide": "6s"}}))
+    check_experiment(experiment.build(GOOD | {"command": "generate", "load": {"duration": "2s"}}))
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "experiments").glob("*.toml")), ids=lambda p: p.stem
+)
+def test_the_experiments_there_are_pass(path: Path) -> None:
+    """Bounds and spans of all of them."""
+    check_experiment(experiment.read(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,22 @@ def test_the_suts_processes_are_summed(make: Any) -> None:
         7,
     )
     assert (sut.name, sut.cpu_percent_mean, sut.cpu_percent_max, sut.memory_bytes_max) == ("sut", 175, 200, 30)
+
+
+def test_the_suts_kinds_of_processes_are_parts_of_it(make: Any) -> None:
+    """JVM and Python workers each have a row that adds up to the whole; a second without a worker counts."""
+    done = make.story().done()
+    jvm = [replace(make.usage(second, "sut 1", "sut", 100, 10), kind="jvm") for second in (6.0, 7.0)]
+    workers = [replace(make.usage(6.0, f"sut {pid}", "sut", 30, 4), kind="python workers") for pid in (2, 3)]
+    done.journal.usages = [*jvm, *workers]
+    sut, java, python = figures.processes(done)
+    assert [(one.name, one.role) for one in (sut, java, python)] == [
+        ("sut", "sut"), ("sut: jvm", "sut_part"), ("sut: python workers", "sut_part"),
+    ]  # fmt: skip
+    assert (sut.cpu_percent_mean, java.cpu_percent_mean, python.cpu_percent_mean) == (130, 100, 30)
+    assert (python.cpu_percent_max, python.memory_bytes_max, java.memory_bytes_max) == (60, 8, 10)
+    done.journal.usages = jvm
+    assert [one.role for one in figures.processes(done)] == ["sut"]
 
 
 def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:

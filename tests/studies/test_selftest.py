@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.errors import DriverError, InputError
 from streamgauge.studies import proofs, selftest
-from streamgauge.studies.proofs import Sizes
+from streamgauge.studies.proofs import Rows, Sizes
 
 SHORT = Sizes(continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
 
@@ -81,13 +81,34 @@ def test_without_a_fault_its_proof_fails() -> None:
     assert made.value == 0
 
 
-@pytest.mark.parametrize("kind", ["drop", "late"])
-def test_a_planted_fault_is_counted(kind: str) -> None:
-    """c: as many as were planted, and nothing else."""
-    made = proofs.fault(kind, SHORT)
+@pytest.mark.parametrize(
+    ("kind", "of"), [("drop", "events"), ("late", "events"), ("alter", "windows"), ("invent", "windows")]
+)
+def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
+    """c: as many as were planted, and nothing else; windows are told apart by key and border, not by an event's id."""
+    made = proofs.fault(kind, SHORT, of=of)
     assert made.ok, made.sentence
     assert made.value == made.limit
     assert made.value
+
+
+def test_without_a_fault_in_windows_its_proof_fails() -> None:
+    """c: the same of windows."""
+    made = proofs.fault("invent", SHORT, planted=False, of="windows")
+    assert (made.ok, made.value) == (False, 0)
+
+
+def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """c: each kind in both."""
+    made: list[tuple[str, str]] = []
+
+    def noted(kind: str, _: Sizes, of: Rows) -> proofs.Made:
+        made.append((kind, of))
+        return proofs.Made("", True, None, None, "")
+
+    monkeypatch.setattr(proofs, "fault", noted)
+    selftest.selftest(only="c")
+    assert made == [(kind, of) for of in ("events", "windows") for kind in proofs.FAULTS]
 
 
 def test_a_generator_that_keeps_its_plan_fails_the_proof() -> None:

@@ -54,7 +54,8 @@ class Capabilities:
 class Wanted:
     """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none.
 
-    `queue_bytes` is how much memory the driver's queue may take beside the engine, 0 where that is not known.
+    `queue_bytes` is how much memory the driver's queue may take beside the engine, 0 where that is not known; `bind`
+    the address that the driver listens on, nothing where that is not known.
     """
 
     flow: Flow | None
@@ -62,6 +63,15 @@ class Wanted:
     master: str | None
     frontier: str
     queue_bytes: int = 0
+    bind: str = ""
+
+
+@dataclass(frozen=True)
+class BatchInterval:
+    """How long after one batch's begin the next one begins, at least, and the option that says so; 0: not known."""
+
+    seconds: float = 0.0
+    option: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,10 +106,12 @@ class Engine(Protocol):
 class Entry:
     """An engine as the catalogue has it.
 
-    `check` refuses what the engine could not use, with one InputError that holds every problem. `make` gives a fresh
-    start on the processors given, and loads the engine; None where it only answers.
+    `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
+    how far apart its batches would be. `make` gives a fresh start on the processors given, and loads the engine; None
+    where it only answers.
     """
 
     capabilities: Capabilities
     check: Callable[[Wanted], None] = lambda _: None
+    interval: Callable[[Wanted], BatchInterval] = lambda _: BatchInterval()
     make: Callable[[Sequence[int] | None], Engine] | None = None

@@ -24,6 +24,8 @@ RUNNER = "runner"
 class Usage:
     """One second of one process: CPU in percent of one core, and resident bytes.
 
+    `kind` is what sort of process it is, by its program: `jvm` or `python workers`, else the program's own name; only
+    of the SUT, which may have several.
     `core_wait_us` is how long its threads waited for a core each time they were ready to run, on average: on cores that
     are shared it delays every stamp of the driver by about as much, however little of a core the driver uses.
     NaN where the system does not tell.
@@ -35,6 +37,7 @@ class Usage:
     cpu_percent: float
     memory_bytes: int
     core_wait_us: float
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,14 @@ class Monitors:
         span_s = (reading.time_us - before.time_us) / 1e6
         cpu = 100 * (reading.cpu_s - before.cpu_s) / span_s
         wait_us = _wait_us(before, reading)
-        return [Usage(reading.time_us, name, role, cpu, process.memory_info().rss, wait_us)]
+        kind = kind_of(process.name()) if role == "sut" else ""
+        return [Usage(reading.time_us, name, role, cpu, process.memory_info().rss, wait_us, kind)]
+
+
+def kind_of(program: str) -> str:
+    if program.startswith("python"):
+        return "python workers"
+    return "jvm" if program == "java" else program
 
 
 def _wait_us(before: _Reading, now: _Reading) -> float:

@@ -358,7 +358,8 @@ def _cpu_facts(result: Result) -> list[tuple[str, str]]:
         return []
     totals = dict.fromkeys(("sut", "driver"), 0.0)
     for use in result.processes:
-        totals[use.role] += use.cpu_percent_mean
+        if use.role in totals:  # parts of the system under test are in its own figure
+            totals[use.role] += use.cpu_percent_mean
     text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}"
     if result.others_cpu_percent is not None:
         text += f"   others {words.percent(result.others_cpu_percent)}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities, Engine, Entry, Wanted
+from streamgauge.engines.seam import BatchInterval, Capabilities, Engine, Entry, Wanted
 
 
 def _spark() -> Entry:
     from streamgauge.engines.spark.asked import check
+    from streamgauge.engines.spark.interval import longest_interval
     from streamgauge.engines.spark.settings import CAPABILITIES
 
     def make(cpus: Sequence[int] | None) -> Engine:
@@ -17,18 +18,18 @@ def _spark() -> Entry:
 
         return SparkEngine(cpus)
 
-    return Entry(CAPABILITIES, check, make)
+    return Entry(CAPABILITIES, check, longest_interval, make)
 
 
 def _known() -> Entry:
-    from streamgauge.engines.known.settings import CAPABILITIES, check
+    from streamgauge.engines.known.settings import CAPABILITIES, check, interval
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.known.engine import KnownEngine
 
         return KnownEngine(cpus)
 
-    return Entry(CAPABILITIES, check, make)
+    return Entry(CAPABILITIES, check, interval, make)
 
 
 def _oracle() -> Entry:
@@ -60,6 +61,11 @@ def start_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
 def check_wanted(engine: str, wanted: Wanted) -> None:
     """Refuse what an engine cannot use; InputError with every problem."""
     _ENGINES[engine]().check(wanted)
+
+
+def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
+    """How far apart an engine's batches would be, as far as that is known before a start."""
+    return _ENGINES[engine]().interval(wanted)
 
 
 def workload_rows() -> list[dict[str, Any]]:

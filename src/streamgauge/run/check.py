@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.seam import Capabilities, Wanted
+from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
 from streamgauge.experiment import FLAGS, Experiment, build, parse_setting
@@ -28,8 +29,9 @@ from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RATE_MAX_PER_S, RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.report import rerun
-from streamgauge.run.catalogue import capabilities, check_wanted, streaming_engines
+from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.conduct import Spans
+from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
@@ -53,13 +55,16 @@ FAST_RATE_PER_S = 200_000
 ROW_OVERHEAD_BYTES = 24
 QUEUE_BYTES = 4 * 2**30
 """The queue's bound where none was asked for, on a machine with twice as much."""
-EXTENSIONS_MAX = 2
-EXTENSION_SHARE_MAX = 1.0
-"""Of the span, where the engine's batches are so long that the span held too few of them to say anything."""
 LEVEL_MAX_US = 60 * US
 """A warm-up at whose end the engine is still starting goes on for at most so long."""
 HOLD_US = 60 * US
 """How long generators may go on while a trend is judged; far more than that takes."""
+BOUND_INTERVALS_MIN = 3
+"""So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
+one more is what a batch that takes too long for once leaves behind."""
+DURATION_S, BOUND_S = (1, 7 * 86_400), (1, 3600)
+DECIDING = ("run", "sustain")
+"""The commands that start an engine and judge it."""
 GENERATORS_MAX = 8
 """No more where none were asked for."""
 
@@ -108,8 +113,8 @@ class Ready:
 
     def windows_due(self, span_us: int) -> int | None:
         """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
-        slides = [slide for sink in self.flow.sinks if (slide := slide_us(sink.input)) is not None]
-        return span_us // max(slides) if slides else None
+        slide = _longest_slide_us(self.flow)
+        return span_us // slide if slide is not None else None
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
@@ -161,6 +166,10 @@ class Ready:
         return min(asked, by_memory), by_memory < asked
 
 
+def _longest_slide_us(flow: Flow) -> int | None:
+    return max((slide for sink in flow.sinks if (slide := slide_us(sink.input)) is not None), default=None)
+
+
 def _rise_s(warmup_s: float, fresh: bool) -> float:
     return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
 
@@ -180,12 +189,14 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     bytes_max = _memory(experiment, problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
+    wanted = _wanted(experiment, flow, bytes_max)
     problems += [
         *rerun.not_taken(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_wanted_problems(experiment, flow, engine, bytes_max) if engine else []),
+        *(_wanted_problems(wanted, engine) if engine else []),
+        *(_interval_problems(experiment, flow, interval_of(engine.name, wanted)) if engine else []),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -313,10 +324,49 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _wanted_problems(
-    experiment: Experiment, flow: Flow | None, engine: Capabilities, queue_bytes: int
-) -> list[Problem]:
-    wanted = Wanted(flow, experiment.options, experiment.master, experiment.load.frontier, queue_bytes)
+def _wanted(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Wanted:
+    load = experiment.load
+    return Wanted(flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind)
+
+
+def _interval_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
+    """What the engine's interval, or the flow's windows, say against the queue and the span, before they are tried."""
+    if experiment.command in DECIDING:
+        yield from _bound_problems(experiment, interval)
+        yield from _span_problems(experiment, flow, interval)
+
+
+def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
+    """A span that can only be undecided: extended to its longest, it still holds too few windows or batches."""
+    duration, slide_us = experiment.load.duration, _longest_slide_us(flow) if flow is not None else None
+    if not DURATION_S[0] <= duration <= DURATION_S[1]:
+        return
+    longest = duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX)
+    each = [(WINDOWS_MIN, "windows", "slide", slide_us / US)] if slide_us else []
+    each += [(BATCHES_MIN, "batches", interval.option, interval.seconds)] if interval.seconds else []
+    short = [one for one in each if longest < one[0] * one[3]]
+    if short:
+        held = ", and ".join(
+            f"{int(longest / apart)} {what} ({name}: {apart:g} s) where a verdict needs {least}"
+            for least, what, name, apart in short
+        )
+        needed = math.ceil(max(least * apart for least, _, _, apart in short))
+        rule = f"is too short for a verdict: even extended to {longest:g} s, the most there is, it holds {held}"
+        yield Problem("load.duration", rule, f"{duration:g}s", f"--duration {needed}s")
+
+
+def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
+    """A queue that batches fill by being far apart is full at any rate: that says nothing of the engine."""
+    bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
+    if not BOUND_S[0] <= bound < least:
+        return
+    rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
+    shorter = f"a shorter --option {interval.option}"
+    way_out = f"--bound {least:g}s, or {shorter}" if least <= BOUND_S[1] else f"{shorter}: --bound is at most an hour"
+    yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
+
+
+def _wanted_problems(wanted: Wanted, engine: Capabilities) -> list[Problem]:
     found: list[Problem] = []
     _try(lambda: check_wanted(engine.name, wanted), found)
     return found
@@ -354,7 +404,7 @@ def _port_problem(host: str, port: int) -> str:
 
 def _load_problems(experiment: Experiment) -> Iterator[Problem]:
     load = experiment.load
-    if not 1 <= load.duration <= 7 * 86_400:
+    if not DURATION_S[0] <= load.duration <= DURATION_S[1]:
         yield Problem("load.duration", "must be from 1 s to 7 days", f"{load.duration:g}s", "--duration 60s")
     if load.warmup is not None and load.warmup > 3600:
         yield Problem("load.warmup", "must be at most an hour", f"{load.warmup:g}s", "--warmup 45s")
@@ -363,7 +413,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
             yield Problem(setting, "must be at most 1G events/s", rate, f"{FLAGS[setting]} 1M")
     if load.chunk is not None and not 0.001 <= load.chunk <= 1:
         yield Problem("load.chunk", "must be from 1 ms to 1 s", f"{load.chunk:g}s", "--chunk 50ms")
-    if not 1 <= load.bound <= 3600:
+    if not BOUND_S[0] <= load.bound <= BOUND_S[1]:
         yield Problem("load.bound", "must be from 1 s to an hour of the rate", f"{load.bound:g}s", "--bound 30s")
     if experiment.isolation == "pinned" and len(cpus()) < 2:
         yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")

@@ -43,6 +43,11 @@ OUTPUT_SLOPE_MAX = 0.01
 BOUND_S_MIN = 10.0
 BATCHES_MIN, WINDOWS_MIN = 20, 5
 TREND_POINTS_MIN = 5
+EXTENSIONS_MAX = 2
+EXTENSION_SHARE = 0.5
+"""Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
+EXTENSION_SHARE_MAX = 1.0
+"""The same where the engine's batches are so long that the span held too few of them to say anything."""
 
 Judge = Callable[[Evidence], Check]
 

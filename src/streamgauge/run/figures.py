@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -129,13 +130,25 @@ def driver(done: Conducted) -> DriverResult:
 
 
 def processes(done: Conducted) -> tuple[ProcessUse, ...]:
-    """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed."""
+    """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed.
+
+    Where the SUT has processes of several kinds, each kind is a row too: a part of the SUT's, and in no sum again.
+    """
     spans = done.spans
     inside = [u for u in done.journal.usages if spans.measured_from_us <= u.time_us < spans.measured_to_us]
     groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
     for usage in inside:
         groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
-    return tuple(_process_use(name, role, usages) for (name, role), usages in sorted(groups.items()))
+    whole = [_process_use(name, role, usages) for (name, role), usages in sorted(groups.items())]
+    return (*whole, *_parts([usage for usage in inside if usage.role == "sut"]))
+
+
+def _parts(usages: list[Usage]) -> Iterator[ProcessUse]:
+    """What each kind of the SUT's processes used; in a second in which there was none of a kind it used nothing."""
+    kinds = sorted({usage.kind for usage in usages})
+    for kind in kinds if len(kinds) > 1 else ():
+        of_kind = [usage if usage.kind == kind else replace(usage, cpu_percent=0.0, memory_bytes=0) for usage in usages]
+        yield _process_use(f"sut: {kind}", "sut", of_kind).model_copy(update={"role": "sut_part"})
 
 
 def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:

@@ -22,9 +22,10 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
-from streamgauge.run.check import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, HOLD_US, LEVEL_MAX_US, Ready, spare_s
+from streamgauge.run.check import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.evidence import (
     evidence_of,
     hopeless_reason,
@@ -43,8 +44,6 @@ from streamgauge.run.verify import verify
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment
 
-EXTENSION_SHARE = 0.5
-"""Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
 _LACKING = (OSError, MemoryError)

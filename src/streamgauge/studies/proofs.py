@@ -34,12 +34,17 @@ FAULTS: dict[str, str] = {
     "drop": "missing", "double": "duplicate", "alter": "wrong", "late": "late", "invent": "extra",
 }  # fmt: skip
 """Planted fault to what verification calls it."""
-FAULT_EVERY = 997
+FAULTY: dict[str, tuple[str, dict[str, Any], int]] = {
+    "events": ("identity", {}, 997),
+    "windows": ("windowed_aggregation", {"range": "1s", "slide": "500ms", "packs": 100}, 97),
+}
+"""What the faults are planted in: the workload that gives such results, and one in how many has the fault."""
 LIE = "-1s"
 """Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
 OVERLOAD_S = 0.5 / OVERLOAD_FACTOR
 
+Rows = Literal["events", "windows"]
 Mode = Literal["continuous", "windows"]
 Say = Callable[[str], None]
 
@@ -167,16 +172,17 @@ def stall(sizes: Sizes, planted: bool = True) -> Made:
     return Made(title, shows and hidden, p99_s, 0.75 * STALL_S, sentence)
 
 
-def fault(kind: str, sizes: Sizes, planted: bool = True) -> Made:
-    """c: one kind of fault, planted in every 997th row, is counted exactly, and nothing else is."""
-    options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(FAULT_EVERY)}
-    with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
+def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events") -> Made:
+    """c: one kind of fault, planted in every 997th event or every 97th window, is counted exactly, and no other is."""
+    workload, parameters, every = FAULTY[of]
+    options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(every)}
+    with started(workload, ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, parameters) as bench:
         judged = bench.trial_and_what_is_held(ROW_RATE_PER_S, sizes.row_s)
         planted_us = bench.facts()["planted_us"]
-    return _judge_fault(kind, judged, planted_us)
+    return _judge_fault(kind, of, judged, planted_us)
 
 
-def _judge_fault(kind: str, judged: Judged, planted_us: Sequence[int]) -> Made:
+def _judge_fault(kind: str, of: Rows, judged: Judged, planted_us: Sequence[int]) -> Made:
     # Rows of the tail need not be there, but what was never expected, or comes twice, counts wherever it lies.
     everywhere = kind in ("double", "invent")
     due_us = judged.done.spans.measured_to_us
@@ -186,9 +192,9 @@ def _judge_fault(kind: str, judged: Judged, planted_us: Sequence[int]) -> Made:
     counts = {name: int(getattr(verification, name)) for name in FAULTS.values()}
     found = counts[FAULTS[kind]]
     others = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
-    sentence = f"{number} rows planted ({kind}), {found} found as {FAULTS[kind]}, others: {others or 'none'}"
+    sentence = f"{number} {of} planted ({kind}), {found} found as {FAULTS[kind]}, others: {others or 'none'}"
     ok = number > 0 and found == number and not others and judged.done.drained
-    return Made(f"every row is found: {kind}", ok, float(found), float(number), sentence)
+    return Made(f"every one of the {of} is found: {kind}", ok, float(found), float(number), sentence)
 
 
 def generator(sizes: Sizes, planted: bool = True) -> Made:

@@ -3,7 +3,8 @@
     a  a consumer of known capacity is found within 2 %, reading on continuously and in micro-batches with windows; at
        3 % above and below it the verdicts are right
     b  a stall shows in event-time latency, and not in latency counted from the hand-out
-    c  rows dropped, doubled, altered, delivered late or invented on the way to the recorder are counted exactly
+    c  events, and results of windows, that are dropped, doubled, altered, delivered late or invented on the way to the
+       recorder are counted exactly
     d  a generator that cannot keep the plan makes a trial invalid
     e  a clock that lies makes a trial invalid
     f  the same seed gives the same input, byte for byte, another seed another
@@ -16,11 +17,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from streamgauge.errors import InputError, Interrupted, Problem, StreamgaugeError
 from streamgauge.studies import proofs
-from streamgauge.studies.proofs import FULL, QUICK, Made, Say, Sizes
+from streamgauge.studies.proofs import FULL, QUICK, Made, Rows, Say, Sizes
+
+ROWS: tuple[Rows, ...] = ("events", "windows")
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def _by_letter(sizes: Sizes, say: Say) -> dict[str, list[Callable[[], Iterator[M
     return {
         "a": [lambda: proofs.capacity("continuous", sizes, say), lambda: proofs.capacity("windows", sizes, say)],
         "b": [one(lambda: proofs.stall(sizes))],
-        "c": [one(lambda kind=kind: proofs.fault(kind, sizes)) for kind in proofs.FAULTS],  # type: ignore[misc]
+        "c": [one(partial(proofs.fault, kind, sizes, of=of)) for of in ROWS for kind in proofs.FAULTS],
         "d": [one(lambda: proofs.generator(sizes))],
         "e": [one(lambda: proofs.clock(sizes))],
         "f": [one(lambda: proofs.seed(sizes))],

@@ -118,6 +118,25 @@ def test_kubernetes_needs_an_image() -> None:
     assert refused(IMAGE, "k8s://").setting == "master"
 
 
+@pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "127.0.1.1", "0.0.0.0"])
+@pytest.mark.parametrize("master", ["spark://host:7077", "spark://localhost:7077,host:7077", "k8s://127.0.0.1:6443"])
+def test_executors_elsewhere_need_an_address_that_they_can_reach(master: str, bind: str) -> None:
+    """They would wait for their input until the start times out."""
+    options = IMAGE | {"spark.driver.host": "10.0.0.5"}
+    with pytest.raises(InputError) as caught:
+        check(Wanted(PLAIN, options, master, "common", bind=bind))
+    (problem,) = caught.value.problems
+    assert (problem.setting, problem.got) == ("bind", bind)
+    assert master in problem.rule
+    check(Wanted(PLAIN, IMAGE, master, "common", bind="10.0.0.5"))
+
+
+@pytest.mark.parametrize("master", [None, "local[2]", "local-cluster[1, 1, 1024]", "spark://localhost:7077"])
+def test_executors_here_reach_loopback(master: str | None) -> None:
+    """Also of a cluster that is on this machine."""
+    check(Wanted(PLAIN, {}, master, "common", bind="127.0.0.1"))
+
+
 def test_yarn_needs_the_clusters_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is there, named by one of two variables."""
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streamgauge.engines.seam import Edge, Edges
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.engines.spark.queries import queries
@@ -39,3 +41,19 @@ def test_what_was_asked_for_stands_as_it_was_asked() -> None:
     assert in_force(REVENUE.sink("out"), **asked) == asked
     packed = {"trigger": "auto", "lowering.join": "packed"}
     assert in_force(MATCHES.sink("out"), **packed) == {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed"}
+
+
+@pytest.mark.parametrize(
+    ("master", "options", "host"),
+    [
+        ("local[2]", {}, "127.0.0.1"),
+        ("spark://host:7077", {}, "10.0.0.5"),
+        ("spark://host:7077", {"spark.driver.host": "me.example", "spark.driver.bindAddress": "0.0.0.0"}, "me.example"),
+    ],
+)
+def test_sparks_driver_is_where_executors_find_ours(master: str, options: dict[str, str], host: str) -> None:
+    """On loopback in local mode; else at the address that was bound, unless the user says where."""
+    edges = Edges((), Edge("grpc://10.0.0.5:4711", ""), {})
+    conf = Sut(SparkJob(BOUGHT.sink("out"), edges, options, master, "", ""))._configuration()
+    assert conf["spark.driver.host"] == host
+    assert conf["spark.driver.bindAddress"] == options.get("spark.driver.bindAddress", host)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgauge.engines.options import problems_of
-from streamgauge.engines.seam import Capabilities, Setting, Wanted
+from streamgauge.engines.seam import BatchInterval, Capabilities, Setting, Wanted
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, parse_duration, parse_rate
 
@@ -69,6 +69,14 @@ def check(wanted: Wanted) -> None:
         problems.append(Problem("master", rule, wanted.master, way_out))
     if problems:
         raise InputError(problems)
+
+
+def interval(wanted: Wanted) -> BatchInterval:
+    """The time from batch to batch; not known where the options are refused anyway."""
+    try:
+        return BatchInterval(read_options(wanted.options).batch_us / US, "batch")
+    except InputError:
+        return BatchInterval()
 
 
 def with_defaults(options: dict[str, str]) -> dict[str, str]:

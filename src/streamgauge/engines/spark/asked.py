@@ -14,16 +14,19 @@ from pathlib import Path
 
 from streamgauge.engines.options import problems_of
 from streamgauge.engines.seam import Setting, Wanted
-from streamgauge.engines.spark.settings import LOWERINGS, RULES, SETTINGS, check_beside
+from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, RULES, SETTINGS, check_beside
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
 
-PREFIX, LOWERING = "spark.", "lowering."
+PREFIX = "spark."
 
 _LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _STANDALONE = re.compile(r"spark://[\w.-]+:\d+(,[\w.-]+:\d+)*")
 _KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:\d+)?/?")
+_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}")
+_EVERYWHERE = "0.0.0.0"
+"""To listen on; nobody can be sent there."""
 _IMAGES = ("spark.kubernetes.container.image", "spark.kubernetes.executor.container.image")
 _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
@@ -61,6 +64,7 @@ def check(wanted: Wanted) -> None:
         *(_lowerings(lowerings, wanted.flow) if wanted.flow is not None else ()),
         *_types(users),
         *_master(wanted.master, users),
+        *_reachable(wanted.master, wanted.bind),
     ]
     if problems:
         raise InputError(problems)
@@ -117,3 +121,19 @@ def _master(master: str | None, users: dict[str, str]) -> Iterator[Problem]:
     else:
         rule = "must be local, local[N], local[*], spark://HOST:PORT, k8s://HOST:PORT or yarn"
         yield Problem("master", rule, master, "leave --master out: local on all cores")
+
+
+def _reachable(master: str | None, bind: str) -> Iterator[Problem]:
+    """Executors on other machines would wait for their input until the start times out."""
+    if not _elsewhere(master or "") or not (_LOOPBACK.fullmatch(bind) or bind == _EVERYWHERE):
+        return
+    rule = f"must be an address of this machine that the executors of {master} can reach"
+    yield Problem("bind", rule, bind, "--bind ADDRESS, which Spark's driver then takes too")
+
+
+def _elsewhere(master: str) -> bool:
+    """Whether a master's executors may run where this machine's loopback is another one: in a pod it always is."""
+    if _STANDALONE.fullmatch(master):
+        hosts = [place.rpartition(":")[0] for place in master.removeprefix("spark://").split(",")]
+        return not all(_LOOPBACK.fullmatch(host) for host in hosts)
+    return master == "yarn" or bool(_KUBERNETES.fullmatch(master))

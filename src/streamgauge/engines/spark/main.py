@@ -13,19 +13,20 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import cloudpickle
 
 from streamgauge.engines.seam import Edges
-from streamgauge.engines.spark.asked import LOWERING
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
+from streamgauge.engines.spark.interval import interval_of
 from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
-from streamgauge.engines.spark.settings import LOWERINGS, defaults, split, trigger, with_python_state
+from streamgauge.engines.spark.settings import LOOPBACK, LOWERING, LOWERINGS, defaults, split, with_python_state
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
@@ -86,7 +87,10 @@ class Sut:
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
         raw_files = self._own_job is None
-        conf = defaults(max(2, len(self._job.edges.inputs)), local_checkpoint=local, raw_files=raw_files)
+        # Executors elsewhere find Spark's driver where they find ours.
+        host = LOOPBACK if local else urlsplit(self._job.edges.output.location).hostname or LOOPBACK
+        partitions = max(2, len(self._job.edges.inputs))
+        conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_state(self._job.flow):
             conf = with_python_state(conf)
         conf["spark.driver.memory"] = self._ours["driver_memory"]
@@ -122,11 +126,7 @@ class Sut:
         return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        nodes = list(graph.walk(*(sink.input for sink in query.sinks)))
-        windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
-        joins = [node for node in nodes if isinstance(node, WindowJoin)]
-        state_copied = any(lowering_of(node, self._choices) == "stream_stream" for node in joins)
-        return trigger(self._ours["trigger"], windowed, state_copied)
+        return interval_of(query.sinks, self._ours)
 
     @property
     def _choices(self) -> dict[str, str]:

@@ -10,12 +10,14 @@ from streamgauge.errors import Problem
 from streamgauge.flow.nodes import Node, WindowAggregate, WindowJoin
 from streamgauge.system.machine import at_most_half, memory_bytes
 
+LOWERING = "lowering."
 LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowAggregate: ("auto", "panes", "window"),
     WindowJoin: ("stream_stream", "packed"),
 }
 """The ways in which an operator of a kind can be done, the default first; `--option lowering.<its name>` chooses."""
 
+LOOPBACK = "127.0.0.1"
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -70,10 +72,11 @@ CAPABILITIES = Capabilities(
 )
 
 
-def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) -> dict[str, str]:
+def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, host: str = LOOPBACK) -> dict[str, str]:
     """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
 
     `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
+    `host`: the address at which executors find Spark's driver.
     """
     conf = {
         "spark.sql.shuffle.partitions": str(partitions),
@@ -88,8 +91,8 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True) ->
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": host,
         "spark.sql.adaptive.enabled": "false",
     }
     if local_checkpoint:
