@@ -186,10 +186,19 @@ def test_backlog_of_a_steady_trial_is_steady(make: Any) -> None:
     assert events.tolist() == pytest.approx([1005] * 20, abs=1)
 
 
+def test_the_wait_is_how_long_ago_the_oldest_event_was_due(make: Any) -> None:
+    """Whatever the rate: here it rises ninefold, and each batch finds one second and the 5 ms until the read."""
+    journal = make.story(plan=make.plan(profile="ramp:9k"), read_after_us=5000).journal()
+    times, waits = journal.backlog_waits()
+    assert times.tolist() == journal.backlog_peaks()[0].tolist()
+    assert waits.tolist() == pytest.approx([1.005] * 20)
+
+
 def test_backlog_before_the_plan_is_none(make: Any) -> None:
     """The first read of a plan starts at 0, long before it; only events of the plan count."""
     journal = journal_of(make, [HandOut("purchases", 0, START + US, 1000, START + US, 0, False)])
     assert journal.backlog_peaks()[1].tolist() == [1000]
+    assert journal.backlog_waits()[1].tolist() == [1.0]
 
 
 def test_output_lag_is_a_sample_a_commit_that_moved_the_frontier(make: Any) -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -149,11 +149,11 @@ def _counted(n: int, unit: str, what: str) -> _Part:
 
 
 def _backlog_trend(evidence: Evidence) -> Check:
-    shares = [replace(backlog, value=backlog.value / evidence.rate_per_s) for backlog in evidence.backlog]
+    # A second of waiting event time is a second of the rate, whatever the rate is at that moment.
     return _worst(
         [
-            _trend("backlog_trend", share, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
-            for share in shares
+            _trend("backlog_trend", waiting, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
+            for waiting in evidence.backlog
         ]
     )
 

@@ -62,13 +62,15 @@ class Evidence:
 
     `planned_per_s`, `offered_per_s` (seconds,): events whose *due* time lies in each second, and those of them that
     were made available in time; binned by plan on both sides, since chunks straddle seconds of the wall clock.
-    `backlog`: events due and not handed out, at hand-outs, every sample in the same phase (all just before, or all just
-    after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
-    commits where they say how far the input is done, which gives a point a batch; else as results arrive.
+    `backlog`: seconds of event time due and not handed out, at hand-outs, every sample in the same phase (all just
+    before, or all just after); at a constant rate that is the waiting events divided by the rate.
+    `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's commits
+    where they say how far the input is done, which gives a point a batch; else as results arrive.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
     where that is not known.
-    Both are there once for each query of the job, since each goes at a pace of its own; every one of them must hold.
-    `backlog_max_s`, `bound_s`: in seconds of the rate. `batches`, `windows_closed`: of the sink that has fewest; None
+    `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
+    of them must hold.
+    `backlog_max_s`, `bound_s`: in seconds of event time. `batches`, `windows_closed`: of the sink that has fewest; None
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
     and verification; `latencies` are those of the slowest.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
@@ -76,7 +78,6 @@ class Evidence:
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
     """
 
-    rate_per_s: float
     planned_per_s: Floats
     offered_per_s: Floats
     slip_us_p99: float

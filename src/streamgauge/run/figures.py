@@ -80,10 +80,16 @@ def backlog(done: Conducted) -> Backlog:
     sampled = [within(done.journal.of_query(query).backlog_peaks(), done.spans) for query in done.journal.queries()]
     slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
     peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(done))
-    rate = max(1.0, done.journal.plan.profile.rate_at((done.spans.measured_from_us - done.spans.start_us) / US))
     end = max(_unread(done), 0)
-    most = max(peak, end)
-    return Backlog(max=most, end=end, slope_per_s=slope, max_s=most / rate)
+    return Backlog(max=max(peak, end), end=end, slope_per_s=slope, max_s=_longest_wait_s(done))
+
+
+def _longest_wait_s(done: Conducted) -> float:
+    """The most event time that waited in the measured span, for any query, in seconds."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()] or [done.journal]
+    when = min(done.spans.measured_to_us, done.deadline_us)
+    sampled = [wait for part in parts for wait in within(part.backlog_waits(), done.spans)[1]]
+    return float(max([*sampled, *(part.waiting_at(when + 1) for part in parts)]))
 
 
 def _slope(times: Ints, events: Any) -> float:

@@ -236,6 +236,14 @@ class Journal:
         peaks = self.running.peaks()
         return np.array([when for when, _ in peaks], np.int64), np.array([events for _, events in peaks], np.int64)
 
+    def backlog_waits(self) -> tuple[Ints, Floats]:
+        """(time, seconds of event time) of the same samples: how long ago the oldest event that waits was due.
+
+        What a trend is judged by. Events say that an engine falls behind only where their rate stays the same.
+        """
+        waits = self.running.waits()
+        return np.array([when for when, _ in waits], np.int64), np.array([wait for _, wait in waits], float) / US
+
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink; for one query.
 
@@ -253,9 +261,11 @@ class Journal:
                 lags.append((commit.committed_us - frontier) / US)
         return np.array(times, np.int64), np.array(lags, float)
 
-    def waiting_at(self, when_us: int) -> int:
-        """Events due by then and not handed out, for one query: no less gathers until its next hand-out."""
-        return self.plan.planned_events(max(self.running.read_until(when_us), self.plan.start_us), when_us)
+    def waiting_at(self, when_us: int) -> float:
+        """Seconds of event time due by then and not handed out, for one query: no less gathers until its next
+        hand-out.
+        """
+        return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
 
     def lag_at(self, when_us: int) -> float:
         """Seconds that the output was behind the plan then, for one query: no less until its next commit."""
