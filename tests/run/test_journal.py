@@ -157,10 +157,20 @@ def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
 def test_slip_includes_the_chunk(make: Any) -> None:
     """An event at the chunk's begin waits for its end: slip is the hand-over's lateness and up to a chunk more."""
     slips = make.story(slip_us=1000).journal().slips(START, START + 2 * US)
-    assert len(slips) == 2 * 10 * 2 * SLIP_POINTS
+    assert len(slips) == 2 * 10 * SLIP_POINTS
     half = make.chunk_us / SLIP_POINTS / 2
     assert slips.min() == pytest.approx(1000 + half)
     assert slips.max() == pytest.approx(1000 + make.chunk_us - half)
+
+
+def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any) -> None:
+    """Each generator is late with another chunk: nobody could read either span before, whosesoever events they are."""
+    journal = make.story(slip_us=0).journal()
+    for partition, place in ((0, 3), (1, 12)):
+        log = journal.chunks[partition]
+        log[place] = replace(log[place], published_us=log[place].to_us + 300_000)
+    slips = journal.slips(START, START + 2 * US).reshape(20, SLIP_POINTS)
+    assert np.flatnonzero(slips.min(axis=1) > 300_000).tolist() == [3, 12]
 
 
 def test_no_chunks_no_slips(make: Any) -> None:

@@ -220,11 +220,18 @@ class Journal:
         return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
 
     def slips(self, from_us: int, to_us: int) -> Floats:
-        """Slip in microseconds of evenly spread events of the span, one row of points a chunk, flattened."""
+        """Slip in microseconds of evenly spread events of the span, one row of points a chunk's span, flattened.
+
+        The common frontier lets nobody read a span before the last of all generators has published its chunk of it.
+        """
         points = (np.arange(SLIP_POINTS) + 0.5) / SLIP_POINTS
-        low_us, high_us, events, published_us = (column[:, None] for column in self._chunks_between(from_us, to_us))
-        slips = published_us - (low_us + points * (high_us - low_us))
-        return np.asarray(slips[events[:, 0] > 0].ravel(), np.float64)
+        low_us, high_us, events, published_us = self._chunks_between(from_us, to_us)
+        spans, place = np.unique(np.stack([low_us, high_us]), axis=1, return_inverse=True)
+        last_us, due = np.zeros(spans.shape[1], np.int64), np.zeros(spans.shape[1], np.int64)
+        np.maximum.at(last_us, place.ravel(), published_us)
+        np.add.at(due, place.ravel(), events)
+        slips = last_us[:, None] - (spans[0][:, None] + points * (spans[1] - spans[0])[:, None])
+        return np.asarray(slips[due > 0].ravel(), np.float64)
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
         """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same

@@ -142,9 +142,9 @@ def hopeless(backlog: Samples, bound_s: float, remaining_s: float) -> str | None
     """Why a running trial can only end as not sustained, or None; cheap enough to ask every second [method 3].
 
     `backlog`: seconds of event time at hand-outs of one phase, of the measured span so far. Either the queue's bound
-    was reached, or the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own interval)
-    and could not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows none, so
-    half the rate is then assumed.
+    was reached, or the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own
+    interval) and could not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows
+    none, so half the rate is then assumed.
     """
     time_s, backlog_s = backlog.time_s, backlog.value
     if backlog_s.size and backlog_s.max() >= bound_s:
