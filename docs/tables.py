@@ -182,7 +182,8 @@ def check_list() -> str:
         ),
         "queue_bound": (
             "the backlog stayed below the queue's bound; where memory cuts the bound below "
-            f"{c.BOUND_S_MIN:.0f} s of the rate, the trial is invalid",
+            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than that "
+            "waited, the trial is invalid",
             "not sustained, or invalid",
         ),
         "answers": (

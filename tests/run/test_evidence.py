@@ -248,6 +248,23 @@ def test_a_full_queue_decides(ready: Ready, make: Any, after_us: int) -> None:
     assert "queue_bound" in by
 
 
+@pytest.mark.parametrize(
+    ("waiting_s", "value", "reason"), [(2, "invalid", "memory was full"), (None, "not_sustained", "bound was reached")]
+)
+def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
+    ready: Ready, make: Any, waiting_s: int | None, value: str, reason: str
+) -> None:
+    """What is in flight takes memory too: where that fills it, the driver has too little."""
+    done = cut_short(done_of(make), 20 * US)
+    full = make.tick([[], []], [[], []], [], overflowed=True, memory_full_us=waiting_s and waiting_s * US)
+    done.journal.add(full)
+    verdict = judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES))
+    assert verdict.value == value
+    assert "queue_bound" in verdict.decided_by
+    assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
+    assert reason in (evidence.hopeless_reason(ready, done, RATE, START + 20 * US) or "")
+
+
 def test_an_interrupted_trial_is_interrupted(ready: Ready, make: Any) -> None:
     """Whatever else is known about it."""
     done = cut_short(done_of(make), 12 * US)

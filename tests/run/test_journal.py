@@ -163,6 +163,14 @@ def test_slip_includes_the_chunk(make: Any) -> None:
     assert slips.max() == pytest.approx(1000 + make.chunk_us - half)
 
 
+def test_the_first_overflow_says_what_the_queue_was_full_of(make: Any) -> None:
+    """Whichever bound other generators reach after it: they only fill because one has stopped."""
+    journal = Journal(make.plan())
+    for overflowed, waiting_us in ((False, None), (True, 2 * US), (True, None)):
+        journal.add(make.tick([[]], [[]], [], overflowed=overflowed, memory_full_us=waiting_us))
+    assert (journal.overflowed, journal.memory_full_us) == (True, 2 * US)
+
+
 def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any) -> None:
     """Each generator is late with another chunk: nobody could read either span before, whosesoever events they are."""
     journal = make.story(slip_us=0).journal()

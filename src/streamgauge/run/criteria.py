@@ -31,7 +31,7 @@ import numpy as np
 
 from streamgauge.events import US, format_us
 from streamgauge.result import Check, CheckState, Latency
-from streamgauge.run.facts import Evidence, Samples, ServiceLevel
+from streamgauge.run.facts import BOUND_S_MIN, Evidence, Samples, ServiceLevel
 from streamgauge.stats.bootstrap import Interval, slope_interval
 
 PLAN_SHARE_MIN = 0.99
@@ -40,7 +40,6 @@ SLIP_SHARE_OF_LATENCY = 0.02
 CORE_WAIT_US_MAX = 10_000.0
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
-BOUND_S_MIN = 10.0
 BATCHES_MIN, WINDOWS_MIN = 20, 5
 TREND_POINTS_MIN = 5
 
@@ -218,6 +217,13 @@ def _queue_bound(evidence: Evidence) -> Check:
     if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
         return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
+    if evidence.out_of_memory:
+        least, waited = min(bound, BOUND_S_MIN), evidence.memory_full_s
+        sentence = (
+            f"the driver's memory was full while {waited:.3g} s of event time waited, of {least:.3g} s that must be "
+            "able to: the rest was in flight, or kept for a repeat"
+        )
+        return answer("queue_bound", "invalid", waited, least, "s", sentence)
     if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         sentence = (
             f"the queue of {bound:.3g} s was full before the measured span, and the engine had hardly begun to read"

@@ -17,11 +17,11 @@ from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import (
     BACKLOG_SLOPE_SHARE_MAX,
     BATCHES_MIN,
-    BOUND_S_MIN,
     SLIP_US_MAX,
     TREND_POINTS_MIN,
     WINDOWS_MIN,
 )
+from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
@@ -62,6 +62,7 @@ def evidence_of(
         output_lag=_output_lags(done),
         backlog_max_s=max(_largest(each) for each in backlogs),
         overflowed=journal.overflowed,
+        memory_full_s=None if journal.memory_full_us is None else journal.memory_full_us / US,
         span_began=done.offered_until() > done.spans.measured_from_us or not journal.overflowed,
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
@@ -148,7 +149,7 @@ def unsustainable(ready: Ready, done: Conducted, rate_per_s: float) -> str | Non
 def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:
     """While the trial runs: why it can only end as not sustained."""
     if done.journal.overflowed:
-        return "the queue's bound was reached"
+        return "the queue's bound was reached" if done.journal.memory_full_us is None else "the queue's memory was full"
     if now_us < done.spans.measured_from_us:
         return None
     remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)

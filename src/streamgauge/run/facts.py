@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 CONFIDENCE, LOOKS = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
 """Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni)."""
+BOUND_S_MIN = 10.0
+"""Seconds of event time that must be able to wait before a full queue says anything about the system under test."""
 OTHERS_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, a verdict may be theirs."""
 
@@ -73,7 +75,8 @@ class Evidence:
     `backlog_max_s`, `bound_s`: in seconds of event time. `batches`, `windows_closed`: of the sink that has fewest; None
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
     and verification; `latencies` are those of the slowest.
-    `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
+    `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
+    was full by its bytes alone, while so many seconds of event time waited.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
     """
@@ -99,6 +102,7 @@ class Evidence:
     draining_at_start: bool = False
     interrupted: bool = False
     overflowed: bool = False
+    memory_full_s: float | None = None
     span_began: bool = True
     batches_ever: int = 0
     look: int = 0
@@ -106,6 +110,11 @@ class Evidence:
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the queue was full by what is in flight or kept for a repeat, and not by what waited."""
+        return self.memory_full_s is not None and self.memory_full_s < min(self.bound_s, BOUND_S_MIN)
 
     @property
     def confidence(self) -> float:

@@ -39,6 +39,7 @@ class Journal:
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
     `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
+    `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
 
@@ -53,6 +54,7 @@ class Journal:
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     overflowed: bool = False
+    memory_full_us: int | None = None
     rows_ignored: dict[str, int] = field(default_factory=dict)
     ignored_before: dict[str, int] | None = None
     _fed: _Fed | None = field(default=None, init=False, repr=False, compare=False)
@@ -75,7 +77,9 @@ class Journal:
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
-        self.overflowed = self.overflowed or tick.overflowed
+        if tick.overflowed and not self.overflowed:
+            # Where one generator stops nothing can be read beyond it, and the others fill up too: the first one counts.
+            self.overflowed, self.memory_full_us = True, tick.memory_full_us
         if self.ignored_before is None:
             self.ignored_before = tick.rows_ignored
         more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}

@@ -82,7 +82,7 @@ def _sentence(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
 
 _ADVICE_INVALID = {
     "driver": "free the machine or give the driver cores of its own (--isolation pinned), or ask for a lower rate",
-    "queue_bound": "give the queue more memory (--memory), or ask for a lower rate",
+    "queue_bound": "give the queue more memory (--memory), or ask for a lower rate or a smaller payload",
 }
 _ADVICE_FAILED = {
     "connected": "look into engine/ in the run folder for the engine's own reason before trying another rate",
