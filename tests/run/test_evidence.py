@@ -149,6 +149,18 @@ def test_slip_is_little_beside_results_that_come_late(
     assert driver.state == state, driver.sentence
 
 
+@pytest.mark.parametrize(("seconds", "value"), [(0.45, "sustained"), (0.55, "invalid")])
+def test_a_recorder_that_waits_for_its_disk_is_invalid(ready: Ready, make: Any, seconds: float, value: str) -> None:
+    """It keeps its senders waiting for it, and the engine looks slow; two that wait at once are not added up."""
+    done = done_of(make)
+    for second in range(SECONDS):
+        when = START + second * US
+        written = [(when, sender, seconds if 5 <= second < 35 else 9.0) for sender in ("q/0", "q/1")]
+        done.journal.add(make.tick([[], []], [[], []], [], written=written))
+    verdict = judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES))
+    assert (verdict.value, "for its disk" in verdict.sentence) == (value, value == "invalid")
+
+
 def test_a_starved_driver_is_invalid(ready: Ready, make: Any) -> None:
     """A generator that waits a second for a core, each time, stamps nothing rightly."""
     done = done_of(make)

@@ -71,6 +71,7 @@ FAULTS = [
     ("driver", "invalid", {"slip_us_p99": 150_000}),
     ("driver", "invalid", {"core_wait_us": 50_000.0}),
     ("driver", "invalid", {"negative_latencies": 1}),
+    ("driver", "invalid", {"disk_share": 0.6}),
     ("connected", "not_sustained", {"sut_alive": False}),
     ("connected", "not_sustained", {"aborted_reads": 1}),
     ("connected", "not_sustained", {"retried_tasks": 2}),

@@ -38,6 +38,7 @@ PLAN_SHARE_MIN = 0.99
 SLIP_US_MAX = 100_000
 SLIP_SHARE_OF_LATENCY = 0.02
 CORE_WAIT_US_MAX = 10_000.0
+DISK_SHARE_MAX = 0.5
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
 BATCHES_MIN, WINDOWS_MIN = 20, 5
@@ -91,7 +92,7 @@ def _driver(evidence: Evidence) -> Check:
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         return answer("driver", "invalid", 1, 0, "failures", sentence)
-    parts = [_plan(evidence), _slip(evidence), _clock(evidence)]
+    parts = [_plan(evidence), _slip(evidence), _clock(evidence), _disk(evidence)]
     if not math.isnan(evidence.core_wait_us):
         return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=1)
     found = _of_parts("driver", parts, "invalid", shown=1)
@@ -125,6 +126,12 @@ def _starvation(evidence: Evidence) -> _Part:
 def _clock(evidence: Evidence) -> _Part:
     negative = evidence.negative_latencies
     return _Part(negative == 0, negative, 0, "results", f"clock: {negative} latencies are negative")
+
+
+def _disk(evidence: Evidence) -> _Part:
+    share, limit = evidence.disk_share, DISK_SHARE_MAX
+    sentence = f"the recorder waited {share:.0%} of the time for its disk, {limit:.0%} is allowed"
+    return _Part(share <= limit, share, limit, "share of time", sentence)
 
 
 def _connected(evidence: Evidence) -> Check:

@@ -79,6 +79,7 @@ def evidence_of(
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=done.interrupted,
         look=done.looks - 1,
+        disk_share=figures.disk_share(done),
         others_share=figures.others_share(done),
         levels=ready.limits if latencies is not None else (),
     )

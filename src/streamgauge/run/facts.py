@@ -78,6 +78,7 @@ class Evidence:
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
     was full by its bytes alone, while so many seconds of event time waited.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
+    `disk_share`: of the span, for which one of the SUT's senders waited while the recorder wrote to its disk.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
     """
 
@@ -107,6 +108,7 @@ class Evidence:
     batches_ever: int = 0
     look: int = 0
     others_share: float = 0.0
+    disk_share: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""

@@ -180,6 +180,15 @@ def core_wait_us(done: Conducted) -> float:
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 
 
+def disk_share(done: Conducted) -> float:
+    """The share of the measured span for which the recorder wrote to its disk, of the sender that waited longest."""
+    span_us = done.measured_until - done.spans.measured_from_us
+    seconds: dict[str, float] = defaultdict(float)
+    for when, sender, spent in done.journal.written:
+        seconds[sender] += spent if done.spans.measured_from_us <= when < done.measured_until else 0.0
+    return max(seconds.values(), default=0.0) * US / span_us if span_us > 0 else 0.0
+
+
 def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:
     """Second to (CPU percent, resident bytes), summed over the processes of one side."""
     sums: dict[int, tuple[float, int]] = {}
