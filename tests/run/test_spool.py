@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.events import US
+from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.spool import Received, keep_results
 
@@ -67,6 +68,14 @@ def test_windows_that_an_earlier_trial_left_open_are_not_this_trials(make: Any, 
     assert Received(done).table().column("event_time").to_pylist() == [own, own]
     fresh = spooled(make, tmp_path, {0: [old, own], 1: [old, own]}, earlier_trials=False)
     assert Received(fresh).table().num_rows == 4
+
+
+def test_rows_say_which_engine_batch_gave_them(make: Any, tmp_path: Path) -> None:
+    """So updates can be counted by it; of each file, whole or in part."""
+    done = spooled(make, tmp_path, {0: [make.start + US], 3: [make.start - US, make.start + US]})
+    for low in (-(2**62), make.start):
+        named = [(batch.schema.metadata or {})[ENGINE_BATCH] for batch in Received(done).batches(low)]
+        assert named == [b"/0", b"/3"]
 
 
 def test_rows_that_claim_an_earlier_time_in_a_later_batch_are_judged(make: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, US
+from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import Journal
 
@@ -35,13 +36,14 @@ class Received:
             for path in commit.paths
         }
         self._paths = list(self._since_us)
+        self._batch_of = {path: f"{commit.query}/{commit.batch}" for commit in commits for path in commit.paths}
 
     @property
     def empty(self) -> bool:
         return not self._paths
 
     def batches(self, from_us: int = -(2**62), to_us: int = 2**62) -> Iterator[pa.RecordBatch]:
-        """Rows with from <= event_time < to."""
+        """Rows with from <= event_time < to; the schema of each batch says which engine batch gave it."""
         for path, since_us in self._since_us.items():
             low = max(from_us, since_us)
             first, last = self._times[path]
@@ -69,8 +71,9 @@ class Received:
     def _rows(self, path: str, from_us: int, to_us: int, whole: bool) -> Iterator[pa.RecordBatch]:
         with pa.memory_map(path) as source:
             reader = pa.ipc.open_file(source)
+            named = {**(reader.schema.metadata or {}), ENGINE_BATCH: self._batch_of[path].encode()}
             for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index)
+                batch = reader.get_batch(index).replace_schema_metadata(named)
                 times = batch.column(EVENT_TIME)
                 inside = None if whole else pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us))
                 yield batch if inside is None else batch.filter(inside)
