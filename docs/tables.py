@@ -164,7 +164,8 @@ def check_list() -> str:
             f"{c.SLIP_US_MAX / 1000:.0f} ms or {c.SLIP_SHARE_OF_LATENCY:.0%} of the event-time p50 (where "
             "no latencies are known, of how far the output is behind, median), whichever is larger; "
             f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
-            "each time it was ready; no latency is negative",
+            "each time it was ready; no latency is negative; no sender of results waited for more than "
+            f"{c.DISK_SHARE_MAX:.0%} of the span while the recorder wrote to its disk",
             "invalid",
         ),
         "connected": (
@@ -182,7 +183,8 @@ def check_list() -> str:
         ),
         "queue_bound": (
             "the backlog stayed below the queue's bound; where memory cuts the bound below "
-            f"{c.BOUND_S_MIN:.0f} s of the rate, the trial is invalid",
+            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than that "
+            "waited, the trial is invalid",
             "not sustained, or invalid",
         ),
         "answers": (

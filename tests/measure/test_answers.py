@@ -1,5 +1,6 @@
 """Every kind of fault is planted in what arrived, and is counted exactly; right answers are found right."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -205,6 +206,32 @@ def test_floats_match_within_the_tolerance(
     sides = [pa.table({"k": [1], "x": pa.array([x], pa.float64())}) for x in (wanted, got)]
     found = compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["x"])
     assert _numbers(found) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
+
+
+DECIMALS = [
+    ("123456789012345678901.23::DECIMAL(38,2)", "123456789012345678901.23::DECIMAL(23,2)", True),
+    ("123456789012345678901.23::DECIMAL(38,2)", "123456789012345678901.24::DECIMAL(38,2)", False),
+    ("99999999999999999999999999999999999999::DECIMAL(38,0)", "0.5::DECIMAL(38,38)", False),
+    ("1.50::DECIMAL(10,2)", "1.5::DECIMAL(38,6)", True),
+    ("100::DECIMAL(10,0)", "100.00::DECIMAL(10,2)", True),
+    ("100::DECIMAL(10,0)", "1.00::DECIMAL(10,2)", False),
+    ("-0.10::DECIMAL(4,2)", "-0.1::DECIMAL(4,1)", True),
+    ("0.00::DECIMAL(4,2)", "0::DECIMAL(4,0)", True),
+    ("NULL::DECIMAL(4,2)", "NULL::DECIMAL(4,2)", True),
+    ("NULL::DECIMAL(4,2)", "0::DECIMAL(4,2)", False),
+    ("1.00::DECIMAL(10,2)", "(1 + 1e-12)::DOUBLE", True),
+    ("(1 + 1e-6)::DOUBLE", "1.00::DECIMAL(10,2)", False),
+]
+
+
+@pytest.mark.parametrize(("wanted", "got", "same"), DECIMALS)
+def test_decimals_match_to_the_last_digit(con: duckdb.DuckDBPyConnection, wanted: str, got: str, same: bool) -> None:
+    """Whatever their scales; beside a double they are one, within its tolerance."""
+    con.execute(f"CREATE TABLE wanted AS SELECT 1 AS k, {wanted} AS x")
+    con.execute(f"CREATE TABLE came AS SELECT 1 AS k, {got} AS x")
+    found = compare(con, "wanted", "came", ["k"], ["x"])
+    assert _numbers(found) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
+    json.dumps(found.as_dict())
 
 
 def _same_again(table: pa.Table) -> Callable[[], pa.Table]:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.measure.histogram import Histogram
-from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies, summary
+from streamgauge.measure.latency import ENGINE_BATCH, LatencyRule, Missing, SinkLatencies, sink_latencies, summary
 from streamgauge.result import Latency
 
 T0 = 1_700_000_000_000_000
@@ -72,6 +72,13 @@ def test_windows_seen_in_two_batches_are_counted_once() -> None:
     found = measured(LatencyRule("window"), *parts)
     assert (found.effective_count, found.windows_closed) == (1, 1)
     assert measured(ROW, batch([1], [9])).windows_closed is None
+
+
+def test_updates_of_one_engine_batch_count_once_however_many_parts_it_came_in() -> None:
+    """Two tasks of a batch, and a large part sent as two: stamps differ, and it is one observation all the same."""
+    parts = [(b"q/7", [10, 10]), (b"q/7", [11, 12]), (b"q/8", [20, 21])]
+    named = [batch([0, 1], emission).replace_schema_metadata({ENGINE_BATCH: name}) for name, emission in parts]
+    assert measured(LatencyRule("update"), *named).effective_count == 2
 
 
 def test_updates_count_as_engine_batches() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -309,6 +311,27 @@ def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.Mo
     with pytest.raises(flight.FlightServerError, match="spool could not be written"):
         served.send(0, [results(0, 200_000)])
     assert "No space left" in served.recorder.status()["failed"]
+
+
+class SlowFile(io.BytesIO):
+    """A disk that takes 30 ms for every write and the last one, the closing, alike."""
+
+    def write(self, data: Any) -> int:
+        time.sleep(0.03)
+        return super().write(data)
+
+
+def test_the_time_that_a_sender_waits_for_the_disk_is_known(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each sender apart, what came since the last look."""
+    served.send(0, [results(0, 10)])
+    ((when_us, sender, quick_s),) = served.recorder.status()["written"]
+    assert (sender, quick_s < 0.03, when_us <= served.recorder._clock.now_us()) == ("q/0", True, True)
+    monkeypatch.setattr(pa, "OSFile", lambda path, mode: pa.PythonFile(SlowFile(), "w"))
+    began = time.perf_counter()
+    served.send(1, [results(0, 10), results(10, 10)])
+    ((_, _, slow_s),) = served.recorder.status()["written"]
+    assert 0.09 <= slow_s <= time.perf_counter() - began
+    assert served.recorder.status()["written"] == []
 
 
 def open_full() -> pa.PythonFile:

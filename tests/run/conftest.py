@@ -24,11 +24,13 @@ CHUNK_US = 100_000
 FIELDS = (Key("user_id", 100), Integer("price", 1, 100))
 
 
-def plan_of(rate: float = 1000.0, seconds: float = 60.0, partitions: int = 2, streams: int = 1) -> Plan:
+def plan_of(
+    rate: float = 1000.0, seconds: float = 60.0, partitions: int = 2, streams: int = 1, profile: str = "constant"
+) -> Plan:
     shares = [1.0] if streams == 1 else [0.75, 0.25]
     names = ("purchases", "ads")
     specs = tuple(StreamSpec(name, FIELDS, share) for name, share in zip(names, shares, strict=False))
-    return Plan(specs, parse_profile("constant", rate, seconds), START, seconds, partitions, 1)
+    return Plan(specs, parse_profile(profile, rate, seconds), START, seconds, partitions, 1)
 
 
 def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 0, **more: Any) -> Commit:

@@ -14,7 +14,7 @@ from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram
 from streamgauge.measure.latency import SecondsTable, SinkLatencies
 from streamgauge.result import Latencies, Latency, Verdict, Verification
-from streamgauge.run import criteria, evidence
+from streamgauge.run import criteria, evidence, figures
 from streamgauge.run.check import Ready, check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
@@ -37,10 +37,10 @@ def ready() -> Ready:
     return check(build(values))
 
 
-def done_of(make: Any, **story: Any) -> Conducted:
+def done_of(make: Any, profile: str = "constant", **story: Any) -> Conducted:
     """40 s: 5 of warm-up, 30 measured, 5 of tail."""
     spans = Spans(START, START + 5 * US, START + 35 * US, START + 40 * US)
-    made = make.story(plan=make.plan(seconds=120), seconds=SECONDS, **story)
+    made = make.story(plan=make.plan(seconds=120, profile=profile), seconds=SECONDS, **story)
     return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
 
 
@@ -108,6 +108,27 @@ def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(ready: Rea
     assert judged(ready, done) == ("not_sustained", ("output_trend",))
 
 
+CHANGING = ("ramp:4k", "ramp:100", "step:15k@15s", "step:100@15s", "burst:5@12s+4s", "step:8k@10s,200@16s,3k@24s")
+
+
+@pytest.mark.parametrize("profile", CHANGING)
+@pytest.mark.parametrize(
+    ("growth_us", "expected"),
+    [(0, ("sustained", set())), (50_000, ("not_sustained", {"backlog_trend", "output_trend"}))],
+)
+def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
+    ready: Ready, make: Any, profile: str, growth_us: int, expected: tuple[str, set[str]]
+) -> None:
+    """More events wait at a higher rate: that is no backlog that grows, and a falling rate hides none that does."""
+    done = done_of(make, profile=profile, growth_us=growth_us)
+    value, by = judged(ready, done)
+    assert (value, set(by)) == expected
+    hopeless = evidence.hopeless_reason(ready, done, RATE, START + 34 * US)
+    assert ("drain" in (hopeless or "")) is bool(growth_us)
+    assert not evidence.starting(done)
+    assert figures.backlog(done).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
+
+
 def test_a_late_driver_is_invalid(ready: Ready, make: Any) -> None:
     """The plan was not kept: no figure of this trial may be used."""
     assert judged(ready, done_of(make, slip_us=250_000)) == ("invalid", ("driver",))
@@ -126,6 +147,18 @@ def test_slip_is_little_beside_results_that_come_late(
     verdict = judge(evidence.evidence_of(ready, done, RATE, None, None))
     driver = next(check for check in verdict.checks if check.name == "driver")
     assert driver.state == state, driver.sentence
+
+
+@pytest.mark.parametrize(("seconds", "value"), [(0.45, "sustained"), (0.55, "invalid")])
+def test_a_recorder_that_waits_for_its_disk_is_invalid(ready: Ready, make: Any, seconds: float, value: str) -> None:
+    """It keeps its senders waiting for it, and the engine looks slow; two that wait at once are not added up."""
+    done = done_of(make)
+    for second in range(SECONDS):
+        when = START + second * US
+        written = [(when, sender, seconds if 5 <= second < 35 else 9.0) for sender in ("q/0", "q/1")]
+        done.journal.add(make.tick([[], []], [[], []], [], written=written))
+    verdict = judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES))
+    assert (verdict.value, "for its disk" in verdict.sentence) == (value, value == "invalid")
 
 
 def test_a_starved_driver_is_invalid(ready: Ready, make: Any) -> None:
@@ -225,6 +258,23 @@ def test_a_full_queue_decides(ready: Ready, make: Any, after_us: int) -> None:
     value, by = judged(ready, done)
     assert value == "not_sustained"
     assert "queue_bound" in by
+
+
+@pytest.mark.parametrize(
+    ("waiting_s", "value", "reason"), [(2, "invalid", "memory was full"), (None, "not_sustained", "bound was reached")]
+)
+def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
+    ready: Ready, make: Any, waiting_s: int | None, value: str, reason: str
+) -> None:
+    """What is in flight takes memory too: where that fills it, the driver has too little."""
+    done = cut_short(done_of(make), 20 * US)
+    full = make.tick([[], []], [[], []], [], overflowed=True, memory_full_us=waiting_s and waiting_s * US)
+    done.journal.add(full)
+    verdict = judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES))
+    assert verdict.value == value
+    assert "queue_bound" in verdict.decided_by
+    assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
+    assert reason in (evidence.hopeless_reason(ready, done, RATE, START + 20 * US) or "")
 
 
 def test_an_interrupted_trial_is_interrupted(ready: Ready, make: Any) -> None:
@@ -348,17 +398,17 @@ def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
     for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
         done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
         done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-        assert evidence.starting(done, RATE) is falls
+        assert evidence.starting(done) is falls
 
 
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
     """Events that were read are none: the first batch may still be at work when the span would begin."""
     done = done_of(make)
-    assert not evidence.starting(done, RATE)
+    assert not evidence.starting(done)
     done.journal.sinks = ("", "late")
-    assert evidence.starting(done, RATE)
+    assert evidence.starting(done)
     done.journal.sinks, done.journal.commits = ("",), []
-    assert evidence.starting(done, RATE)
+    assert evidence.starting(done)
 
 
 def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:

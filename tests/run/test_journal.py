@@ -157,10 +157,28 @@ def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
 def test_slip_includes_the_chunk(make: Any) -> None:
     """An event at the chunk's begin waits for its end: slip is the hand-over's lateness and up to a chunk more."""
     slips = make.story(slip_us=1000).journal().slips(START, START + 2 * US)
-    assert len(slips) == 2 * 10 * 2 * SLIP_POINTS
+    assert len(slips) == 2 * 10 * SLIP_POINTS
     half = make.chunk_us / SLIP_POINTS / 2
     assert slips.min() == pytest.approx(1000 + half)
     assert slips.max() == pytest.approx(1000 + make.chunk_us - half)
+
+
+def test_the_first_overflow_says_what_the_queue_was_full_of(make: Any) -> None:
+    """Whichever bound other generators reach after it: they only fill because one has stopped."""
+    journal = Journal(make.plan())
+    for overflowed, waiting_us in ((False, None), (True, 2 * US), (True, None)):
+        journal.add(make.tick([[]], [[]], [], overflowed=overflowed, memory_full_us=waiting_us))
+    assert (journal.overflowed, journal.memory_full_us) == (True, 2 * US)
+
+
+def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any) -> None:
+    """Each generator is late with another chunk: nobody could read either span before, whosesoever events they are."""
+    journal = make.story(slip_us=0).journal()
+    for partition, place in ((0, 3), (1, 12)):
+        log = journal.chunks[partition]
+        log[place] = replace(log[place], published_us=log[place].to_us + 300_000)
+    slips = journal.slips(START, START + 2 * US).reshape(20, SLIP_POINTS)
+    assert np.flatnonzero(slips.min(axis=1) > 300_000).tolist() == [3, 12]
 
 
 def test_no_chunks_no_slips(make: Any) -> None:
@@ -186,10 +204,19 @@ def test_backlog_of_a_steady_trial_is_steady(make: Any) -> None:
     assert events.tolist() == pytest.approx([1005] * 20, abs=1)
 
 
+def test_the_wait_is_how_long_ago_the_oldest_event_was_due(make: Any) -> None:
+    """Whatever the rate: here it rises ninefold, and each batch finds one second and the 5 ms until the read."""
+    journal = make.story(plan=make.plan(profile="ramp:9k"), read_after_us=5000).journal()
+    times, waits = journal.backlog_waits()
+    assert times.tolist() == journal.backlog_peaks()[0].tolist()
+    assert waits.tolist() == pytest.approx([1.005] * 20)
+
+
 def test_backlog_before_the_plan_is_none(make: Any) -> None:
     """The first read of a plan starts at 0, long before it; only events of the plan count."""
     journal = journal_of(make, [HandOut("purchases", 0, START + US, 1000, START + US, 0, False)])
     assert journal.backlog_peaks()[1].tolist() == [1000]
+    assert journal.backlog_waits()[1].tolist() == [1.0]
 
 
 def test_output_lag_is_a_sample_a_commit_that_moved_the_frontier(make: Any) -> None:

@@ -228,8 +228,20 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: 
         rig.start(plan)
         rig.begin(plan, start + 60 * US, CHUNK_US)
         last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
-    assert last.overflowed
+    assert (last.overflowed, last.memory_full_us) == (True, None)
     assert rig.reached_us == start + 200_000
+
+
+def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(ready: Ready, tmp_path: Path) -> None:
+    """Nothing was read here, so it is all that was offered and the chunk that found no room."""
+    with Rig(replace(rig_settings(ready), bytes_max=20_000), Played, tmp_path, Clock.fixed_now()) as rig:
+        start = next_start(rig)
+        plan = ready.plan(start, RATE, 60.0)
+        rig.start(plan)
+        rig.begin(plan, start + 60 * US, CHUNK_US)
+        last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
+    assert last.overflowed
+    assert last.memory_full_us == rig.reached_us - start + CHUNK_US
 
 
 @pytest.mark.parametrize("engine", [Played, Broken])

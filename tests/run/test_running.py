@@ -61,9 +61,9 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
             assert journal.of_query(query).commits == [one for one in journal.commits if one.query == query]
 
 
-def waiting(journal: Journal, when_us: int) -> int:
+def waiting(journal: Journal, when_us: int) -> float:
     reached = [part.to_us for part in journal.all_hand_outs() if part.when_us < when_us]
-    return journal.plan.planned_events(max([START, *reached]), when_us)
+    return max(0, when_us - max([START, *reached])) / US
 
 
 def peaks_of(journal: Journal) -> Counter[tuple[int, int]]:

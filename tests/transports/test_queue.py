@@ -232,7 +232,7 @@ def test_the_bound_in_seconds_refuses_and_adds_nothing() -> None:
     before = (queue.frontier(), queue._bytes)
     with pytest.raises(Overflow, match="queue full"):
         offer(queue, 3)
-    assert queue.overflowed
+    assert (queue.overflowed, queue.memory_full_us) == (True, None)
     assert (queue.frontier(), queue._bytes) == before
     assert sum(chunk.events for chunk in queue.drain_logs()[0]) == 60
     queue.take("ads", at(0), at(3), COLUMNS, 0)
@@ -263,6 +263,7 @@ def test_the_bound_in_bytes_refuses_until_something_is_committed() -> None:
     queue.take("purchases", at(0), at(3), COLUMNS, 0)
     with pytest.raises(Overflow, match="bytes"):
         offer(queue, 3)
+    assert (queue.overflowed, queue.memory_full_us) == (True, CHUNK_US)
     queue.commit(at(1))
     offer(queue, 3)
 

@@ -81,7 +81,9 @@ def compare(
     """
     values = tuple(name for name in columns if name not in identity)
     question = Question(tuple(identity), values, judged, float_tolerance, update, deadline_us)
-    kinds, raw = _kinds(con, expected), _kinds(con, received)
+    expected_kinds, received_kinds = _kinds(con, expected), _kinds(con, received)
+    kinds = sql.with_floats(expected_kinds, received_kinds)
+    raw = sql.with_floats(received_kinds, expected_kinds)
     _check_kinds(question, kinds, raw)
     sides = _Sides(con, question, expected, received, kinds, raw)
     if update or any(kinds[name] == "float" for name in values):
@@ -102,7 +104,7 @@ class _Sides:
 
     @contextmanager
     def open(self) -> Iterator[tuple[str, str]]:
-        """Both as bracketed queries whose columns are in normal form: BIGINT, DOUBLE, or as they are."""
+        """Both as bracketed queries whose columns are in normal form: BIGINT, DOUBLE, digits, or as they are."""
         with _named(self.con, self.expected, "expected") as e, _named(self.con, self.received, "received") as r:
             yield sql.normal(e, self.expected_kinds), sql.normal(r, self.received_kinds)
 
@@ -121,7 +123,7 @@ def _named(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Ite
 
 
 def _kinds(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, str]:
-    """Column name to `int`, `float`, `time`, or the name of its DuckDB type."""
+    """Column name to `int`, `float`, `decimal`, `time`, or the name of its DuckDB type."""
     with _named(con, relation, "described") as name:
         rows = con.execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
     return {row[0]: sql.kind_of(str(row[1])) for row in rows}

@@ -46,14 +46,31 @@ def quoted(names: Sequence[str]) -> str:
 def kind_of(type_: str) -> str:
     if type_ in _INTEGERS:
         return "int"
-    if type_ in _FLOATS or type_.startswith("DECIMAL"):
+    if type_ in _FLOATS:
         return "float"
+    if type_.startswith("DECIMAL"):
+        return "decimal"
     return "time" if type_.startswith("TIMESTAMP") else type_
 
 
+_DIGITS = "CAST({0} AS VARCHAR)"
+_FORMS = {
+    "int": "CAST({0} AS BIGINT)",
+    "float": "CAST({0} AS DOUBLE)",
+    "time": "epoch_us({0})",
+    "decimal": f"CASE WHEN contains({_DIGITS}, '.') THEN rtrim(rtrim({_DIGITS}, '0'), '.') ELSE {_DIGITS} END",
+}
+"""Decimals are compared by all their digits, as text without the zeros that one of two scales adds: there is no type
+that holds every one of 38 digits."""
+
+
+def with_floats(kinds: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """The kinds of one side's columns; a decimal that is a double on the other side is compared as one."""
+    return {name: "float" if (kind, others.get(name)) == ("decimal", "float") else kind for name, kind in kinds.items()}
+
+
 def normal(relation: str, kinds: Mapping[str, str]) -> str:
-    forms = {"int": "CAST({} AS BIGINT)", "float": "CAST({} AS DOUBLE)", "time": "epoch_us({})"}
-    columns = [f"{forms.get(kind, '{}').format(quote(name))} AS {quote(name)}" for name, kind in kinds.items()]
+    columns = [f"{_FORMS.get(kind, '{0}').format(quote(name))} AS {quote(name)}" for name, kind in kinds.items()]
     return f"(SELECT {', '.join(columns)} FROM {relation})"
 
 

@@ -27,6 +27,9 @@ from streamgauge.stats.percentile import carries
 Times = NDArray[np.int64]
 """Microseconds since the epoch (n,)."""
 
+ENGINE_BATCH = b"engine_batch"
+"""Key in the metadata of a batch's schema: which batch of which query gave these rows, where that is known."""
+
 Kind = Literal["row", "window", "update", "join"]
 
 
@@ -135,6 +138,7 @@ def sink_latencies(
 ) -> SinkLatencies:
     """All latencies of one sink's results, of those whose event time lies in `span` = [from, to), microseconds.
 
+    Where a batch names its `ENGINE_BATCH`, updates are counted by that; else rows of one emission time are of one.
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
     also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
     those outside the span too: a clock that is off by more than the span moves its results out of it. A join may emit a
@@ -148,7 +152,7 @@ def sink_latencies(
         rows = _chosen(whole, span)
         tally.negative_outside += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
-            tally.add(rows)
+            tally.add(rows, (batch.schema.metadata or {}).get(ENGINE_BATCH))
     for part in missing:
         tally.add_missing(part, span)
     return tally.result()
@@ -246,17 +250,17 @@ class _Tally:
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
-    observations: set[int] = field(default_factory=set)
+    observations: set[int | bytes] = field(default_factory=set)
     windows_closed: int = 0
     rows: int = 0
     rows_without_ingest: int = 0
     rows_early: int = 0
     negative_outside: int = 0
 
-    def add(self, rows: _Rows) -> None:
+    def add(self, rows: _Rows, engine_batch: bytes | None) -> None:
         self.rows += rows.event_time.size
         self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
-        self._observe(rows.emission, rows.bases.get("closing_delay"))
+        self._observe(rows.emission, rows.bases.get("closing_delay"), engine_batch)
         self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
         for name, base in rows.bases.items():
             latency_us = rows.emission - base
@@ -299,9 +303,11 @@ class _Tally:
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
-    def _observe(self, emission: Times, window_end: Times | None) -> None:
+    def _observe(self, emission: Times, window_end: Times | None, engine_batch: bytes | None) -> None:
         if self.rule.kind == "update":
-            self.observations.update(np.unique(emission).tolist())
+            # Tasks of one engine batch send apart, and each part has a stamp of its own.
+            same = np.unique(emission).tolist() if engine_batch is None else [engine_batch]
+            self.observations.update(same)
         elif window_end is not None:
             self.observations.update(np.unique(window_end).tolist())
             self.windows_closed = len(self.observations)

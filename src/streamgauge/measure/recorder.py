@@ -12,7 +12,9 @@ import itertools
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,29 @@ def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Stage
     )
 
 
+class DiskTime:
+    """How long each sender (a task's place in its query) was kept waiting while its results were written."""
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._lock = threading.Lock()
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def writing(self, sender: str) -> Iterator[None]:
+        began_s = time.perf_counter()
+        yield
+        with self._lock:
+            self._seconds[sender] = self._seconds.get(sender, 0.0) + time.perf_counter() - began_s
+
+    def news(self) -> list[tuple[int, str, float]]:
+        """(now in microseconds, sender, seconds written since the last call)."""
+        with self._lock:
+            seconds, self._seconds = self._seconds, {}
+            now_us = self._now_us()
+            return [(now_us, sender, spent) for sender, spent in seconds.items()]
+
+
 class Recorder:
     """Keeps what the transport's inlet brings; `failed` says why it could not."""
 
@@ -159,6 +184,7 @@ class Recorder:
         self._spool = Path(settings.spool)
         self._spool.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(self._clock.now_us)
+        self._disk = DiskTime(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed = ""
         self._inlet = transport(settings.transport).open_inlet(
@@ -179,6 +205,7 @@ class Recorder:
             "commits": [asdict(commit) for commit in self.ledger.news()],
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),
+            "written": self._disk.news(),
             "failed": self.failed,
         }
 
@@ -189,19 +216,25 @@ class Recorder:
         self.ledger.begin(key)
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
-            self.ledger.stage(key, self._spooled(schema, batches, path))
+            self.ledger.stage(key, self._spooled(schema, batches, path, f"{key[0]}/{key[2]}"))
         except OSError as error:
             self.failed = f"the spool could not be written: {error}"
             raise DriverError(self.failed) from None
 
-    def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> Staged:
+    def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path, sender: str) -> Staged:
         staged = Staged(str(path))
         schema = schema.append(pa.field(EMISSION_TIME, pa.int64()))
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as spool:
+        with ExitStack() as files:
+            file = files.enter_context(pa.OSFile(str(path), "wb"))
+            spool = files.enter_context(pa.ipc.new_file(file, schema))
             for batch in batches:
                 emitted_us = self._clock.now_us()
-                spool.write_batch(_stamped(batch, emitted_us, schema))
+                stamped = _stamped(batch, emitted_us, schema)
+                with self._disk.writing(sender):  # the sender waits meanwhile, so a slow disk looks like a slow engine
+                    spool.write_batch(stamped)
                 _note(staged, batch, emitted_us)
+            with self._disk.writing(sender):
+                files.close()
         return staged
 
 

@@ -25,22 +25,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamgauge.events import US, format_us
 from streamgauge.result import Check, CheckState, Latency
-from streamgauge.run.facts import Evidence, Samples, ServiceLevel
+from streamgauge.run.facts import BOUND_S_MIN, Evidence, Samples, ServiceLevel
 from streamgauge.stats.bootstrap import Interval, slope_interval
 
 PLAN_SHARE_MIN = 0.99
 SLIP_US_MAX = 100_000
 SLIP_SHARE_OF_LATENCY = 0.02
 CORE_WAIT_US_MAX = 10_000.0
+DISK_SHARE_MAX = 0.5
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
-BOUND_S_MIN = 10.0
 BATCHES_MIN, WINDOWS_MIN = 20, 5
 TREND_POINTS_MIN = 5
 EXTENSIONS_MAX = 2
@@ -97,7 +97,7 @@ def _driver(evidence: Evidence) -> Check:
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         return answer("driver", "invalid", 1, 0, "failures", sentence)
-    parts = [_plan(evidence), _slip(evidence), _clock(evidence)]
+    parts = [_plan(evidence), _slip(evidence), _clock(evidence), _disk(evidence)]
     if not math.isnan(evidence.core_wait_us):
         return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=1)
     found = _of_parts("driver", parts, "invalid", shown=1)
@@ -133,6 +133,12 @@ def _clock(evidence: Evidence) -> _Part:
     return _Part(negative == 0, negative, 0, "results", f"clock: {negative} latencies are negative")
 
 
+def _disk(evidence: Evidence) -> _Part:
+    share, limit = evidence.disk_share, DISK_SHARE_MAX
+    sentence = f"the recorder waited {share:.0%} of the time for its disk, {limit:.0%} is allowed"
+    return _Part(share <= limit, share, limit, "share of time", sentence)
+
+
 def _connected(evidence: Evidence) -> Check:
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
     parts = [
@@ -154,11 +160,11 @@ def _counted(n: int, unit: str, what: str) -> _Part:
 
 
 def _backlog_trend(evidence: Evidence) -> Check:
-    shares = [replace(backlog, value=backlog.value / evidence.rate_per_s) for backlog in evidence.backlog]
+    # A second of waiting event time is a second of the rate, whatever the rate is at that moment.
     return _worst(
         [
-            _trend("backlog_trend", share, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
-            for share in shares
+            _trend("backlog_trend", waiting, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
+            for waiting in evidence.backlog
         ]
     )
 
@@ -223,6 +229,13 @@ def _queue_bound(evidence: Evidence) -> Check:
     if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
         return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
+    if evidence.out_of_memory:
+        least, waited = min(bound, BOUND_S_MIN), evidence.memory_full_s
+        sentence = (
+            f"the driver's memory was full while {waited:.3g} s of event time waited, of {least:.3g} s that must be "
+            "able to: the rest was in flight, or kept for a repeat"
+        )
+        return answer("queue_bound", "invalid", waited, least, "s", sentence)
     if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         sentence = (
             f"the queue of {bound:.3g} s was full before the measured span, and the engine had hardly begun to read"

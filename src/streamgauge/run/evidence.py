@@ -17,11 +17,11 @@ from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import (
     BACKLOG_SLOPE_SHARE_MAX,
     BATCHES_MIN,
-    BOUND_S_MIN,
     SLIP_US_MAX,
     TREND_POINTS_MIN,
     WINDOWS_MIN,
 )
+from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
@@ -51,7 +51,6 @@ def evidence_of(
     bound_s, cut = ready.bound_s(rate_per_s)
     own_job = isinstance(ready.workload, OwnJob)
     return Evidence(
-        rate_per_s=rate_per_s,
         planned_per_s=planned.astype(float),
         offered_per_s=kept.astype(float),
         slip_us_p99=figures.slip(done).p99,
@@ -61,8 +60,9 @@ def evidence_of(
         sut_reason=done.engine_failed,
         backlog=backlogs,
         output_lag=_output_lags(done),
-        backlog_max_s=max(_largest(each, rate_per_s) for each in backlogs),
+        backlog_max_s=max(_largest(each) for each in backlogs),
         overflowed=journal.overflowed,
+        memory_full_s=None if journal.memory_full_us is None else journal.memory_full_us / US,
         span_began=done.offered_until() > done.spans.measured_from_us or not journal.overflowed,
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
@@ -76,32 +76,33 @@ def evidence_of(
         aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
         retried_tasks=journal.retried_tasks(as_a_rule=own_job),
         negative_latencies=verified.negatives if verified else 0,
-        draining_at_start=any(_draining(each, rate_per_s) for each in backlogs),
+        draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=done.interrupted,
         look=done.looks - 1,
+        disk_share=figures.disk_share(done),
         others_share=figures.others_share(done),
         levels=ready.limits if latencies is not None else (),
     )
 
 
-def starting(done: Conducted, rate_per_s: float) -> bool:
+def starting(done: Conducted) -> bool:
     """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
     surely still working off the backlog of the start.
     """
-    return not done.journal.committed_until() or _backlog_falls(done, rate_per_s)
+    return not done.journal.committed_until() or _backlog_falls(done)
 
 
-def _backlog_falls(done: Conducted, rate_per_s: float) -> bool:
+def _backlog_falls(done: Conducted) -> bool:
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
-    return any(_falls(part, done.spans.measured_from_us, rate_per_s) for part in parts)
+    return any(_falls(part, done.spans.measured_from_us) for part in parts)
 
 
-def _falls(journal: Journal, until: int, rate_per_s: float) -> bool:
-    times, peaks = journal.backlog_peaks()
-    times, peaks = times[times < until], peaks[times < until]
+def _falls(journal: Journal, until: int) -> bool:
+    times, waits = journal.backlog_waits()
+    times, waits = times[times < until], waits[times < until]
     first = min(int(np.searchsorted(times, until - LEVEL_US)), max(0, times.size - TREND_POINTS_MIN))
-    lately = _samples((times[first:], peaks[first:]))
-    return independent_slope_interval(lately.time_s, lately.value / rate_per_s).high < -BACKLOG_SLOPE_SHARE_MAX
+    lately = _samples((times[first:], waits[first:]))
+    return independent_slope_interval(lately.time_s, lately.value).high < -BACKLOG_SLOPE_SHARE_MAX
 
 
 def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> bool:
@@ -149,16 +150,16 @@ def unsustainable(ready: Ready, done: Conducted, rate_per_s: float) -> str | Non
 def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:
     """While the trial runs: why it can only end as not sustained."""
     if done.journal.overflowed:
-        return "the queue's bound was reached"
+        return "the queue's bound was reached" if done.journal.memory_full_us is None else "the queue's memory was full"
     if now_us < done.spans.measured_from_us:
         return None
     remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)
-    reasons = [hopeless(each, rate_per_s, ready.bound_s(rate_per_s)[0], remaining_s) for each in _backlogs(done)]
+    reasons = [hopeless(each, ready.bound_s(rate_per_s)[0], remaining_s) for each in _backlogs(done)]
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def _backlogs(done: Conducted) -> tuple[Samples, ...]:
-    """The backlog of every query, since each reads at a pace of its own."""
+    """The backlog of every query, in seconds of event time, since each reads at a pace of its own."""
     parts = {query: done.journal.of_query(query) for query in done.journal.queries()}
     found = [
         _samples(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts.values()
@@ -170,12 +171,12 @@ def _with_open_backlog(journal: Journal, done: Conducted) -> Pair:
     """The samples of the measured span. An engine that has stopped reading leaves none: where more waits at the end
     than ever was found at a hand-out, that is one more, since the next hand-out will find at least as much.
     """
-    times, peaks = figures.within(journal.backlog_peaks(), done.spans)
+    times, waits = figures.within(journal.backlog_waits(), done.spans)
     end_us = _seen_until(done)
     waiting = journal.waiting_at(end_us)
-    if times.size and waiting > peaks.max():
-        return np.append(times, end_us), np.append(peaks, waiting)
-    return times, peaks
+    if times.size and waiting > waits.max():
+        return np.append(times, end_us), np.append(waits, waiting)
+    return times, waits
 
 
 def _with_open_lag(journal: Journal, done: Conducted) -> Pair:
@@ -236,8 +237,8 @@ def _samples(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
     return Samples((times - start) / US, values.astype(float), about)
 
 
-def _largest(backlog: Samples, rate_per_s: float) -> float:
-    return float(backlog.value.max()) / rate_per_s if len(backlog.value) else 0.0
+def _largest(backlog: Samples) -> float:
+    return float(backlog.value.max()) if len(backlog.value) else 0.0
 
 
 def _batches(journal: Journal, from_us: int, to_us: int) -> int:
@@ -249,10 +250,10 @@ def _batches(journal: Journal, from_us: int, to_us: int) -> int:
     return min(counts.values())
 
 
-def _draining(backlog: Samples, rate_per_s: float) -> bool:
+def _draining(backlog: Samples) -> bool:
     """Whether the span began while backlog of the start was still being worked off."""
     third = len(backlog.value) // 3
     if third < 2:
         return False
     first, last = float(np.median(backlog.value[:third])), float(np.median(backlog.value[-third:]))
-    return first > DRAINING_FACTOR * last and first - last > DRAINING_FLOOR_S * rate_per_s
+    return first > DRAINING_FACTOR * last and first - last > DRAINING_FLOOR_S

@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 CONFIDENCE, LOOKS = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
 """Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni)."""
+BOUND_S_MIN = 10.0
+"""Seconds of event time that must be able to wait before a full queue says anything about the system under test."""
 OTHERS_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, a verdict may be theirs."""
 
@@ -62,21 +64,24 @@ class Evidence:
 
     `planned_per_s`, `offered_per_s` (seconds,): events whose *due* time lies in each second, and those of them that
     were made available in time; binned by plan on both sides, since chunks straddle seconds of the wall clock.
-    `backlog`: events due and not handed out, at hand-outs, every sample in the same phase (all just before, or all just
-    after). `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's
-    commits where they say how far the input is done, which gives a point a batch; else as results arrive.
+    `backlog`: seconds of event time due and not handed out, at hand-outs, every sample in the same phase (all just
+    before, or all just after); at a constant rate that is the waiting events divided by the rate.
+    `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's commits
+    where they say how far the input is done, which gives a point a batch; else as results arrive.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
     where that is not known.
-    Both are there once for each query of the job, since each goes at a pace of its own; every one of them must hold.
-    `backlog_max_s`, `bound_s`: in seconds of the rate. `batches`, `windows_closed`: of the sink that has fewest; None
+    `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
+    of them must hold.
+    `backlog_max_s`, `bound_s`: in seconds of event time. `batches`, `windows_closed`: of the sink that has fewest; None
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
     and verification; `latencies` are those of the slowest.
-    `overflowed`: the queue was full once; `span_began`: it was not full before the measured span.
+    `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
+    was full by its bytes alone, while so many seconds of event time waited.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
+    `disk_share`: of the span, for which one of the SUT's senders waited while the recorder wrote to its disk.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
     """
 
-    rate_per_s: float
     planned_per_s: Floats
     offered_per_s: Floats
     slip_us_p99: float
@@ -98,13 +103,20 @@ class Evidence:
     draining_at_start: bool = False
     interrupted: bool = False
     overflowed: bool = False
+    memory_full_s: float | None = None
     span_began: bool = True
     batches_ever: int = 0
     look: int = 0
     others_share: float = 0.0
+    disk_share: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the queue was full by what is in flight or kept for a repeat, and not by what waited."""
+        return self.memory_full_s is not None and self.memory_full_s < min(self.bound_s, BOUND_S_MIN)
 
     @property
     def confidence(self) -> float:

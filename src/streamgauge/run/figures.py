@@ -81,10 +81,16 @@ def backlog(done: Conducted) -> Backlog:
     sampled = [within(done.journal.of_query(query).backlog_peaks(), done.spans) for query in done.journal.queries()]
     slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
     peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(done))
-    rate = max(1.0, done.journal.plan.profile.rate_at((done.spans.measured_from_us - done.spans.start_us) / US))
     end = max(_unread(done), 0)
-    most = max(peak, end)
-    return Backlog(max=most, end=end, slope_per_s=slope, max_s=most / rate)
+    return Backlog(max=max(peak, end), end=end, slope_per_s=slope, max_s=_longest_wait_s(done))
+
+
+def _longest_wait_s(done: Conducted) -> float:
+    """The most event time that waited in the measured span, for any query, in seconds."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()] or [done.journal]
+    when = min(done.spans.measured_to_us, done.deadline_us)
+    sampled = [wait for part in parts for wait in within(part.backlog_waits(), done.spans)[1]]
+    return float(max([*sampled, *(part.waiting_at(when + 1) for part in parts)]))
 
 
 def _slope(times: Ints, events: Any) -> float:
@@ -185,6 +191,15 @@ def core_wait_us(done: Conducted) -> float:
         if stamps and inside and not math.isnan(usage.core_wait_us):
             waits[usage.name].append(usage.core_wait_us)
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
+
+
+def disk_share(done: Conducted) -> float:
+    """The share of the measured span for which the recorder wrote to its disk, of the sender that waited longest."""
+    span_us = done.measured_until - done.spans.measured_from_us
+    seconds: dict[str, float] = defaultdict(float)
+    for when, sender, spent in done.journal.written:
+        seconds[sender] += spent if done.spans.measured_from_us <= when < done.measured_until else 0.0
+    return max(seconds.values(), default=0.0) * US / span_us if span_us > 0 else 0.0
 
 
 def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:

@@ -76,7 +76,8 @@ class Generator:
     def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
         """Begin to follow a plan; the one before must have ended."""
         self.halt()
-        self._outlet.overflowed = False  # a trial answers for its own overflow, not for that of the one before
+        # A trial answers for its own overflow, not for that of the one before.
+        self._outlet.overflowed, self._outlet.memory_full_us = False, None
         self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
         threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
 
@@ -104,6 +105,7 @@ class Generator:
         return {
             "frontier_us": self._outlet.frontier(),
             "overflowed": self._outlet.overflowed,
+            "memory_full_us": self._outlet.memory_full_us,
             "ended": segment is None or segment.ended,
             "failed": segment.failed if segment else "",
             "chunks": [astuple(chunk) for chunk in chunks],

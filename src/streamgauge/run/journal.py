@@ -39,6 +39,8 @@ class Journal:
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
     `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
+    `written`: seconds for which the recorder wrote the results of one sender, and when that was known.
+    `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
 
@@ -52,7 +54,9 @@ class Journal:
     retried_us: list[int] = field(default_factory=list)
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
+    written: list[tuple[int, str, float]] = field(default_factory=list)
     overflowed: bool = False
+    memory_full_us: int | None = None
     rows_ignored: dict[str, int] = field(default_factory=dict)
     ignored_before: dict[str, int] | None = None
     _fed: _Fed | None = field(default=None, init=False, repr=False, compare=False)
@@ -75,7 +79,10 @@ class Journal:
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
-        self.overflowed = self.overflowed or tick.overflowed
+        self.written += [one for one in tick.written if one[0] >= start_us]
+        if tick.overflowed and not self.overflowed:
+            # Where one generator stops nothing can be read beyond it, and the others fill up too: the first one counts.
+            self.overflowed, self.memory_full_us = True, tick.memory_full_us
         if self.ignored_before is None:
             self.ignored_before = tick.rows_ignored
         more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}
@@ -220,11 +227,18 @@ class Journal:
         return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
 
     def slips(self, from_us: int, to_us: int) -> Floats:
-        """Slip in microseconds of evenly spread events of the span, one row of points a chunk, flattened."""
+        """Slip in microseconds of evenly spread events of the span, one row of points a chunk's span, flattened.
+
+        The common frontier lets nobody read a span before the last of all generators has published its chunk of it.
+        """
         points = (np.arange(SLIP_POINTS) + 0.5) / SLIP_POINTS
-        low_us, high_us, events, published_us = (column[:, None] for column in self._chunks_between(from_us, to_us))
-        slips = published_us - (low_us + points * (high_us - low_us))
-        return np.asarray(slips[events[:, 0] > 0].ravel(), np.float64)
+        low_us, high_us, events, published_us = self._chunks_between(from_us, to_us)
+        spans, place = np.unique(np.stack([low_us, high_us]), axis=1, return_inverse=True)
+        last_us, due = np.zeros(spans.shape[1], np.int64), np.zeros(spans.shape[1], np.int64)
+        np.maximum.at(last_us, place.ravel(), published_us)
+        np.add.at(due, place.ravel(), events)
+        slips = last_us[:, None] - (spans[0][:, None] + points * (spans[1] - spans[0])[:, None])
+        return np.asarray(slips[due > 0].ravel(), np.float64)
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
         """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same
@@ -235,6 +249,14 @@ class Journal:
         """
         peaks = self.running.peaks()
         return np.array([when for when, _ in peaks], np.int64), np.array([events for _, events in peaks], np.int64)
+
+    def backlog_waits(self) -> tuple[Ints, Floats]:
+        """(time, seconds of event time) of the same samples: how long ago the oldest event that waits was due.
+
+        What a trend is judged by. Events say that an engine falls behind only where their rate stays the same.
+        """
+        waits = self.running.waits()
+        return np.array([when for when, _ in waits], np.int64), np.array([wait for _, wait in waits], float) / US
 
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink; for one query.
@@ -253,9 +275,11 @@ class Journal:
                 lags.append((commit.committed_us - frontier) / US)
         return np.array(times, np.int64), np.array(lags, float)
 
-    def waiting_at(self, when_us: int) -> int:
-        """Events due by then and not handed out, for one query: no less gathers until its next hand-out."""
-        return self.plan.planned_events(max(self.running.read_until(when_us), self.plan.start_us), when_us)
+    def waiting_at(self, when_us: int) -> float:
+        """Seconds of event time due by then and not handed out, for one query: no less gathers until its next
+        hand-out.
+        """
+        return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
 
     def lag_at(self, when_us: int) -> float:
         """Seconds that the output was behind the plan then, for one query: no less until its next commit."""

@@ -51,6 +51,7 @@ COPY = "__copy"
 BY_BATCH = Truth("Spark, the same function in batch", independent=False)
 BY_REFERENCE = Truth("DuckDB, by the job's own reference", independent=True)
 
+UNTELLING = ("float", "decimal")
 UNJUDGED = (EngineError, InputError, duckdb.Error)
 """Errors of the job or of its reference: the trial's other figures stand, its answers are not judged."""
 
@@ -169,18 +170,19 @@ def _identity(connection: Any, columns: dict[str, str], keys: tuple[str, ...]) -
     """(the columns that tell one result from another, whether no two expected ones have the same).
 
     The keys declared, with the window's start; else event_id; else the first columns, from the left, that do so, and at
-    last all of them, as a multiset. Floats tell nothing apart: they are compared within a tolerance.
+    last all of them, as a multiset. Floats tell nothing apart: they are compared within a tolerance, and so are
+    decimals where the other side has floats.
     """
     window = (WINDOW_START,) if WINDOW_START in columns and WINDOW_START not in keys else ()
     if keys:
         return (*keys, *window), _unique(connection, (*keys, *window))
     if EVENT_ID in columns and _unique(connection, (EVENT_ID,)):
         return (EVENT_ID,), True
-    own = [name for name, kind in columns.items() if kind != "float" and name not in LINEAGE]
+    own = [name for name, kind in columns.items() if kind not in UNTELLING and name not in LINEAGE]
     for count in range(1, len(own) + 1):
         if _unique(connection, own[:count]):
             return tuple(own[:count]), True
-    whole = tuple(name for name, kind in columns.items() if kind != "float")
+    whole = tuple(name for name, kind in columns.items() if kind not in UNTELLING)
     return whole, _unique(connection, whole)
 
 

@@ -50,7 +50,9 @@ class RigSettings:
 class Tick:
     """What happened since the last look, in all processes of ours.
 
-    `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again.
+    `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again. `memory_full_us`: the
+    most event time that waited where queues overflowed by bytes alone; None where one reached its bound in seconds.
+    `written`: (when it was asked for, sender, seconds for which the recorder wrote that sender's results).
     """
 
     chunks: list[list[Chunk]]
@@ -62,6 +64,8 @@ class Tick:
     rows_ignored: dict[str, int]
     aborted_us: list[int] = field(default_factory=list)
     retried_us: list[int] = field(default_factory=list)
+    memory_full_us: int | None = None
+    written: list[tuple[int, str, float]] = field(default_factory=list)
 
 
 class Rig:
@@ -173,6 +177,8 @@ class Rig:
             rows_ignored=recorded["rows_ignored"],
             aborted_us=[when for status in statuses for when in status["aborted_us"]],
             retried_us=recorded["retried_us"],
+            written=[tuple(one) for one in recorded["written"]],
+            memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
         )
 
     def engine_status(self) -> EngineStatus:
@@ -235,6 +241,11 @@ class Rig:
         with _temporary(path):
             path.write_bytes(pickle.dumps(plan))
         return str(path)
+
+
+def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:
+    known = [waiting_us for waiting_us in memory_full_us if waiting_us is not None]
+    return max(known, default=None) if len(known) == len(memory_full_us) else None
 
 
 def _temporary(path: Path) -> AbstractContextManager[None]:

@@ -97,6 +97,11 @@ class Running:
         self._moved.clear()
         return sorted(self._peaks.values(), key=lambda pair: pair[0])
 
+    def waits(self) -> list[tuple[int, int]]:
+        """(time, event time in microseconds) that waited just before each batch's first hand-out, by time."""
+        start_us = self._plan.start_us
+        return sorted((when, max(0, when - max(since, start_us))) for since, when in self._firsts.values())
+
     def _reach(self, sink: str, batch: Batch) -> None:
         """Ends of batches only grow, so the two furthest so far are all that it takes."""
         best = self._furthest[sink]

@@ -9,30 +9,43 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, US
+from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.journal import Journal
+
+SETTLED_US = US
+NEVER = 2**62
+"""A batch that no engine reaches."""
 
 
 class Received:
     """The results that the sink committed and that are this trial's, from the recorder's spool.
 
-    A warm rig's earlier trial closes its last windows in this one; their event times lie before this trial's start.
+    A warm rig's earlier trial closes its last windows in this one; their event times lie before this trial's start, and
+    they come with its first batches. Whatever claims such a time later is this trial's own, and judged.
     `through`: up to this batch of the job's one query. Files are mapped, not read: tables over them take no memory.
     """
 
     def __init__(self, done: Conducted, through: int | None = None) -> None:
-        self._since_us = done.spans.start_us if done.earlier_trials else -(2**62)
+        closing = _closing(done.journal) if done.earlier_trials else {}
         commits = [commit for commit in done.journal.commits if through is None or commit.batch <= through]
-        self._paths = [path for commit in commits for path in commit.paths]
+        self._since_us = {
+            path: done.spans.start_us if commit.batch <= closing.get(commit.query, -1) else -(2**62)
+            for commit in commits
+            for path in commit.paths
+        }
+        self._paths = list(self._since_us)
+        self._batch_of = {path: f"{commit.query}/{commit.batch}" for commit in commits for path in commit.paths}
 
     @property
     def empty(self) -> bool:
         return not self._paths
 
     def batches(self, from_us: int = -(2**62), to_us: int = 2**62) -> Iterator[pa.RecordBatch]:
-        """Rows with from <= event_time < to."""
-        low = max(from_us, self._since_us)
-        for path in self._paths:
+        """Rows with from <= event_time < to; the schema of each batch says which engine batch gave it."""
+        for path, since_us in self._since_us.items():
+            low = max(from_us, since_us)
             first, last = self._times[path]
             if first < to_us and last >= low:
                 yield from self._rows(path, low, to_us, whole=low <= first and last < to_us)
@@ -58,11 +71,32 @@ class Received:
     def _rows(self, path: str, from_us: int, to_us: int, whole: bool) -> Iterator[pa.RecordBatch]:
         with pa.memory_map(path) as source:
             reader = pa.ipc.open_file(source)
+            named = {**(reader.schema.metadata or {}), ENGINE_BATCH: self._batch_of[path].encode()}
             for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index)
+                batch = reader.get_batch(index).replace_schema_metadata(named)
                 times = batch.column(EVENT_TIME)
                 inside = None if whole else pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us))
                 yield batch if inside is None else batch.filter(inside)
+
+
+def _closing(journal: Journal) -> dict[str, int]:
+    """Query to the last of its batches that may close windows which an earlier trial left open.
+
+    The watermark passes them with the first events of this trial, and the batch after that closes them. A second of
+    events is waited for, since the very first ones may all be filtered out before the watermark.
+    """
+    settled_us = journal.plan.start_us + SETTLED_US
+    return {query: _first_settled(journal.of_query(query), settled_us) + 1 for query in journal.queries()}
+
+
+def _first_settled(journal: Journal, settled_us: int) -> int:
+    """The first batch by which one query has had events of each stream that it reads, up to `settled_us` at least."""
+    first: dict[str, int] = {}
+    parts = journal.all_hand_outs()
+    for part in parts:
+        if part.events and part.to_us >= settled_us:
+            first[part.stream] = min(first.get(part.stream, part.batch), part.batch)
+    return max((first.get(stream, NEVER) for stream in {part.stream for part in parts}), default=NEVER)
 
 
 def keep_results(received: Received, path: Path) -> None:

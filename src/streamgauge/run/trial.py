@@ -259,7 +259,7 @@ def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if starting(done, settings.rate_per_s) else 0
+    return LEVEL_STEP_US if starting(done) else 0
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:

@@ -82,7 +82,7 @@ def _sentence(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
 
 _ADVICE_INVALID = {
     "driver": "free the machine or give the driver cores of its own (--isolation pinned), or ask for a lower rate",
-    "queue_bound": "give the queue more memory (--memory), or ask for a lower rate",
+    "queue_bound": "give the queue more memory (--memory), or ask for a lower rate or a smaller payload",
 }
 _ADVICE_FAILED = {
     "connected": "look into engine/ in the run folder for the engine's own reason before trying another rate",
@@ -138,15 +138,15 @@ def _longer(distance: float, half_width: float) -> str:
     return f"a trial about {max(1.2, factor):.1f} times as long (--duration), or a rate a little lower"
 
 
-def hopeless(backlog: Samples, rate_per_s: float, bound_s: float, remaining_s: float) -> str | None:
+def hopeless(backlog: Samples, bound_s: float, remaining_s: float) -> str | None:
     """Why a running trial can only end as not sustained, or None; cheap enough to ask every second [method 3].
 
-    `backlog`: events at hand-outs of one phase, of the measured span so far. Either the queue's bound was reached, or
-    the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own interval) and could
-    not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows none, so half the
-    rate is then assumed.
+    `backlog`: seconds of event time at hand-outs of one phase, of the measured span so far. Either the queue's bound
+    was reached, or the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own
+    interval) and could not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows
+    none, so half the rate is then assumed.
     """
-    time_s, backlog_s = backlog.time_s, backlog.value / rate_per_s
+    time_s, backlog_s = backlog.time_s, backlog.value
     if backlog_s.size and backlog_s.max() >= bound_s:
         return f"the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
     if backlog_s.size < HOPELESS_POINTS_MIN or np.ptp(time_s) < HOPELESS_SPAN_S_MIN:

@@ -105,6 +105,8 @@ class Outlet(Protocol):
     """One generator's end: events go out here, and are counted."""
 
     overflowed: bool
+    memory_full_us: int | None
+    """Of an overflow by bytes: the event time that waited to be handed out then, microseconds. None of any other."""
 
     @property
     def location(self) -> str:

@@ -27,7 +27,8 @@ class FlightQueue:
     Args:
         streams: stream names.
         bound_us: how much event time may wait to be handed out first.
-        bytes_max: how many bytes may be kept in all, committed ones excluded.
+        bytes_max: how many bytes may be kept in all, forgotten ones excluded: those in flight count, and those that are
+            kept for a repeat, so it may be reached while little waits (`memory_full_us`).
         now_us: the run's clock.
     """
 
@@ -45,6 +46,7 @@ class FlightQueue:
         self._aborted_log: list[int] = []
         self._reads = {name: Reads(name) for name in streams}
         self.overflowed = False
+        self.memory_full_us: int | None = None
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Make a chunk available. One without events only moves the frontier, for which there is always room.
@@ -58,6 +60,7 @@ class FlightQueue:
             waiting_us = to_us - self._first_unread(from_us)
             if events and (waiting_us > self._bound_us or self._bytes + size > self._bytes_max):
                 self.overflowed = True
+                self.memory_full_us = waiting_us if waiting_us <= self._bound_us else None
                 raise Overflow(f"queue full: {waiting_us / US:.1f} s or {self._bytes + size} bytes waiting")
             self._borders.append((from_us, to_us))
             for name, batch in batches.items():
