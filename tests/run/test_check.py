@@ -611,7 +611,6 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
         {"workload": "identity", "load": {"bound": "1s"}},
         {"options": {"trigger": "10 seconds"}, "load": {"duration": "200s"}},
         {"workload": "windowed_join", "options": {"lowering.join": "packed"}, "load": {"bound": "5s"}},
-        {"command": "generate", "load": {"bound": "1s"}},
     ],
 )
 def test_a_queue_that_holds_three_batches_is_enough(asked: dict[str, Any]) -> None:

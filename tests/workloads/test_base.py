@@ -30,7 +30,7 @@ IDENTITIES = {
     "windowed_aggregation": ("gem_pack_id", "window_start"),
     "windowed_join": ("purchases_event_id", "ads_event_id", "window_start"),
 }
-REACH_US = {"count": None, "filter": 0, "identity": 0, "windowed_aggregation": 12_000_000, "windowed_join": 12_000_000}
+REACH_US = {"count": None, "filter": 0, "identity": 0, "windowed_aggregation": 8_000_000, "windowed_join": 8_000_000}
 
 
 def _job(name: str, **values: object) -> base.Job:
