@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -236,6 +237,34 @@ def test_output_lag_without_known_batches_takes_the_results_frontier(make: Any) 
     times, lags = journal_of(make, [], commits=commits).output_lags()
     assert (times - START).tolist() == [5 * US, 7 * US]
     assert lags.tolist() == [1.0, 2.0]
+
+
+def test_output_lag_at_reads_has_no_batch_time_in_it(make: Any) -> None:
+    """Just before a batch reads, all that was committed is done: the lag is that of the read before, however long the
+    batch between took.
+    """
+    for commit_after_us in (100_000, 400_000, 900_000):
+        story = make.story(seconds=4, read_after_us=0, commit_after_us=commit_after_us)
+        found = story.journal().output_lags_at_reads()
+        assert found is not None
+        times, lags = found
+        assert (times - START).tolist() == [US, 2 * US, 3 * US, 4 * US]
+        assert lags.tolist() == pytest.approx([1.0] * 4)
+
+
+def test_an_engine_that_reads_ahead_is_sampled_at_its_commits(make: Any) -> None:
+    """It takes every second of input at once, and each batch is committed half a second later than the one before."""
+    story = make.story(seconds=12, read_after_us=0, commit_after_us=0)
+    journal = story.journal()
+    journal.commits = [
+        dataclasses.replace(commit, committed_us=commit.committed_us + number * US // 2)
+        for number, commit in enumerate(journal.commits)
+    ]
+    _, waits = journal.backlog_waits()
+    _, lags = journal.output_lags()
+    assert np.ptp(waits) < 0.01
+    assert journal.output_lags_at_reads() is None
+    assert lags[-1] - lags[0] == pytest.approx(5.5)
 
 
 def test_an_engine_that_falls_behind_shows_in_both(make: Any) -> None:

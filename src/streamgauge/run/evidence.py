@@ -60,6 +60,7 @@ def evidence_of(
         sut_reason=done.engine_failed,
         backlog=backlogs,
         output_lag=_output_lags(done),
+        output_delay_s=_output_delay_s(done),
         backlog_max_s=max(_largest(each) for each in backlogs),
         overflowed=journal.overflowed,
         memory_full_s=None if journal.memory_full_us is None else journal.memory_full_us / US,
@@ -180,12 +181,25 @@ def _with_open_backlog(journal: Journal, done: Conducted) -> Pair:
 
 
 def _with_open_lag(journal: Journal, done: Conducted) -> Pair:
-    """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts."""
-    times, lags = figures.within(journal.output_lags(), done.spans)
-    end_us = _seen_until(done)
-    if times.size and times[-1] < end_us:
-        return np.append(times, end_us), np.append(lags, journal.lag_at(end_us))
-    return times, lags
+    """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts.
+
+    At reads it is one more where it is the largest of all, as of the backlog: the next one will find at least as much.
+    """
+    end_us, at_reads = _seen_until(done), journal.output_lags_at_reads()
+    times, lags = figures.within(journal.output_lags() if at_reads is None else at_reads, done.spans)
+    if not times.size or times[-1] >= end_us:
+        return times, lags
+    behind = journal.lag_at(end_us)
+    if at_reads is not None and behind <= lags.max():
+        return times, lags
+    return np.append(times, end_us), np.append(lags, behind)
+
+
+def _output_delay_s(done: Conducted) -> float:
+    """How old an event is when its batch is committed: the median of the query that is soonest; 0 without a commit."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    lags = [figures.within(part.output_lags(), done.spans)[1] for part in parts if part.sinks]
+    return min((float(np.median(each)) for each in lags if each.size), default=0.0)
 
 
 def _seen_until(done: Conducted) -> int:

@@ -66,8 +66,8 @@ class Evidence:
     were made available in time; binned by plan on both sides, since chunks straddle seconds of the wall clock.
     `backlog`: seconds of event time due and not handed out, at hand-outs, every sample in the same phase (all just
     before, or all just after); at a constant rate that is the waiting events divided by the rate.
-    `output_lag`: seconds of planned time - output frontier, sampled when the frontier moves: at the sink's commits
-    where they say how far the input is done, which gives a point a batch; else as results arrive.
+    `output_lag`: seconds of planned time - output frontier, at the same hand-outs where all that was read before is
+    committed by then, else at commits. `output_delay_s`: that at commits, the median of the query that is soonest.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
     where that is not known.
     `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
@@ -109,6 +109,7 @@ class Evidence:
     look: int = 0
     others_share: float = 0.0
     disk_share: float = 0.0
+    output_delay_s: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""

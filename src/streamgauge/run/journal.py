@@ -275,6 +275,23 @@ class Journal:
                 lags.append((commit.committed_us - frontier) / US)
         return np.array(times, np.int64), np.array(lags, float)
 
+    def output_lags_at_reads(self) -> tuple[Ints, Floats] | None:
+        """The same, just before each batch's first hand-out: the phase in which the backlog is sampled. None where a
+        batch was read before all that was read earlier had been committed.
+
+        Of an engine that reads on only when it is done nothing can wait inside. What its lag at commits has besides is
+        how long each batch took, which changes from batch to batch while the engine keeps up.
+        """
+        reads = sorted((when, self.running.end_of(batch)) for batch, (_, when) in self.running.firsts())
+        ends = self.batch_ends()
+        commits = sorted(self.commits, key=lambda one: one.committed_us)
+        reached = [self.plan.start_us, *(ends.get((one.query, one.batch), one.frontier_us) for one in commits)]
+        times = np.array([when for when, _ in reads], np.int64)
+        before = np.searchsorted(np.array([one.committed_us for one in commits], np.int64), times)
+        frontiers = np.maximum.accumulate(np.array(reached, np.int64))[before]
+        taken = np.maximum.accumulate(np.array([self.plan.start_us, *(end for _, end in reads)], np.int64))[:-1]
+        return None if (frontiers < taken).any() else (times, (times - frontiers) / US)
+
     def waiting_at(self, when_us: int) -> float:
         """Seconds of event time due by then and not handed out, for one query: no less gathers until its next
         hand-out.

@@ -97,6 +97,14 @@ class Running:
         self._moved.clear()
         return sorted(self._peaks.values(), key=lambda pair: pair[0])
 
+    def firsts(self) -> Iterable[tuple[Batch, tuple[int, int]]]:
+        """Batches with the event time from which each one read, and when it began to."""
+        return self._firsts.items()
+
+    def end_of(self, batch: Batch) -> int:
+        """The event time up to which a batch has read."""
+        return self._ends[batch]
+
     def waits(self) -> list[tuple[int, int]]:
         """(time, event time in microseconds) that waited just before each batch's first hand-out, by time."""
         start_us = self._plan.start_us
