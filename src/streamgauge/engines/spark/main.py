@@ -26,7 +26,15 @@ from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
-from streamgauge.engines.spark.settings import LOOPBACK, LOWERING, LOWERINGS, defaults, split, with_python_state
+from streamgauge.engines.spark.settings import (
+    JVM_OPTIONS,
+    LOOPBACK,
+    LOWERING,
+    LOWERINGS,
+    defaults,
+    split,
+    with_python_state,
+)
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
@@ -61,7 +69,8 @@ class Sut:
         conf = self._configuration()
         try:
             self._native = load(self._own_job) if self._own_job is not None else None
-            self._session = open_checked(self._job.master, conf, self._users, Path(self._job.folder))
+            folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
+            self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
             self._session.dataSource.register(StreamgaugeSource)
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)
@@ -137,6 +146,7 @@ class Sut:
         found = {name: value for name, value in self._ours.items() if not name.startswith(LOWERING)}
         if self._job.master.startswith("local"):
             found["driver_memory"] += ", all of it from the start"
+            found["jit"] = " ".join((found["jit"], *JVM_OPTIONS[found["jit"]]))
         found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,17 @@ STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 """So long may Spark take to stop: a local one loses nothing, but executors elsewhere have to be let go."""
 
 
-def open_session(master: str, conf: Mapping[str, str], folder: Path) -> Any:
+def open_session(master: str, conf: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = ()) -> Any:
     """A session with this configuration; workers run this very Python.
 
-    `folder` takes what Spark writes on its way and does not always remove, and what other machines need.
+    `folder` takes what Spark writes on its way and does not always remove, and what other machines need. `jvm_options`
+    are for a JVM of this machine.
     """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory")), **conf}.items():
+    for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options), **conf}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
@@ -53,13 +54,15 @@ def open_session(master: str, conf: Mapping[str, str], folder: Path) -> Any:
     return session
 
 
-def open_checked(master: str, conf: Mapping[str, str], users: Mapping[str, str], folder: Path) -> Any:
+def open_checked(
+    master: str, conf: Mapping[str, str], users: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = ()
+) -> Any:
     """The same; SettingError where Spark does not know a setting of the user's, or refuses its value.
 
     `users` are those of the configuration that a user gave.
     """
     try:
-        session = open_session(master, conf, folder)
+        session = open_session(master, conf, folder, jvm_options)
         session._jsparkSession.sessionState()  # made here, not at the first query: its settings are read then
     except Exception as error:
         if (refused := _refused(users, str(error))) is not None:
@@ -120,7 +123,7 @@ def _refused(users: Mapping[str, str], said: str) -> Problem | None:
     )
 
 
-def _jvm(master: str, folder: Path, memory: str | None) -> dict[str, str]:
+def _jvm(master: str, folder: Path, memory: str | None, jvm_options: Sequence[str]) -> dict[str, str]:
     """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
 
     Its heap has its whole size from the start: how a heap grows in its first minutes is no property of a job.
@@ -129,8 +132,8 @@ def _jvm(master: str, folder: Path, memory: str | None) -> dict[str, str]:
         return {}
     here = folder / "jvm"
     here.mkdir(parents=True, exist_ok=True)
-    options = f"-Djava.io.tmpdir={here}" + (f" -Xms{memory}" if memory else "")
-    return {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": options}
+    options = [f"-Djava.io.tmpdir={here}", *([f"-Xms{memory}"] if memory else []), *jvm_options]
+    return {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": " ".join(options)}
 
 
 def end_session() -> None:

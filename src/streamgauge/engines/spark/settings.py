@@ -43,8 +43,27 @@ SETTINGS = (
     ),
     Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
     Setting("driver_memory", "4g", "heap of the JVM in local mode; unless given, at most half of the machine's memory"),
+    Setting(
+        "jit",
+        "late",
+        "when a local JVM compiles to its fastest code; late: only what is called very often; jvm: as it would",
+        ("late", "jvm"),
+    ),
     Setting("probes", "on", "keep the engine's own progress as extra series", ("on", "off")),
 )
+
+JVM_OPTIONS = {
+    # Spark plans each batch anew with thousands of methods, so the compiler took a fifth of two processors for two
+    # minutes, and a fresh engine was slower than it would be. Loops over rows are compiled by their turns, as ever.
+    "late": (
+        "-XX:Tier4InvocationThreshold=200000",
+        "-XX:Tier4MinInvocationThreshold=50000",
+        "-XX:Tier4CompileThreshold=500000",
+        "-XX:Tier3DelayOn=0",
+    ),
+    "jvm": (),
+}
+"""What each value of the option `jit` tells a JVM."""
 
 CAPABILITIES = Capabilities(
     name="spark",
