@@ -1,5 +1,5 @@
 """What our own layers cost on Spark: the flow-built query against the same query written by hand, and lineage against
-none.
+none; and what the option `jit` gains.
 
 Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster on the
 way favours neither; the figure is the median ratio. About two minutes a pair and repeat. Run alone:
@@ -101,6 +101,10 @@ def main() -> list[Row]:
         ratio(
             "lineage carried against not carried",
             lambda: drained_per_s(ready), lambda: drained_per_s(ready, without_lineage), 0.85, 0.95,
+        ),
+        ratio(
+            "jit=late against the JVM's own thresholds (jit=jvm)",
+            lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
         ),
     ]  # fmt: skip
 

@@ -44,6 +44,21 @@ def test_what_was_asked_for_stands_as_it_was_asked() -> None:
 
 
 @pytest.mark.parametrize(
+    ("master", "options", "stands"),
+    [
+        ("local[2]", {}, "late -XX:Tier4InvocationThreshold="),
+        ("local[2]", {"jit": "jvm"}, "jvm"),
+        ("spark://host:7077", {}, "jvm (executors elsewhere"),
+    ],
+)
+def test_how_the_jvm_compiles_stands_with_what_it_was_told(master: str, options: dict[str, str], stands: str) -> None:
+    """A result that hides a JVM's options cannot be made again."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), options, master, "", ""))
+    sut._queries = dict.fromkeys(queries(BOUGHT.sink("out")))
+    assert sut._in_force()["jit"].startswith(stands)
+
+
+@pytest.mark.parametrize(
     ("master", "options", "host"),
     [
         ("local[2]", {}, "127.0.0.1"),

@@ -54,3 +54,14 @@ def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
     assert problem.rule == f"is refused by Spark ({wrong})"
     with pytest.raises(RuntimeError):
         session.open_checked("local[1]", {}, {}, tmp_path)
+
+
+def test_only_a_jvm_of_this_machine_is_told_how_to_compile(tmp_path: Path) -> None:
+    """Beside its heap and its folder; a cluster's are started by others."""
+    (options,) = (
+        value
+        for name, value in session._jvm("local[2]", tmp_path, "2g", ("-XX:One", "-XX:Two")).items()
+        if "Java" in name
+    )
+    assert options.split() == [f"-Djava.io.tmpdir={tmp_path / 'jvm'}", "-Xms2g", "-XX:One", "-XX:Two"]
+    assert session._jvm("spark://there:7077", tmp_path, "2g", ("-XX:One",)) == {}

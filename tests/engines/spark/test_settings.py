@@ -48,3 +48,11 @@ def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:
     assert kept["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
     assert plain.keys() - kept.keys() == {"spark.hadoop.fs.file.impl"}
     assert {name: kept[name] for name in plain if name in kept} == {name: plain[name] for name in plain if name in kept}
+
+
+def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
+    """Each choice has its options, and `jvm` leaves the JVM alone."""
+    jit = next(setting for setting in settings.SETTINGS if setting.name == "jit")
+    assert settings.JVM_OPTIONS.keys() == set(jit.choices)
+    assert settings.JVM_OPTIONS["jvm"] == ()
+    assert all(option.startswith("-XX:Tier") for option in settings.JVM_OPTIONS[jit.default])

@@ -147,6 +147,8 @@ class Sut:
         if self._job.master.startswith("local"):
             found["driver_memory"] += ", all of it from the start"
             found["jit"] = " ".join((found["jit"], *JVM_OPTIONS[found["jit"]]))
+        else:
+            found["jit"] = "jvm (executors elsewhere are started with options of their own)"
         found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):
