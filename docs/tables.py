@@ -181,6 +181,10 @@ def check_list() -> str:
             f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second",
             "not sustained",
         ),
+        "latency_trend": (
+            f"nothing shows that the results' event-time latency grows by more than {c.OUTPUT_SLOPE_MAX:g} s per second",
+            "not sustained",
+        ),
         "queue_bound": (
             "the backlog stayed below the queue's bound; where memory cuts the bound below "
             f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than that "

@@ -652,3 +652,11 @@ def test_a_span_is_refused_only_where_no_extension_helps() -> None:
 def test_the_experiments_there_are_pass(path: Path) -> None:
     """Bounds and spans of all of them."""
     check_experiment(experiment.read(path))
+
+
+@pytest.mark.parametrize(("window", "warm_s", "fresh_s"), [("8s", 12.4, 45.0), ("60s", 64.0, 96.0)])
+def test_a_warm_up_lasts_until_windows_have_filled_once(window: str, warm_s: float, fresh_s: float) -> None:
+    """At the whole rate: an engine with half of its state is faster than it will be."""
+    ready = check_experiment(experiment.build(GOOD | {"parameters": {"range": window, "slide": "4s"}}))
+    assert ready.warmup_s(False, 30.0) == pytest.approx(warm_s)
+    assert ready.warmup_s(True, 30.0) == pytest.approx(fresh_s)

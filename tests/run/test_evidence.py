@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,19 @@ def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verif
     latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms, windows)
     verification = RIGHT.model_copy(update=found)
     return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9),))
+
+
+def with_latencies(of_second: Callable[[int], int]) -> Verified:
+    """As `verified`, with a hundred results in each second of the span, and one in a second of few."""
+    found = verified()
+    (sink,) = found.sinks
+    first = START // US
+    each = {first + n: Histogram() for n in range(31)}
+    for n in range(30):
+        each[first + n].add(np.full(100, of_second(n)))
+    each[first + 30].add(np.array([60_000_000]))
+    seconds = replace(sink.latencies.seconds, event_time=each)
+    return replace(found, sinks=(replace(sink, latencies=sink.latencies._replace(seconds=seconds)),))
 
 
 def judged(ready: Ready, done: Conducted, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
@@ -106,6 +120,36 @@ def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(ready: Rea
         make.commit(one.batch, one.committed_us + one.batch * 50_000) for one in done.journal.commits
     ]
     assert judged(ready, done) == ("not_sustained", ("output_trend",))
+
+
+def slower_and_slower(done: Conducted, make: Any, by_us: int) -> Conducted:
+    """Each batch takes `by_us` longer than the one before, and still ends before the next is due."""
+    done.journal.commits = [
+        make.commit(one.batch, one.committed_us + one.batch * by_us) for one in done.journal.commits
+    ]
+    return done
+
+
+def test_an_engine_whose_batches_take_longer_and_longer_is_seen(ready: Ready, make: Any) -> None:
+    """Nothing waits yet, since each batch ends within its interval; its results are later by 1.5 % of the time."""
+    done = slower_and_slower(done_of(make), make, 15_000)
+    assert done.journal.output_lags_at_reads() is not None
+    assert judged(ready, done) == ("not_sustained", ("output_trend",))
+
+
+def test_where_the_rate_grows_longer_batches_are_none_of_the_engines_faults(ready: Ready, make: Any) -> None:
+    """They hold more events; what waits says whether the engine keeps up."""
+    done = slower_and_slower(done_of(make, profile="ramp:4k"), make, 15_000)
+    load = ready.experiment.load.model_copy(update={"profile": "ramp:4k"})
+    changing = replace(ready, experiment=ready.experiment.model_copy(update={"load": load}))
+    assert judged(changing, done) == ("sustained", ())
+
+
+def test_results_that_come_later_and_later_are_seen(ready: Ready, make: Any) -> None:
+    """A job that holds results back inside batches that it has committed: nothing but their own latency tells."""
+    later = with_latencies(lambda second: 1_000_000 + 30_000 * second)
+    assert judged(ready, done_of(make), later) == ("not_sustained", ("latency_trend",))
+    assert judged(ready, done_of(make), with_latencies(lambda second: 1_000_000 + 30_000 * (second % 2)))[1] == ()
 
 
 CHANGING = ("ramp:4k", "ramp:100", "step:15k@15s", "step:100@15s", "burst:5@12s+4s", "step:8k@10s,200@16s,3k@24s")
@@ -399,6 +443,18 @@ def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
         done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
         done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
         assert evidence.starting(done) is falls
+
+
+@pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
+def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, faster: bool) -> None:
+    """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""
+    done = done_of(make)
+    done.spans = Spans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    reads = {part.batch: part.when_us for log in done.journal.hand_outs for part in log}
+    done.journal.commits = [
+        make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
+    ]
+    assert evidence.starting(done) is faster
 
 
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:

@@ -31,6 +31,11 @@ def lag(slope: float) -> Samples:
     return Samples(SECONDS, 1.5 + slope * SECONDS)
 
 
+def first_falling_then_growing() -> Samples:
+    """A start-up backlog that drains, and then one that grows by 2 %: a straight line through both falls."""
+    return Samples(SECONDS, np.where(SECONDS < 30, 3 - 0.08 * SECONDS, 0.6 + 0.02 * (SECONDS - 30)))
+
+
 def evidence(**changes: Any) -> Evidence:
     """A trial at which nothing is wrong, with `changes`."""
     good = Evidence(
@@ -41,6 +46,8 @@ def evidence(**changes: Any) -> Evidence:
         sut_alive=True,
         backlog=(ramp(0.0),),
         output_lag=(lag(0.0),),
+        output_lag_at_commits=(ramp(0.0),),
+        latency=(ramp(0.0),),
         backlog_max_s=2.4,
         bound_s=30.0,
         verification=RIGHT,
@@ -56,8 +63,15 @@ def check_of(verdict: Verdict, name: str) -> Check:
     return next(check for check in verdict.checks if check.name == name)
 
 
+@pytest.mark.parametrize("name", ["output_lag_at_commits", "latency"])
+@pytest.mark.parametrize("noise_s", [0.05, 5.0])
+def test_what_may_only_fail_leaves_nothing_undecided(name: str, noise_s: float) -> None:
+    """Batches differ in length, and their results in age; only growth that is sure counts."""
+    assert judge(evidence(**{name: ramp(0.01, noise_s)})).value == "sustained"
+
+
 def test_a_trial_with_nothing_wrong_is_sustained() -> None:
-    """All seven checks are ok, and each says its number and its limit."""
+    """All checks are ok, and each says its number and its limit."""
     verdict = judge(evidence())
     assert verdict.value == "sustained"
     assert [check.name for check in verdict.checks] == [name for name, _ in CHECKS]
@@ -80,6 +94,9 @@ FAULTS = [
     ("backlog_trend", "undecided", {"backlog": Samples.of([0, 1, 2], [1, 1, 1])}),
     ("output_trend", "not_sustained", {"output_lag": lag(0.03)}),
     ("output_trend", "undecided", {"output_lag": Samples.of([], [])}),
+    ("output_trend", "not_sustained", {"output_lag_at_commits": (lag(0.03),)}),
+    ("latency_trend", "not_sustained", {"latency": (ramp(0.03),)}),
+    ("backlog_trend", "undecided", {"backlog": first_falling_then_growing()}),
     ("queue_bound", "not_sustained", {"backlog_max_s": 30.0}),
     ("queue_bound", "invalid", {"bound_s": 9.0, "bound_cut_by_memory": True}),
     ("queue_bound", "invalid", {"overflowed": True, "memory_full_s": 2.0}),

@@ -349,6 +349,15 @@ def test_a_driver_that_fails_at_any_rate_ends_the_search() -> None:
     assert "ended early: invalid twice" in result.sentence
 
 
+def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
+    """And what the second trial says counts."""
+    said: list[VerdictValue | None] = ["undecided", None]
+    sut = Scripted(1e6, lambda rate, number, purpose: said.pop(0) if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
+    assert "confirmed on a fresh engine and at 90 %" in result.sentence
+
+
 def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
     """Nothing was said against it; and it is not called confirmed at 90 %."""
     sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)

@@ -125,9 +125,12 @@ class Ready:
         if self.experiment.load.warmup is not None:
             return self.experiment.load.warmup
         of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
+        # Trials begin with empty windows: before they have filled once, an engine has less state than it will have.
+        of_state = (self.reach_us or 0) / US
         if fresh:
-            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * _rise_s(FRESH_WARMUP_S, fresh))
-        return of_events + _RISE_LACKS * WARM_RISE_S
+            rise_s = _rise_s(FRESH_WARMUP_S, fresh)
+            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state)
+        return max(of_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + of_state)
 
     def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
         measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)

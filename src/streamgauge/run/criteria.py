@@ -4,17 +4,22 @@
     connected      no process of the SUT died, no read was aborted, no task was retried      else not sustained
     backlog_trend  the backlog does not grow by more than 1 % of the rate                    else not sustained
     output_trend   results do not fall behind by more than 0.01 s per second                 else not sustained
+    latency_trend  nothing shows that results are later by more than 0.01 s every second     else not sustained
     queue_bound    the backlog stayed below its bound, and the bound was 10 s or more        else not sustained, invalid
     answers        verification found nothing wrong                                          else not sustained
     evidence       20 batches, 5 windows closed, start-up backlog gone                       else undecided
     (service levels, each by its own name: event_time_p99 and the like)                      else not sustained
 
-A trend is ok when its whole interval is at most the limit, failed when all of it is above, undecided otherwise.
+A trend is ok when its whole interval is at most the limit, failed when all of it is above, undecided otherwise; a
+quantity that first falls and then surely grows is undecided too, whatever its straight line says.
 
 What interval is honest with few samples? An output frontier that moves by windows alone is a staircase, so its
 seconds are not observations: only the moments at which it moved are (with Spark one a batch). Of an engine that has
 committed all before it reads on, the output is sampled when a batch begins, as the backlog is: at commits its lag has
-the length of each batch in it, which varies while nothing waits at all. With 5 to 8 steps, neither a block length nor
+the length of each batch in it, which varies while nothing waits at all. Batches that take longer and longer are no
+backlog as long as they end within their interval; so at commits the output fails where it surely falls behind, and is
+never undecided. Likewise the latency of the results themselves, which shows an engine that holds results back inside
+batches that it has committed. With 5 to 8 steps, neither a block length nor
 the shape of the noise can be estimated (a percentile bootstrap of six points covers 81 % where it says 95 %). The
 interval is then the one of Student's t with n - 2 degrees of freedom; it takes closing delays of different windows as
 independent, which they are where windows are longer than batches. It is wide: slope 0 is passed in nine trials of ten
@@ -172,12 +177,29 @@ def _backlog_trend(evidence: Evidence) -> Check:
 
 
 def _output_trend(evidence: Evidence) -> Check:
-    return _worst(
-        [
-            _trend("output_trend", steps(lag), OUTPUT_SLOPE_MAX, evidence, "results fall behind by", "of the time")
-            for lag in evidence.output_lag
-        ]
-    )
+    behind = "results fall behind by"
+    level = [_output_of(steps(lag), evidence, behind) for lag in evidence.output_lag]
+    later = [_output_of(steps(lag), evidence, f"at commits, {behind}") for lag in evidence.output_lag_at_commits]
+    return _worst([*level, *(check for check in later if check.state == "failed")])
+
+
+def _output_of(lag: Samples, evidence: Evidence, verb: str) -> Check:
+    return _trend("output_trend", lag, OUTPUT_SLOPE_MAX, evidence, verb, "of the time")
+
+
+def _latency_trend(evidence: Evidence) -> Check:
+    trends = [
+        _trend("latency_trend", latency, OUTPUT_SLOPE_MAX, evidence, "the latency grows by", "of the time")
+        for latency in evidence.latency
+    ]
+    if not trends:
+        return answer("latency_trend", "ok", None, OUTPUT_SLOPE_MAX, "s/s", "no latencies at a steady rate: not judged")
+    return _worst([_not_shown(trend) if trend.state == "undecided" else trend for trend in trends])
+
+
+def _not_shown(trend: Check) -> Check:
+    """Only growth that is sure fails: the trends above have shown that nothing waits."""
+    return trend.model_copy(update={"state": "ok", "ok": True, "sentence": f"{trend.sentence}: no growth is shown"})
 
 
 def _worst(checks: list[Check]) -> Check:
@@ -217,7 +239,18 @@ def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, verb: 
         f"{of}{verb} {interval.estimate:+.2%} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
         f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
     )
-    return answer(name, _trend_state(interval, limit), interval.estimate, limit, "s/s", sentence, interval)
+    state = _trend_state(interval, limit)
+    if state == "ok" and (later := _later_half(samples, evidence.confidence)).low > limit:
+        state, sentence = (
+            "undecided",
+            f"{sentence}; but in the later half by {later.estimate:+.2%}, {later.low:+.2%} or more",
+        )
+    return answer(name, state, interval.estimate, limit, "s/s", sentence, interval)
+
+
+def _later_half(samples: Samples, confidence: float) -> Interval:
+    half = samples.value.size // 2
+    return slope_interval(samples.time_s[half:], samples.value[half:], confidence)
 
 
 def _trend_state(interval: Interval, limit: float) -> CheckState:
@@ -336,6 +369,7 @@ CHECKS: tuple[tuple[str, Judge], ...] = (
     ("connected", _connected),
     ("backlog_trend", _backlog_trend),
     ("output_trend", _output_trend),
+    ("latency_trend", _latency_trend),
     ("queue_bound", _queue_bound),
     ("answers", _answers),
     ("evidence", _evidence),

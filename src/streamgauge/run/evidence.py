@@ -30,6 +30,10 @@ from streamgauge.stats.bootstrap import independent_slope_interval
 FOREVER_US = 2**62
 LEVEL_US = 10 * US
 """So much of a warm-up's end tells whether it has levelled off."""
+FASTER_US, FASTER_BATCHES_MIN = 20 * US, 4
+FASTER_SHARE, FASTER_ERRORS = 0.05, 1.5
+"""An engine still gets faster where the later half of those seconds has batches shorter by that share, and by so many
+standard errors: rather some seconds of warm-up for nothing than a rate that holds for an engine of that age alone."""
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
 DRAINING_FLOOR_S = 1.0
@@ -50,6 +54,7 @@ def evidence_of(
     backlogs = _backlogs(done)
     bound_s, cut = ready.bound_s(rate_per_s)
     own_job = isinstance(ready.workload, OwnJob)
+    steady = ready.experiment.load.profile == "constant"
     return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=kept.astype(float),
@@ -60,6 +65,9 @@ def evidence_of(
         sut_reason=done.engine_failed,
         backlog=backlogs,
         output_lag=_output_lags(done),
+        # More load makes longer batches, and a batch's length is part of how late its results are.
+        output_lag_at_commits=_lags_at_commits(done) if steady else (),
+        latency=_latencies(verified, done) if verified and steady else (),
         output_delay_s=_output_delay_s(done),
         backlog_max_s=max(_largest(each) for each in backlogs),
         overflowed=journal.overflowed,
@@ -88,14 +96,32 @@ def evidence_of(
 
 def starting(done: Conducted) -> bool:
     """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
-    surely still working off the backlog of the start.
+    surely still working off the backlog of the start, or its batches still get shorter.
     """
-    return not done.journal.committed_until() or _backlog_falls(done)
-
-
-def _backlog_falls(done: Conducted) -> bool:
+    if not done.journal.committed_until():
+        return True
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
-    return any(_falls(part, done.spans.measured_from_us) for part in parts)
+    until = done.spans.measured_from_us
+    return any(_falls(part, until) or _gets_faster(part, until) for part in parts)
+
+
+def _gets_faster(journal: Journal, until: int) -> bool:
+    """Whether batches took surely less time, for the event time they took, in the later part of the last seconds.
+
+    A JVM compiles for minutes; a rate that still rises makes the share grow, and hides nothing.
+    """
+    times, shares = journal.work_shares()
+    lately = shares[(times >= until - FASTER_US) & (times < until)]
+    half = lately.size // 2
+    if half < FASTER_BATCHES_MIN:
+        return False
+    earlier, later = lately[:half], lately[half:]
+    noise = float(np.hypot(_error(earlier), _error(later)))
+    return float(earlier.mean() - later.mean()) > max(FASTER_SHARE * float(earlier.mean()), FASTER_ERRORS * noise)
+
+
+def _error(values: Any) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
 def _falls(journal: Journal, until: int) -> bool:
@@ -219,6 +245,31 @@ def _output_lags(done: Conducted) -> tuple[Samples, ...]:
         if part.sinks
     ]
     return tuple(found) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
+
+
+def _lags_at_commits(done: Conducted) -> tuple[Samples, ...]:
+    """The output lag at commits of every query whose lag is judged at its hand-outs."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
+    return tuple(
+        _samples(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
+        for part in serial
+    )
+
+
+def _latencies(verified: Verified, done: Conducted) -> tuple[Samples, ...]:
+    """The mean latency by second of event time, of every sink; those with less than half as many results as the fullest
+    hold but what is rare.
+    """
+    found = []
+    for sink in verified.sinks:
+        of_second = {second: each for second, each in sink.latencies.seconds.event_time.items() if each.count}
+        least = max((each.count for each in of_second.values()), default=0) / 2
+        full = {second: each.mean for second, each in of_second.items() if each.count >= least}
+        times = np.array(sorted(full), float) - done.spans.measured_from_us / US
+        means = np.array([full[second] for second in sorted(full)], float) / US
+        found.append(Samples(times, means, sink.name if len(verified.sinks) > 1 else ""))
+    return tuple(found)
 
 
 def _sinks_of(journal: Journal) -> str:

@@ -67,7 +67,10 @@ class Evidence:
     `backlog`: seconds of event time due and not handed out, at hand-outs, every sample in the same phase (all just
     before, or all just after); at a constant rate that is the waiting events divided by the rate.
     `output_lag`: seconds of planned time - output frontier, at the same hand-outs where all that was read before is
-    committed by then, else at commits. `output_delay_s`: that at commits, the median of the query that is soonest.
+    committed by then, else at commits. `output_lag_at_commits`: that at commits where `output_lag` is at hand-outs.
+    `output_delay_s`: that at commits, the median of the query that is soonest.
+    `latency`: of each sink, seconds from event to result, the mean by second of event time; seconds with few results
+    are left out.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
     where that is not known.
     `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
@@ -89,6 +92,8 @@ class Evidence:
     sut_alive: bool
     backlog: tuple[Samples, ...]
     output_lag: tuple[Samples, ...]
+    output_lag_at_commits: tuple[Samples, ...] = ()
+    latency: tuple[Samples, ...] = ()
     backlog_max_s: float
     bound_s: float
     verification: Verification | None

@@ -258,6 +258,21 @@ class Journal:
         waits = self.running.waits()
         return np.array([when for when, _ in waits], np.int64), np.array([wait for _, wait in waits], float) / US
 
+    def work_shares(self) -> tuple[Ints, Floats]:
+        """(first read, share) of each batch: how long it took until it was committed, by the event time it took; one
+        query.
+        """
+        committed: dict[Batch, int] = {}
+        for commit in self.commits:
+            batch = (commit.query, commit.batch)
+            committed[batch] = max(committed.get(batch, 0), commit.committed_us)
+        found = sorted(
+            (when, (committed[batch] - when) / (self.running.end_of(batch) - since))
+            for batch, (since, when) in self.running.firsts()
+            if batch in committed and self.running.end_of(batch) > since
+        )
+        return np.array([when for when, _ in found], np.int64), np.array([share for _, share in found], float)
+
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink; for one query.
 

@@ -88,6 +88,7 @@ _ADVICE_FAILED = {
     "connected": "look into engine/ in the run folder for the engine's own reason before trying another rate",
     "backlog_trend": "a lower rate; `streamgauge sustain` finds the highest that holds",
     "output_trend": "a lower rate; the engine reads in time and falls behind inside",
+    "latency_trend": "a lower rate, or a look at what grows in the job's state: its results come later and later",
     "queue_bound": "a lower rate; or a longer bound (--bound) if this was one short stall",
     "answers": "look at the examples in verification.json: a rate means nothing while answers are wrong",
 }

@@ -2,8 +2,8 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a tenth, is a first guess. It flatters where batches are larger than
-    they will be and falls short where the engine is not yet warm (4.3 M/s drained, 4.2 sustained; 43 k/s, 41);
+ 1. one overload trial; the rate it drains is a first guess. It flatters where batches are larger than they will be and
+    falls short where the engine is not yet warm (4.3 M/s drained, 4.2 sustained; 43 k/s, 41);
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
  3. bisection at the geometric middle until the bracket is as narrow as asked;
@@ -12,7 +12,8 @@ Pure: no engine, no clock, no chance. The steps, in order:
 
 A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time there
 is no upper end, and what held is confirmed. Where that rate lies far above what held, or is a first guess, less is
-tried first. At 90 % it ends nothing: nothing is said against the rate above.
+tried first. At 90 % it ends nothing: nothing is said against the rate above. Undecided there, it is made once more too,
+since a rate is not worth much where less of it could not be shown to hold.
 
 *Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
 "does not hold": the search must go on, and only proof may raise the answer. It stays undecided in the table of trials,
@@ -32,7 +33,7 @@ from streamgauge.result import TrialSummary, VerdictValue
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
-DRAIN_FLATTERS, FAILED_FLATTERS = 1.1, 1.05
+DRAIN_FLATTERS, FAILED_FLATTERS = 1.0, 1.05
 """Rate drained over rate sustained, of the overload trial and of a judged one that fell behind; only where to look next
 rests on it."""
 _STEP_MAX, _WIDE = 4.0, 1.5
@@ -312,7 +313,10 @@ def _refuted_at_90_percent(state: State, rate: float) -> Generator[TrialRequest,
     # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
     state.confirmed_per_s = rate
     below = _within(state.settings, 0.9 * rate)
-    outcome = yield from _twice_if_invalid(TrialRequest(below, "at 90 %", state.settings.fresh_always))
+    request = TrialRequest(below, "at 90 %", state.settings.fresh_always)
+    outcome = yield request
+    if outcome.verdict in ("invalid", "undecided"):
+        outcome = yield request
     if outcome.verdict != "not_sustained":
         return None
     state.confirmed_per_s = None
