@@ -45,12 +45,16 @@ class Stairs:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         self.seen: list[tuple[float, float]] = []
+        self.paces: list[float] = []
         self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
         monkeypatch.setattr(module, "_step", self.step)
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
-    def step(self, ready: Any, rig: Any, rate_per_s: float, seconds: float, on_progress: Any) -> Conducted:
+    def step(
+        self, ready: Any, rig: Any, rate_per_s: float, seconds: float, on_progress: Any, pace_s: float
+    ) -> Conducted:
         self.seen.append((rate_per_s, seconds))
+        self.paces.append(pace_s)
         self.now_s += seconds
         behind = rate_per_s > self.capacity_per_s and len(self.seen) >= self.last_from
         return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
@@ -179,7 +183,7 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
     """Three seconds of event time; half of what the queue holds where that is less."""
     ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
-    assert module._pace_us(ready, rate_per_s) == pytest.approx(pace_s * US)
+    assert module._pace_us(ready, rate_per_s, module.PACE_S) == pytest.approx(pace_s * US)
 
 
 def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
@@ -193,7 +197,18 @@ def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: py
     """A search began at a third of the engine's rate, because five batches said 87 % of a stair it kept up with."""
     stairs = Stairs(monkeypatch, 0.87 * 8e5)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(0.87 * 8e5)
-    assert stairs.seen[-1][0] == 6.4e6
+    assert stairs.seen[-1][0] == 1.6e6  # not eight times: batches of seconds of that would be none that a trial has
+
+
+@pytest.mark.parametrize(("capacity_per_s", "pace_s"), [(5e6, 3 * 5 / 6.4), (2e6, 1.5)])
+def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, pace_s: float
+) -> None:
+    """Half a stair's at least. With batches of 20 million events an engine drained 4.1 M/s that sustained 6.4."""
+    stairs = Stairs(monkeypatch, capacity_per_s)
+    stairs.climb(50e6)
+    assert (stairs.seen[-1][0], stairs.paces[-1]) == (6.4e6, pytest.approx(pace_s))
+    assert set(stairs.paces[:-1]) == {module.PACE_S}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """The overload trial: how much does the engine drain when there is always more?
 
-A staircase from a low rate, eight times as much each step, until the engine does not keep up. The first stair is
-longer, since a fresh engine starts its workers there; one that it does not keep up with is repeated, until it is warm.
-At most three seconds of event time may wait: more than an engine's own trigger keeps waiting, and, since it kept up
-with the stair before, no batch that it chews on for minutes. What it drains flatters (large batches), so it is a guess
-for the search and nothing more.
+A staircase from a low rate, eight times as much each step (twice, after one that it only nearly kept up with), until
+the engine does not keep up. The first stair is longer, since a fresh engine starts its workers there; one that it does
+not keep up with is repeated, until it is warm. At most three seconds of event time may wait: more than an engine's own
+trigger keeps waiting, and, since it kept up with the stair before, no batch that it chews on for minutes. In the last
+repetition, whose drain rate counts, it is three seconds of what was drained before, so that batches are hardly larger
+than they will be. It is a guess for the search and nothing more.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, snapshot
 
 FIRST_RATE_PER_S = 100_000.0
-STEP = 8.0
+STEP, STEP_WHERE_NEAR = 8.0, 2.0
 FIRST_S = 20.0
 STEP_S = 8.0
 LAST_S = 20.0
@@ -31,7 +32,7 @@ BATCHES_MIN = 3
 CLIMB_SHARE = 0.8
 """Of the stair's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
 KEPT_UP_SHARE = 0.95
-"""Of all that can be offered: less is a drain rate."""
+"""Of a stair's rate where it was stayed on, and of all that can be offered: less is a drain rate."""
 
 
 @dataclass
@@ -53,10 +54,12 @@ def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[T
     climber = _Climber(ready, rig, on_progress)
     rate, seconds = min(FIRST_RATE_PER_S, most_per_s), FIRST_S
     while True:
-        done, drained = climber.stair(rate, seconds)
-        if done.ended_early or drained < CLIMB_SHARE * rate or rate >= most_per_s:
+        done, drained, stayed = climber.stair(rate, seconds)
+        enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
+        if done.ended_early or drained < enough * rate or rate >= most_per_s:
             break
-        rate, seconds = min(rate * STEP, most_per_s), STEP_S
+        step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
+        rate, seconds = min(rate * step, most_per_s), STEP_S
     if done.interrupted:
         raise KeyboardInterrupt
     kept_up = not done.ended_early and drained >= KEPT_UP_SHARE * most_per_s
@@ -70,23 +73,27 @@ class _Climber:
         self._ready, self._rig, self._on_progress = ready, rig, on_progress
         self._began = time.monotonic()
 
-    def stair(self, rate_per_s: float, seconds: float) -> tuple[Conducted, float]:
-        """(the last making of a stair, events a second that it drained)."""
+    def stair(self, rate_per_s: float, seconds: float) -> tuple[Conducted, float, bool]:
+        """(the last making of a stair, events a second that it drained, whether the stair was stayed on)."""
         done, drained = self._made(rate_per_s, seconds, 0.0)
         # Only an engine that is warm and does not keep up has reached its limit; but one that does climbs on at once.
         if self._is_short(done, drained, rate_per_s) and self._cold_s > LAST_S:
             done, drained = self._made(rate_per_s, STEP_S, drained)
-        if self._is_short(done, drained, rate_per_s):
-            done, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained)
-        return done, drained
+        if stayed := self._is_short(done, drained, rate_per_s):
+            # Half the rate at least: what a cold engine drained must not hold back a warm one.
+            share = max(drained / rate_per_s, 0.5)
+            done, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained, PACE_S * share)
+        return done, drained, stayed
 
     @property
     def _cold_s(self) -> float:
         """How long the engine will not be warm yet."""
         return FRESH_WARMUP_S - (time.monotonic() - self._began)
 
-    def _made(self, rate_per_s: float, seconds: float, before: float) -> tuple[Conducted, float]:
-        done = _step(self._ready, self._rig, rate_per_s, seconds, self._on_progress)
+    def _made(
+        self, rate_per_s: float, seconds: float, before: float, pace_s: float = PACE_S
+    ) -> tuple[Conducted, float]:
+        done = _step(self._ready, self._rig, rate_per_s, seconds, self._on_progress, pace_s)
         # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
         return done, _drained(done) or before
 
@@ -96,9 +103,14 @@ class _Climber:
 
 
 def _step(
-    ready: Ready, rig: Rig, rate_per_s: float, seconds: float, on_progress: Callable[[TrialSnapshot], None]
+    ready: Ready,
+    rig: Rig,
+    rate_per_s: float,
+    seconds: float,
+    on_progress: Callable[[TrialSnapshot], None],
+    pace_s: float = PACE_S,
 ) -> Conducted:
-    """One stair; it ends with its time, not with its events."""
+    """One stair; it ends with its time, not with its events. At most `pace_s` of event time waits."""
     start = next_start(rig)
     end = start + round(seconds * US)
     spans = Spans(start, end - round(seconds * US / 2), end, end)
@@ -106,14 +118,14 @@ def _step(
     def show(done: Conducted) -> None:
         on_progress(snapshot(done, rig.clock.now_us()))
 
-    plan, pace_us = ready.plan(start, rate_per_s, seconds), _pace_us(ready, rate_per_s)
+    plan, pace_us = ready.plan(start, rate_per_s, seconds), _pace_us(ready, rate_per_s, pace_s)
     chunk_us = ready.chunk_for(rate_per_s)
     return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
 
 
-def _pace_us(ready: Ready, rate_per_s: float) -> int:
-    """How much event time may wait: three seconds, or half of what the queue holds."""
-    return round(min(PACE_S, ready.bound_s(rate_per_s)[0] / 2) * US)
+def _pace_us(ready: Ready, rate_per_s: float, pace_s: float) -> int:
+    """How much event time may wait: that, or half of what the queue holds."""
+    return round(min(pace_s, ready.bound_s(rate_per_s)[0] / 2) * US)
 
 
 def _drained(done: Conducted) -> float:
