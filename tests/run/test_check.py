@@ -133,6 +133,13 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"limits": ["p98 <= 2s"]}, "limit", "p98 <= 2s"),
     ({"limits": ["p99 <= fast"]}, "limit", "fast"),
     ({"limits": ["p99 <= 0s"]}, "limit", "p99 <= 0s"),
+    ({"limits": ["p99 <= 5s"]}, "limits", "p99 <= 5s"),
+    (
+        {"command": "sustain", "limits": ["closing_delay_p95<=5s"], "load": {"duration": "24s"}},
+        "limits",
+        "closing_delay_p95<=5s",
+    ),
+    ({"load": {"profile": "step:200k@5s", "duration": "12s"}}, "load.duration", "12s"),
     ({"port": 80}, "port", "80"),
     ({"port": "any"}, "port", "any"),
     ({"port": 65500}, "port", "65500"),
@@ -558,7 +565,10 @@ def test_a_profile_begins_where_the_warm_up_ends() -> None:
     """Until then the first rate holds; a fresh engine's warm-up rises towards it in its first four fifths, another's in
     its first 4 s.
     """
-    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"}}
+    asked = {
+        "workload": "identity",
+        "load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"},
+    }
     ready = check_experiment(experiment.build(GOOD | asked))
     seconds = (0, 7, 8, 14, 16, 29)
     for fresh, expected in (
@@ -644,6 +654,32 @@ def test_a_span_is_refused_only_where_no_extension_helps() -> None:
     """Three times 10 s hold five windows of 6 s, and 20 batches; input that is only written is not judged."""
     check_experiment(experiment.build(GOOD | {"load": {"duration": "10s"}, "parameters": {"slide": "6s"}}))
     check_experiment(experiment.build(GOOD | {"command": "generate", "load": {"duration": "2s"}}))
+
+
+def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() -> None:
+    """60 s, extended to 180 s, hold 45 windows of 4 s; p99 needs 100. What is named instead passes."""
+    (problem,) = refused(GOOD | {"limits": ["p99<=5s"]})
+    assert (problem.setting, problem.got) == ("limits", "p99<=5s")
+    assert "p99 needs 100 windows (slide: 4 s), and even extended to 180 s" in problem.rule
+    assert problem.rule.endswith("holds 45")
+    assert problem.way_out == '--limit "event_time_max<=5s", or p50, or --duration 400s'
+    for asked in ({"load": {"duration": "400s"}, "limits": ["p99<=5s"]}, {"limits": ["p50<=5s", "event_time_max<=5s"]}):
+        check_experiment(experiment.build(GOOD | asked))
+
+
+def test_a_level_of_what_has_no_windows_is_carried_by_rows() -> None:
+    """Row by row there are results enough in a second."""
+    check_experiment(experiment.build({"workload": "identity", "limits": ["p99_9<=5s"]}))
+
+
+def test_a_span_whose_rate_changes_gets_no_extension() -> None:
+    """12 s hold three windows of 4 s; a constant rate may have nine."""
+    load = {"rate": "100k", "duration": "12s"}
+    (problem,) = refused(GOOD | {"load": load | {"profile": "step:200k@5s"}})
+    assert "a span of 12 s (a rate that changes is not extended) holds 3 windows" in problem.rule
+    check_experiment(experiment.build(GOOD | {"load": load}))
+    (level,) = refused(GOOD | {"load": {"duration": "150s", "profile": "step:200k@5s"}, "limits": ["p99<=5s"]})
+    assert level.rule.endswith("holds 37")
 
 
 @pytest.mark.parametrize(

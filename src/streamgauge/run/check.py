@@ -20,7 +20,7 @@ from typing import Any
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import US, parse_size
-from streamgauge.experiment import FLAGS, Experiment, build, parse_setting
+from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
@@ -29,11 +29,13 @@ from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RATE_MAX_PER_S, RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.report import rerun
+from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
+from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
@@ -197,6 +199,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(wanted, engine) if engine else []),
         *(_interval_problems(experiment, flow, interval_of(engine.name, wanted)) if engine else []),
+        *_level_problems(experiment, flow, [level for level in limits if level is not None]),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -230,7 +233,7 @@ def _longest_plan(ready: Ready) -> None:
     if command == "generate" and load.start is None:
         ready.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
         return
-    extended = command != "generate" and load.profile == "constant"
+    extended = command != "generate" and may_extend(load)
     spare = spare_s(load.duration) if extended else 0.0
     ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
 
@@ -337,11 +340,10 @@ def _interval_problems(experiment: Experiment, flow: Flow | None, interval: Batc
 
 
 def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
-    """A span that can only be undecided: extended to its longest, it still holds too few windows or batches."""
-    duration, slide_us = experiment.load.duration, _longest_slide_us(flow) if flow is not None else None
-    if not DURATION_S[0] <= duration <= DURATION_S[1]:
+    """A span that can only be undecided: even at its longest it holds too few windows or batches."""
+    longest, slide_us = _longest_s(experiment.load), _longest_slide_us(flow) if flow is not None else None
+    if longest is None:
         return
-    longest = duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX)
     each = [(WINDOWS_MIN, "windows", "slide", slide_us / US)] if slide_us else []
     each += [(BATCHES_MIN, "batches", interval.option, interval.seconds)] if interval.seconds else []
     short = [one for one in each if longest < one[0] * one[3]]
@@ -351,8 +353,46 @@ def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInt
             for least, what, name, apart in short
         )
         needed = math.ceil(max(least * apart for least, _, _, apart in short))
-        rule = f"is too short for a verdict: even extended to {longest:g} s, the most there is, it holds {held}"
-        yield Problem("load.duration", rule, f"{duration:g}s", f"--duration {needed}s")
+        rule = f"is too short for a verdict: {_span_in_words(experiment.load)} holds {held}"
+        yield Problem("load.duration", rule, f"{experiment.load.duration:g}s", f"--duration {needed}s")
+
+
+def _level_problems(experiment: Experiment, flow: Flow | None, levels: Sequence[ServiceLevel]) -> Iterator[Problem]:
+    """Levels on a percentile that the windows of even the longest span do not carry: they can only be undecided."""
+    longest, slide_us = _longest_s(experiment.load), _longest_slide_us(flow) if flow is not None else None
+    if experiment.command not in DECIDING or longest is None or slide_us is None:
+        return
+    held = round(longest * US) // slide_us
+    for level in levels:
+        q = PERCENTILES.get(level.statistic)
+        if q is None or carries(q, held):
+            continue
+        needed, apart = observations_needed(q), slide_us / US
+        rule = (
+            f"can only be undecided: {level.statistic.replace('_', '.')} needs {needed} windows (slide: {apart:g} s), "
+            f"and {_span_in_words(experiment.load)} holds {held}"
+        )
+        decided = f"{level.kind}_max<={level.text.partition('<=')[2].strip()}"
+        way_out = f'--limit "{decided}", or p50, or --duration {math.ceil(needed * apart)}s'
+        yield Problem("limits", rule, level.text, way_out)
+
+
+def _longest_s(load: Load) -> float | None:
+    """How long the span can get by extensions, seconds; None where its duration itself is refused."""
+    if not DURATION_S[0] <= load.duration <= DURATION_S[1]:
+        return None
+    return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
+
+
+def _span_in_words(load: Load) -> str:
+    if may_extend(load):
+        return f"even extended to {_longest_s(load):g} s, the most there is, it"
+    return f"a span of {load.duration:g} s (a rate that changes is not extended)"
+
+
+def may_extend(load: Load) -> bool:
+    """Whether a trial may go on past its duration: what follows a profile's end is not the load that was asked for."""
+    return load.profile == "constant"
 
 
 def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
