@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 
 from streamgauge import experiment
@@ -20,11 +21,14 @@ from streamgauge.errors import InputError, MachineError, Problem
 from streamgauge.events import US, Schema
 from streamgauge.experiment import FLAGS
 from streamgauge.flow.stream import flow, source
+from streamgauge.load.plan import Plan
 from streamgauge.run import check, single
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
 from streamgauge.system.machine import environment
+from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.seam import Overflow
 
 GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
 TOO_MUCH = str(2**60)
@@ -552,13 +556,46 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
 
 
-def test_memory_cuts_the_bound() -> None:
-    """The bound is in seconds of the rate; memory may allow fewer, and then that is said."""
-    ready = check_experiment(experiment.build(GOOD | {"load": {"memory": "64MiB"}}))
+OF_SIZES: list[dict[str, Any]] = [
+    {"workload": "identity"},
+    {"workload": "identity", "parameters": {"payload_bytes": "100"}},
+    {"workload": "filter"},
+    {"workload": "count"},
+    {"workload": "windowed_aggregation"},
+    {"workload": "windowed_join", "parameters": {"payload_bytes": "50"}},
+    {"workload": "spike_detection"},
+]
+
+
+@pytest.mark.parametrize("asked", OF_SIZES, ids=str)
+def test_memory_cuts_the_bound_to_what_the_queue_holds(asked: dict[str, Any]) -> None:
+    """The bound is in seconds of the rate; what is said of a memory it holds, and hardly more."""
+    ready = check_experiment(experiment.build(asked | {"load": {"memory": "64MiB", "generators": 1, "rate": "1M"}}))
     assert ready.bound_s(1000.0) == (30.0, False)
-    seconds, cut = ready.bound_s(10e6)
+    seconds, cut = ready.bound_s(1e6)
     assert cut
-    assert 0 < seconds < 1
+    assert held_s(ready, 1e6) == pytest.approx(1.01 * seconds, rel=0.005)
+
+
+def held_s(ready: check.Ready, rate_per_s: float) -> float:
+    """Seconds of a rate that a queue holds which nobody reads, in chunks of a millisecond."""
+    plan, chunk_us, full_us = ready.plan(0, rate_per_s, 30.0), 1000, 30 * US
+    queue = FlightQueue(tuple(ready.columns), full_us, ready.bytes_max, lambda: 0)
+    try:
+        for from_us in range(0, full_us, chunk_us):
+            queue.offer(from_us, from_us + chunk_us, made(ready, plan, from_us, from_us + chunk_us), 0)
+    except Overflow:
+        return from_us / US
+    raise AssertionError("the queue was never full")
+
+
+def made(ready: check.Ready, plan: Plan, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
+    """What a generator makes of that time."""
+    events = [(plan.count_before(i, 0, from_us), plan.count_before(i, 0, to_us)) for i in range(len(plan.streams))]
+    return {
+        stream.name: plan.batch(i, 0, *events[i], ready.made_columns[stream.name])
+        for i, stream in enumerate(plan.streams)
+    }
 
 
 def test_a_profile_begins_where_the_warm_up_ends() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
-from streamgauge.events import US, parse_size
+from streamgauge.events import INGEST_TIME, US, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.lineage import needed_columns, with_lineage
@@ -54,7 +54,8 @@ UNBOUNDED_TAIL_S = 2.0
 TAIL_MARGIN_S = 1.0
 FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
 FAST_RATE_PER_S = 200_000
-ROW_OVERHEAD_BYTES = 24
+EVENT_BYTES_SLACK = 1.01
+"""What an event takes may be so much more than what is computed: Arrow pads, and lengths of texts vary."""
 QUEUE_BYTES = 4 * 2**30
 """The queue's bound where none was asked for, on a machine with twice as much."""
 LEVEL_MAX_US = 60 * US
@@ -103,6 +104,13 @@ class Ready:
             missing = tuple(name for name in payloads if name not in columns[stream.name])
             columns[stream.name] = missing + columns[stream.name]
         return columns
+
+    @property
+    def made_columns(self) -> dict[str, tuple[str, ...]]:
+        """What generators make of each stream: the transport adds the time at which it hands an event out."""
+        return {
+            stream: tuple(name for name in columns if name != INGEST_TIME) for stream, columns in self.columns.items()
+        }
 
     def of_each_sink(self) -> tuple[Ready, ...]:
         """The same experiment, as far as each sink is concerned."""
@@ -161,10 +169,14 @@ class Ready:
         return FAST_CHUNK_US if rate_per_s >= FAST_RATE_PER_S else SLOW_CHUNK_US
 
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
-        """(seconds of the rate that the queue holds, whether memory cut that below what was asked)."""
-        asked = self.experiment.load.bound
-        row_bytes = sum(stream.row_bytes * stream.share for stream in self.streams(rate_per_s)) + ROW_OVERHEAD_BYTES
-        by_memory = self.bytes_max / (row_bytes * rate_per_s)
+        """(seconds of the rate that the queue holds, whether memory cut that below what was asked).
+
+        A queue counts its batches as Arrow does. It takes whole chunks, so the last one may not fit.
+        """
+        asked, made = self.experiment.load.bound, self.made_columns
+        streams = self.streams(rate_per_s)
+        event_bytes = EVENT_BYTES_SLACK * sum(stream.bytes_of(made[stream.name]) * stream.share for stream in streams)
+        by_memory = self.bytes_max / (event_bytes * rate_per_s)
         return min(asked, by_memory), by_memory < asked
 
 
