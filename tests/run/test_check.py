@@ -577,6 +577,14 @@ def test_memory_cuts_the_bound_to_what_the_queue_holds(asked: dict[str, Any]) ->
     assert held_s(ready, 1e6) == pytest.approx(1.01 * seconds, rel=0.005)
 
 
+def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of fields that the flow does not read, and of ids where it needs them."""
+    asked: list[Any] = []
+    monkeypatch.setattr(single, "measure_ceiling", lambda plan, columns: asked.append(columns) or 1.0)
+    single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
+    assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+
+
 def held_s(ready: check.Ready, rate_per_s: float) -> float:
     """Seconds of a rate that a queue holds which nobody reads, in chunks of a millisecond."""
     plan, chunk_us, full_us = ready.plan(0, rate_per_s, 30.0), 1000, 30 * US

@@ -43,10 +43,10 @@ def require_machine(ready: Ready) -> None:
 
 
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:
-    """What all generators together can make on this machine, events per second: one process's, measured now, times
-    as many as have a core to themselves."""
+    """How many events all generators together can make on this machine a second: one process's, measured now on a core
+    of its own and without a transport, times as many as have a core to themselves."""
     cores = len(ready.driver_cpus or cpus())
-    return measure_ceiling(ready.plan(0, rate_per_s, 10.0)) * min(ready.generators, cores)
+    return measure_ceiling(ready.plan(0, rate_per_s, 10.0), ready.made_columns) * min(ready.generators, cores)
 
 
 def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:
