@@ -26,6 +26,7 @@ FIELDS: list[FieldSpec] = [
     Fitted("seen", "timestamp", (None,), (1.0, 1.0), (1.7e15, 1.8e15)),
     Fitted("text", "string", ("a", None), (3.0, 1.0)),
     Fitted("raw", "binary", (b"a", b"bc"), (3.0, 1.0)),
+    Choice("town", ("São Paulo", "Köln")),
 ]
 N = 40_000
 
@@ -46,7 +47,12 @@ def test_a_slice_equals_the_whole(field: FieldSpec, data: st.DataObject) -> None
     whole = column(field, first, first + 20)
     assert column(field, first + low, first + high).equals(whole.slice(low, high - low))
     assert whole.type == arrow_type(field.spark_type)
-    assert field.row_bytes > 0
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_row_bytes_are_what_a_row_takes(field: FieldSpec) -> None:
+    """Arrow counts the same, nulls and letters of several bytes included."""
+    assert field.row_bytes == pytest.approx(column(field, 0, 20_000).nbytes / 20_000, rel=0.01)
 
 
 def test_values_come_as_often_as_their_weights_say() -> None:

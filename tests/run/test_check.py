@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 
 from streamgauge import experiment
@@ -20,11 +21,14 @@ from streamgauge.errors import InputError, MachineError, Problem
 from streamgauge.events import US, Schema
 from streamgauge.experiment import FLAGS
 from streamgauge.flow.stream import flow, source
+from streamgauge.load.plan import Plan
 from streamgauge.run import check, single
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
 from streamgauge.system.machine import environment
+from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.seam import Overflow
 
 GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
 TOO_MUCH = str(2**60)
@@ -133,6 +137,13 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"limits": ["p98 <= 2s"]}, "limit", "p98 <= 2s"),
     ({"limits": ["p99 <= fast"]}, "limit", "fast"),
     ({"limits": ["p99 <= 0s"]}, "limit", "p99 <= 0s"),
+    ({"limits": ["p99 <= 5s"]}, "limits", "p99 <= 5s"),
+    (
+        {"command": "sustain", "limits": ["closing_delay_p95<=5s"], "load": {"duration": "24s"}},
+        "limits",
+        "closing_delay_p95<=5s",
+    ),
+    ({"load": {"profile": "step:200k@5s", "duration": "12s"}}, "load.duration", "12s"),
     ({"port": 80}, "port", "80"),
     ({"port": "any"}, "port", "any"),
     ({"port": 65500}, "port", "65500"),
@@ -545,20 +556,64 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
 
 
-def test_memory_cuts_the_bound() -> None:
-    """The bound is in seconds of the rate; memory may allow fewer, and then that is said."""
-    ready = check_experiment(experiment.build(GOOD | {"load": {"memory": "64MiB"}}))
+OF_SIZES: list[dict[str, Any]] = [
+    {"workload": "identity"},
+    {"workload": "identity", "parameters": {"payload_bytes": "100"}},
+    {"workload": "filter"},
+    {"workload": "count"},
+    {"workload": "windowed_aggregation"},
+    {"workload": "windowed_join", "parameters": {"payload_bytes": "50"}},
+    {"workload": "spike_detection"},
+]
+
+
+@pytest.mark.parametrize("asked", OF_SIZES, ids=str)
+def test_memory_cuts_the_bound_to_what_the_queue_holds(asked: dict[str, Any]) -> None:
+    """The bound is in seconds of the rate; what is said of a memory it holds, and hardly more."""
+    ready = check_experiment(experiment.build(asked | {"load": {"memory": "64MiB", "generators": 1, "rate": "1M"}}))
     assert ready.bound_s(1000.0) == (30.0, False)
-    seconds, cut = ready.bound_s(10e6)
+    seconds, cut = ready.bound_s(1e6)
     assert cut
-    assert 0 < seconds < 1
+    assert held_s(ready, 1e6) == pytest.approx(1.01 * seconds, rel=0.005)
+
+
+def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of fields that the flow does not read, and of ids where it needs them."""
+    asked: list[Any] = []
+    monkeypatch.setattr(single, "measure_ceiling", lambda plan, columns: asked.append(columns) or 1.0)
+    single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
+    assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+
+
+def held_s(ready: check.Ready, rate_per_s: float) -> float:
+    """Seconds of a rate that a queue holds which nobody reads, in chunks of a millisecond."""
+    plan, chunk_us, full_us = ready.plan(0, rate_per_s, 30.0), 1000, 30 * US
+    queue = FlightQueue(tuple(ready.columns), full_us, ready.bytes_max, lambda: 0)
+    try:
+        for from_us in range(0, full_us, chunk_us):
+            queue.offer(from_us, from_us + chunk_us, made(ready, plan, from_us, from_us + chunk_us), 0)
+    except Overflow:
+        return from_us / US
+    raise AssertionError("the queue was never full")
+
+
+def made(ready: check.Ready, plan: Plan, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
+    """What a generator makes of that time."""
+    events = [(plan.count_before(i, 0, from_us), plan.count_before(i, 0, to_us)) for i in range(len(plan.streams))]
+    return {
+        stream.name: plan.batch(i, 0, *events[i], ready.made_columns[stream.name])
+        for i, stream in enumerate(plan.streams)
+    }
 
 
 def test_a_profile_begins_where_the_warm_up_ends() -> None:
     """Until then the first rate holds; a fresh engine's warm-up rises towards it in its first four fifths, another's in
     its first 4 s.
     """
-    asked = {"load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"}}
+    asked = {
+        "workload": "identity",
+        "load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"},
+    }
     ready = check_experiment(experiment.build(GOOD | asked))
     seconds = (0, 7, 8, 14, 16, 29)
     for fresh, expected in (
@@ -644,6 +699,32 @@ def test_a_span_is_refused_only_where_no_extension_helps() -> None:
     """Three times 10 s hold five windows of 6 s, and 20 batches; input that is only written is not judged."""
     check_experiment(experiment.build(GOOD | {"load": {"duration": "10s"}, "parameters": {"slide": "6s"}}))
     check_experiment(experiment.build(GOOD | {"command": "generate", "load": {"duration": "2s"}}))
+
+
+def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() -> None:
+    """60 s, extended to 180 s, hold 45 windows of 4 s; p99 needs 100. What is named instead passes."""
+    (problem,) = refused(GOOD | {"limits": ["p99<=5s"]})
+    assert (problem.setting, problem.got) == ("limits", "p99<=5s")
+    assert "p99 needs 100 windows (slide: 4 s), and even extended to 180 s" in problem.rule
+    assert problem.rule.endswith("holds 45")
+    assert problem.way_out == '--limit "event_time_max<=5s", or p50, or --duration 400s'
+    for asked in ({"load": {"duration": "400s"}, "limits": ["p99<=5s"]}, {"limits": ["p50<=5s", "event_time_max<=5s"]}):
+        check_experiment(experiment.build(GOOD | asked))
+
+
+def test_a_level_of_what_has_no_windows_is_carried_by_rows() -> None:
+    """Row by row there are results enough in a second."""
+    check_experiment(experiment.build({"workload": "identity", "limits": ["p99_9<=5s"]}))
+
+
+def test_a_span_whose_rate_changes_gets_no_extension() -> None:
+    """12 s hold three windows of 4 s; a constant rate may have nine."""
+    load = {"rate": "100k", "duration": "12s"}
+    (problem,) = refused(GOOD | {"load": load | {"profile": "step:200k@5s"}})
+    assert "a span of 12 s (a rate that changes is not extended) holds 3 windows" in problem.rule
+    check_experiment(experiment.build(GOOD | {"load": load}))
+    (level,) = refused(GOOD | {"load": {"duration": "150s", "profile": "step:200k@5s"}, "limits": ["p99<=5s"]})
+    assert level.rule.endswith("holds 37")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.percentile import carries, observations_needed
 
 
 @pytest.mark.parametrize(("q", "least"), [(0.5, 2), (0.9, 10), (0.95, 20), (0.99, 100), (0.999, 1000)])
@@ -12,6 +12,7 @@ def test_a_percentile_needs_one_observation_beyond_it(q: float, least: int) -> N
     """The border lies where exactly one observation is expected beyond the percentile."""
     assert carries(q, least)
     assert not carries(q, least - 1)
+    assert observations_needed(q) == least
 
 
 @given(q=st.floats(0, 0.9999), count=st.integers(0, 20_000))

@@ -107,7 +107,7 @@ def _schema(plan: Plan, stream: int) -> pa.Schema:
 
 def _batches(plan: Plan, stream: int, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
     schema = _schema(plan, stream)
-    rows = max(min(ROWS_MAX, BATCH_BYTES_MAX // plan.streams[stream].row_bytes), 1)
+    rows = max(min(ROWS_MAX, int(BATCH_BYTES_MAX / plan.streams[stream].row_bytes)), 1)
     for start in range(first, last, rows):
         batch = plan.batch(stream, partition, start, min(start + rows, last), schema.names)
         arrays = [column.cast(type_) for column, type_ in zip(batch.columns, schema.types, strict=True)]

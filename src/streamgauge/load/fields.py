@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -18,14 +19,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import LINEAGE, Field, Schema
+from streamgauge.events import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema
 from streamgauge.load.bits import Bits, empty
-from streamgauge.load.keys import DISTRIBUTIONS, DOMAIN_MAX, TABLE_DOMAIN_MAX, Distribution, Sampler, Uniform, sampler
+from streamgauge.load.keys import (
+    DISTRIBUTIONS,
+    DOMAIN_MAX,
+    TABLE_DOMAIN_MAX,
+    Distribution,
+    Sampler,
+    Uniform,
+    probabilities,
+    sampler,
+)
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 PAYLOAD_POOL_BYTES = 2**20
 PAYLOAD_BYTES_MAX = 2**26
 WORDS_MAX = 10_000
+_OFFSET_BYTES = 4
+"""Of a text or binary value in Arrow, besides its content."""
 
 _CONSONANTS, _VOWELS = ("b", "d", "f", "g", "k", "l", "m", "r", "st", "tr"), ("a", "e", "i", "o")
 _SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (*_VOWELS, "an"))
@@ -48,8 +60,8 @@ class FieldSpec(ABC):
         return False
 
     @property
-    def row_bytes(self) -> int:
-        """About what a value takes in memory."""
+    def row_bytes(self) -> float:
+        """What a value takes in Arrow, on average."""
         return {"int": 4, "double": 8}[self.spark_type]
 
 
@@ -136,6 +148,13 @@ def vocabulary() -> pa.Array:
     return pa.array([first + last for last in _SYLLABLES for first in _SYLLABLES])
 
 
+@lru_cache(maxsize=1)
+def _word_bytes() -> float:
+    """The mean length of a word as `Text` draws them."""
+    lengths = pc.binary_length(vocabulary()).to_numpy()
+    return float(np.average(lengths, weights=probabilities("zipf", len(lengths))))
+
+
 @dataclass(frozen=True)
 class Text(FieldSpec):
     """A line of `words` words drawn from `vocabulary` with Zipf's frequencies, with single spaces between them."""
@@ -148,8 +167,9 @@ class Text(FieldSpec):
             raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "10")
 
     @property
-    def row_bytes(self) -> int:
-        return 9 * self.words
+    def row_bytes(self) -> float:
+        between_words = 1
+        return _OFFSET_BYTES + self.words * (_word_bytes() + between_words) - between_words
 
     def column(self, bits: Bits, first: int, last: int) -> pa.Array:
         by = sampler("zipf", len(vocabulary()))
@@ -174,8 +194,8 @@ class Payload(FieldSpec):
             raise _refuse(f"{self.name}.size_bytes", rule, self.size_bytes, "100")
 
     @property
-    def row_bytes(self) -> int:
-        return self.size_bytes + 4
+    def row_bytes(self) -> float:
+        return self.size_bytes + _OFFSET_BYTES
 
     def column(self, bits: Bits, first: int, last: int) -> pa.Array:
         pool = _payload_pool(bits, self.size_bytes)
@@ -219,6 +239,11 @@ class StreamSpec:
         return Schema(tuple(Field(field.name, field.spark_type, field.nullable) for field in self.fields))
 
     @property
-    def row_bytes(self) -> int:
-        """About what an event takes in memory, event time and id included."""
-        return sum(field.row_bytes for field in self.fields) + 16
+    def row_bytes(self) -> float:
+        """What an event takes in Arrow with all that can be made of it, event time and id included."""
+        return self.bytes_of((*self.schema.names, EVENT_TIME, EVENT_ID))
+
+    def bytes_of(self, columns: Iterable[str]) -> float:
+        """What an event takes in Arrow where only these columns are made of it."""
+        sizes = {field.name: field.row_bytes for field in self.fields} | {EVENT_TIME: 8, EVENT_ID: 8}
+        return sum(sizes[name] for name in columns)

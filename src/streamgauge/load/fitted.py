@@ -23,7 +23,8 @@ from streamgauge.load.fields import FieldSpec
 from streamgauge.load.keys import Sampler, Single, Table
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
-_BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": 1, "timestamp": 8}
+_BIT = 1 / 8
+_BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": _BIT, "timestamp": 8}
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,15 @@ class Fitted(FieldSpec):
         return None in self.values
 
     @property
-    def row_bytes(self) -> int:
+    def row_bytes(self) -> float:
+        return self._value_bytes + _BIT  # whether it is null is kept for every value, since the table ends with a null
+
+    @cached_property
+    def _value_bytes(self) -> float:
         if self.spark_type in _BYTES:
             return _BYTES[self.spark_type]
-        lengths = [len(value) if value is not None else 0 for value in self.values]
-        return 4 + round(float(np.average(lengths, weights=self.weights[: len(lengths)])))
+        offset, lengths = 4, pc.fill_null(pc.binary_length(self._table.slice(0, len(self.values))), 0)
+        return offset + float(np.average(lengths.to_numpy(), weights=self.weights))
 
     def column(self, bits: Bits, first: int, last: int) -> pa.Array:
         picks, places = self._drawn(bits, first, last)
@@ -110,7 +115,7 @@ class Choice(FieldSpec):
         return _TYPES[type(self.values[0])]
 
     @property
-    def row_bytes(self) -> int:
+    def row_bytes(self) -> float:
         return self._fitted.row_bytes
 
     def column(self, bits: Bits, first: int, last: int) -> pa.Array:

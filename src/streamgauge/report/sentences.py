@@ -38,7 +38,7 @@ def bounds(result: Result) -> str:
         parts.append(confirmed)
     parts.append(f"isolation: {result.isolation}")
     if result.rate is not None and result.rate.generator_ceiling_per_s is not None:
-        parts.append(f"generator ceiling {words.rate(result.rate.generator_ceiling_per_s)}")
+        parts.append(f"generator ceiling (making events) {words.rate(result.rate.generator_ceiling_per_s)}")
     return "; ".join(parts)
 
 

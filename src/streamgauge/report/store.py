@@ -11,8 +11,8 @@
         engine/             what the SUT said: logs, raw progress, batches.parquet
         trials/NN/          a study's trials, each a run folder
 
-Every file appears whole or not at all: it is written beside its place, synced, and renamed. So a run that is killed
-at any moment leaves a folder that can be read.
+Every file of ours appears whole or not at all: it is written beside its place, synced, and renamed (not logs, nor
+`search.jsonl`, which gets a line a trial). So a run that is killed at any moment leaves a folder that can be read.
 """
 
 from __future__ import annotations

@@ -323,7 +323,7 @@ def _generators(result: Result, rate: Rates) -> str:
     """How many there were and what they could have offered, as far as it is known."""
     number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
     parts = [f"generators {number}"] if number is not None else []
-    parts += [f"ceiling {_short(ceiling)}"] if ceiling is not None else []
+    parts += [f"ceiling (making events) {_short(ceiling)}"] if ceiling is not None else []
     return ", ".join(parts)
 
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
-from streamgauge.events import US, parse_size
-from streamgauge.experiment import FLAGS, Experiment, build, parse_setting
+from streamgauge.events import INGEST_TIME, US, parse_size
+from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
@@ -29,11 +29,13 @@ from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RATE_MAX_PER_S, RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.report import rerun
+from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.verdict import ServiceLevel, parse_limit
+from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
@@ -52,7 +54,8 @@ UNBOUNDED_TAIL_S = 2.0
 TAIL_MARGIN_S = 1.0
 FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
 FAST_RATE_PER_S = 200_000
-ROW_OVERHEAD_BYTES = 24
+EVENT_BYTES_SLACK = 1.01
+"""What an event takes may be so much more than what is computed: Arrow pads, and lengths of texts vary."""
 QUEUE_BYTES = 4 * 2**30
 """The queue's bound where none was asked for, on a machine with twice as much."""
 LEVEL_MAX_US = 60 * US
@@ -101,6 +104,13 @@ class Ready:
             missing = tuple(name for name in payloads if name not in columns[stream.name])
             columns[stream.name] = missing + columns[stream.name]
         return columns
+
+    @property
+    def made_columns(self) -> dict[str, tuple[str, ...]]:
+        """What generators make of each stream: the transport adds the time at which it hands an event out."""
+        return {
+            stream: tuple(name for name in columns if name != INGEST_TIME) for stream, columns in self.columns.items()
+        }
 
     def of_each_sink(self) -> tuple[Ready, ...]:
         """The same experiment, as far as each sink is concerned."""
@@ -162,10 +172,14 @@ class Ready:
         return FAST_CHUNK_US if rate_per_s >= FAST_RATE_PER_S else SLOW_CHUNK_US
 
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
-        """(seconds of the rate that the queue holds, whether memory cut that below what was asked)."""
-        asked = self.experiment.load.bound
-        row_bytes = sum(stream.row_bytes * stream.share for stream in self.streams(rate_per_s)) + ROW_OVERHEAD_BYTES
-        by_memory = self.bytes_max / (row_bytes * rate_per_s)
+        """(seconds of the rate that the queue holds, whether memory cut that below what was asked).
+
+        A queue counts its batches as Arrow does. It takes whole chunks, so the last one may not fit.
+        """
+        asked, made = self.experiment.load.bound, self.made_columns
+        streams = self.streams(rate_per_s)
+        event_bytes = EVENT_BYTES_SLACK * sum(stream.bytes_of(made[stream.name]) * stream.share for stream in streams)
+        by_memory = self.bytes_max / (event_bytes * rate_per_s)
         return min(asked, by_memory), by_memory < asked
 
 
@@ -200,6 +214,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(wanted, engine) if engine else []),
         *(_interval_problems(experiment, flow, interval_of(engine.name, wanted)) if engine else []),
+        *_level_problems(experiment, flow, [level for level in limits if level is not None]),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -233,7 +248,7 @@ def _longest_plan(ready: Ready) -> None:
     if command == "generate" and load.start is None:
         ready.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
         return
-    extended = command != "generate" and load.profile == "constant"
+    extended = command != "generate" and may_extend(load)
     spare = spare_s(load.duration) if extended else 0.0
     ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
 
@@ -340,11 +355,10 @@ def _interval_problems(experiment: Experiment, flow: Flow | None, interval: Batc
 
 
 def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
-    """A span that can only be undecided: extended to its longest, it still holds too few windows or batches."""
-    duration, slide_us = experiment.load.duration, _longest_slide_us(flow) if flow is not None else None
-    if not DURATION_S[0] <= duration <= DURATION_S[1]:
+    """A span that can only be undecided: even at its longest it holds too few windows or batches."""
+    longest, slide_us = _longest_s(experiment.load), _longest_slide_us(flow) if flow is not None else None
+    if longest is None:
         return
-    longest = duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX)
     each = [(WINDOWS_MIN, "windows", "slide", slide_us / US)] if slide_us else []
     each += [(BATCHES_MIN, "batches", interval.option, interval.seconds)] if interval.seconds else []
     short = [one for one in each if longest < one[0] * one[3]]
@@ -354,8 +368,46 @@ def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInt
             for least, what, name, apart in short
         )
         needed = math.ceil(max(least * apart for least, _, _, apart in short))
-        rule = f"is too short for a verdict: even extended to {longest:g} s, the most there is, it holds {held}"
-        yield Problem("load.duration", rule, f"{duration:g}s", f"--duration {needed}s")
+        rule = f"is too short for a verdict: {_span_in_words(experiment.load)} holds {held}"
+        yield Problem("load.duration", rule, f"{experiment.load.duration:g}s", f"--duration {needed}s")
+
+
+def _level_problems(experiment: Experiment, flow: Flow | None, levels: Sequence[ServiceLevel]) -> Iterator[Problem]:
+    """Levels on a percentile that the windows of even the longest span do not carry: they can only be undecided."""
+    longest, slide_us = _longest_s(experiment.load), _longest_slide_us(flow) if flow is not None else None
+    if experiment.command not in DECIDING or longest is None or slide_us is None:
+        return
+    held = round(longest * US) // slide_us
+    for level in levels:
+        q = PERCENTILES.get(level.statistic)
+        if q is None or carries(q, held):
+            continue
+        needed, apart = observations_needed(q), slide_us / US
+        rule = (
+            f"can only be undecided: {level.statistic.replace('_', '.')} needs {needed} windows (slide: {apart:g} s), "
+            f"and {_span_in_words(experiment.load)} holds {held}"
+        )
+        decided = f"{level.kind}_max<={level.text.partition('<=')[2].strip()}"
+        way_out = f'--limit "{decided}", or p50, or --duration {math.ceil(needed * apart)}s'
+        yield Problem("limits", rule, level.text, way_out)
+
+
+def _longest_s(load: Load) -> float | None:
+    """How long the span can get by extensions, seconds; None where its duration itself is refused."""
+    if not DURATION_S[0] <= load.duration <= DURATION_S[1]:
+        return None
+    return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
+
+
+def _span_in_words(load: Load) -> str:
+    if may_extend(load):
+        return f"even extended to {_longest_s(load):g} s, the most there is, it"
+    return f"a span of {load.duration:g} s (a rate that changes is not extended)"
+
+
+def may_extend(load: Load) -> bool:
+    """Whether a trial may go on past its duration: what follows a profile's end is not the load that was asked for."""
+    return load.profile == "constant"
 
 
 def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:

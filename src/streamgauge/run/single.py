@@ -17,7 +17,7 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import Ready, check, may_extend
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
@@ -43,10 +43,10 @@ def require_machine(ready: Ready) -> None:
 
 
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:
-    """What all generators together can make on this machine, events per second: one process's, measured now, times
-    as many as have a core to themselves."""
+    """How many events all generators together can make on this machine a second: one process's, measured now on a core
+    of its own and without a transport, times as many as have a core to themselves."""
     cores = len(ready.driver_cpus or cpus())
-    return measure_ceiling(ready.plan(0, rate_per_s, 10.0)) * min(ready.generators, cores)
+    return measure_ceiling(ready.plan(0, rate_per_s, 10.0), ready.made_columns) * min(ready.generators, cores)
 
 
 def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:
@@ -66,7 +66,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
     ceiling = ceiling_of(ready, load.rate)
     settings = TrialSettings(
         rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
-        may_extend=load.profile == "constant", look_for_late=not isinstance(ready.workload, OwnJob),
+        may_extend=may_extend(load), look_for_late=not isinstance(ready.workload, OwnJob),
         probe_batches=probes(experiment),
     )  # fmt: skip
     with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:

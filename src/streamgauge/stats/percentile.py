@@ -8,6 +8,8 @@ one that is not allowed says nothing. "Count" is the effective count: where rows
 
 from __future__ import annotations
 
+import math
+
 # 1 - 0.9 is not exactly 0.1; without this slack ten observations would not carry p90.
 _ROUNDING = 1e-9
 
@@ -20,6 +22,16 @@ def carries(q: float, effective_count: int) -> bool:
     """
     _require(q)
     return effective_count >= 1 and effective_count * (1 - q) >= 1 - _ROUNDING
+
+
+def observations_needed(q: float) -> int:
+    """The fewest independent observations that carry the q-quantile, q in [0, 1).
+
+    >>> observations_needed(0.99)
+    100
+    """
+    _require(q)
+    return math.ceil((1 - _ROUNDING) / (1 - q))
 
 
 def _require(q: float) -> None:

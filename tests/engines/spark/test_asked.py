@@ -35,15 +35,15 @@ def refused(options: dict[str, str] | None = None, master: str | None = None, fl
     return problem
 
 
-@pytest.mark.parametrize("good", ["auto", "0 seconds", "1.5 minutes"])
+@pytest.mark.parametrize("good", ["auto", "0 seconds", "1.5 seconds", "2 minutes", "1400 milliseconds"])
 def test_triggers_as_spark_writes_them(good: str) -> None:
     """Or auto."""
     assert problems({"trigger": good}) == []
 
 
-@pytest.mark.parametrize("bad", ["1s", "soon", "-1 second", ""])
+@pytest.mark.parametrize("bad", ["1s", "soon", "-1 second", "", "1.5 minutes", "0.5 milliseconds"])
 def test_triggers_that_spark_would_choke_on_are_refused(bad: str) -> None:
-    """It says so itself only after its start."""
+    """It says so itself only after its start; of its units only seconds may have a fraction."""
     assert refused({"trigger": bad}).setting == "option trigger"
 
 

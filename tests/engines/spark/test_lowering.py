@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.engines.spark.lowering import lowering_of
+from streamgauge.engines.spark.lowering import Lowering, lowering_of
+from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.events import Schema
 from streamgauge.flow.nodes import WindowAggregate, WindowJoin
 from streamgauge.flow.stream import hop, source
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int", pack="int"))
+
+
+def test_what_spark_says_it_runs_is_what_is_lowered() -> None:
+    """A node without a lowering would fail after the start; a lowering that is not listed is refused before it."""
+    lowered = {kind.__name__ for kind in Lowering.__dict__["lower"].dispatcher.registry if kind is not object}
+    assert set(CAPABILITIES.nodes) == {*lowered, "NativeJob"}
 
 
 @pytest.mark.parametrize(

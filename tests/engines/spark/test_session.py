@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,47 @@ def test_nothing_is_said_where_names_may_be_an_extensions_or_are_not_known() -> 
     strange = {"spark.sql.shufle.partitions": "4"}
     assert unknown(strange | {"spark.sql.extensions": "com.example.Mine"}, KNOWN) == []
     assert unknown(strange, frozenset()) == []
+
+
+MODULES = "-XX:+IgnoreUnrecognizedVMOptions --add-opens=java.base/java.io=ALL-UNNAMED -Dio.netty.allocator.type=pooled"
+OURS = "-Djava.io.tmpdir=/tmp/x/jvm -Xms4g"
+SPARKS = f"-Djava.net.preferIPv6Addresses=false {MODULES}"
+
+
+def made_session(**conf: str) -> Any:
+    """As much of a session as is asked for what is in force."""
+    names = {f"spark.{name.replace('_', '.')}": value for name, value in conf.items()}
+    context = SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=lambda: list(names.items())))
+    modules = SimpleNamespace(JavaModuleOptions=SimpleNamespace(defaultModuleOptions=lambda: MODULES))
+    spark = SimpleNamespace(launcher=modules)
+    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=spark)))
+    return SimpleNamespace(sparkContext=context, _jvm=jvm)
+
+
+@pytest.mark.parametrize(
+    ("master", "extra", "recorded"),
+    [
+        ("local[2]", f"{SPARKS} {OURS} -XX:+UseZGC -Dmine=1", "-XX:+UseZGC -Dmine=1"),
+        ("local[2]", f"{SPARKS} {OURS}", None),
+        ("spark://there:7077", f"{SPARKS} {OURS} -XX:+UseZGC", f"{OURS} -XX:+UseZGC"),
+    ],
+)
+def test_java_options_of_the_environment_stand_in_the_result(
+    master: str, extra: str, recorded: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of spark-defaults.conf are in force and change figures; what Spark or this house adds is left out."""
+    for name in session._JVM_ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    given = {"master": master, "driver_defaultJavaOptions": OURS, "executor_extraJavaOptions": SPARKS}
+    found = session.from_the_environment(made_session(**given, driver_extraJavaOptions=extra))
+    assert found == ({} if recorded is None else {"spark.driver.extraJavaOptions": recorded})
+
+
+def test_java_options_are_recorded_where_spark_cannot_be_asked_for_its_own() -> None:
+    """Too much is said then, not too little."""
+    silent = made_session(master="local[2]", driver_extraJavaOptions=f"{MODULES} -Dmine=1")
+    silent._jvm = None
+    assert session.from_the_environment(silent)["spark.driver.extraJavaOptions"] == f"{MODULES} -Dmine=1"
 
 
 def test_a_value_that_spark_refuses_is_told_as_the_users_setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -56,3 +57,13 @@ def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
     assert settings.JVM_OPTIONS.keys() == set(jit.choices)
     assert settings.JVM_OPTIONS["jvm"] == ()
     assert all(option.startswith("-XX:Tier") for option in settings.JVM_OPTIONS[jit.default])
+
+
+def test_what_makes_an_own_job_alike_stands_in_its_document() -> None:
+    """Every setting that a workload gets and an own job does not, with its value."""
+    text = (Path(__file__).parents[3] / "docs" / "own-jobs.md").read_text()
+    built_in, own = (settings.defaults(2, local_checkpoint=True, raw_files=raw) for raw in (True, False))
+    assert own.items() < built_in.items()
+    assert all(f"--option {name}={value}" in text for name, value in built_in.items() - own.items())
+    assert f'--option trigger="{settings.WINDOWED_INTERVAL}"' in text
+    assert settings.trigger("auto", False) == "0 seconds"

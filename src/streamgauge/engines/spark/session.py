@@ -24,9 +24,11 @@ _OPEN = (
 _EXTENSIONS = "spark.sql.extensions"
 _OF_THE_RUN = re.compile(
     r"spark\.(app\.|driver\.(host|port|defaultJavaOptions)|executor\.id|local\.dir|master|submit|rdd\.compress|ui\.)"
-    r"|.*extraJavaOptions"
 )
 """What Spark itself, or this house, sets for every run: names, ports and folders, other ones each time."""
+_EXTRA = re.compile(r"spark\.(driver|executor)\.extraJavaOptions")
+"""Spark puts options of its own, and the default ones, before what these name."""
+_IP = "-Djava.net.preferIPv6Addresses="
 _SECRET = re.compile(r"(?i)secret|password|passwd|token|access.?key|credential")
 _JVM_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
@@ -78,10 +80,33 @@ def from_the_environment(session: Any) -> dict[str, str]:
 
     Secrets are named, their values left out.
     """
-    asked = {name: value for name, value in session.sparkContext.getConf().getAll() if not _OF_THE_RUN.match(name)}
+    conf = dict(session.sparkContext.getConf().getAll())
+    kept = {name: value for name, value in conf.items() if not (_OF_THE_RUN.match(name) or _EXTRA.fullmatch(name))}
+    asked = kept | _java_options(session, conf)
     found = asked | {name: os.environ[name] for name in _JVM_ENVIRONMENT if os.environ.get(name)}
     hidden = {name for name, value in found.items() if _SECRET.search(name) or _SECRET.search(value)}
     return {name: "(not shown)" if name in hidden else value for name, value in sorted(found.items())}
+
+
+def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
+    """What JVMs are told besides what Spark tells all of them, and what `_jvm` tells one of this machine."""
+    sparks = set(_module_options(session._jvm).split())
+    if conf.get("spark.master", "").startswith("local"):
+        sparks |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
+    given = {name: value.split() for name, value in conf.items() if _EXTRA.fullmatch(name)}
+    others = {
+        name: [option for option in options if option not in sparks and not option.startswith(_IP)]
+        for name, options in given.items()
+    }
+    return {name: " ".join(options) for name, options in others.items() if options}
+
+
+def _module_options(jvm: Any) -> str:
+    """What this version of Spark gives every JVM; empty where it cannot be asked, and then it is recorded as well."""
+    try:
+        return str(jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions())
+    except Exception:
+        return ""
 
 
 def unknown(users: Mapping[str, str], known: frozenset[str]) -> list[Problem]:

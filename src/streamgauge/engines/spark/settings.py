@@ -73,8 +73,12 @@ CAPABILITIES = Capabilities(
         "Select",
         "Where",
         "WindowAggregate",
+        "SessionAggregate",
         "RunningAggregate",
         "WindowJoin",
+        "IntervalJoin",
+        "Distinct",
+        "TopN",
         "Explode",
         "Lookup",
         "Union",
@@ -166,9 +170,9 @@ def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
 
 
 def _check_trigger(value: str) -> Problem | None:
-    if value == "auto" or re.fullmatch(r"\d+(\.\d+)? (millisecond|second|minute)s?", value):
+    if value == "auto" or re.fullmatch(r"\d+ (millisecond|minute)s?|\d+(\.\d{1,9})? seconds?", value):
         return None
-    rule = "must be auto, or a number of milliseconds, seconds or minutes, as Spark writes it"
+    rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
     return Problem("option trigger", rule, value, '--option trigger="1 second"')
 
 
