@@ -23,6 +23,20 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
     assert "0 of 1 sustained" in made.sentence
 
 
+def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """a: every way in which a consumer reads, the one with jitter among them; --quick only leaves out its search."""
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def noted(workload: str, _: float, options: dict[str, str], *__: object) -> None:
+        asked.append((workload, options))
+        raise DriverError("no more than that is asked here")
+
+    monkeypatch.setattr(proofs, "started", noted)
+    selftest.selftest(only="a", quick=True)
+    assert [workload for workload, _ in asked] == ["filter", "windowed_aggregation", "filter"]
+    assert [options.get("jitter") for _, options in asked] == [None, None, "0.2"]
+
+
 @pytest.mark.parametrize(
     ("low", "refused", "ok"),
     [
