@@ -53,6 +53,16 @@ def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, refuse
     assert proofs.judge_capacity("continuous", low, refused, trials=6).ok is ok
 
 
+def test_beside_noise_the_upper_end_may_stay_undecided() -> None:
+    """a: and it says so; without noise it may not, and a lower end that is off is off all the same."""
+    made = proofs.judge_capacity("jitter", 99_400, None, trials=6, undecided=101_400)
+    assert made.ok
+    assert "101400/s stayed undecided" in made.sentence
+    assert not proofs.judge_capacity("continuous", 99_400, None, trials=6, undecided=101_400).ok
+    assert not proofs.judge_capacity("jitter", 97_000, None, trials=6, undecided=99_000).ok
+    assert not proofs.judge_capacity("jitter", 99_400, None, trials=6).ok
+
+
 @pytest.mark.parametrize(
     ("below", "above", "ok"),
     [
