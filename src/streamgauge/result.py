@@ -203,7 +203,10 @@ class Operator(Answer):
 
 
 class TrialSummary(Answer):
-    """One line of a search; `verdict` is null for an overload trial, which is not judged."""
+    """One line of a search; `verdict` is null for an overload trial, which is not judged.
+
+    `others_cpu_percent`: as in the trial's own result; null where it has none.
+    """
 
     number: int
     purpose: str
@@ -216,6 +219,7 @@ class TrialSummary(Answer):
     seconds: float = 0.0
     folder: str = ""
     engine_start: int = 0
+    others_cpu_percent: float | None = None
 
 
 class SearchResult(Answer):

@@ -81,6 +81,18 @@ def test_updates_of_one_engine_batch_count_once_however_many_parts_it_came_in() 
     assert measured(LatencyRule("update"), *named).effective_count == 2
 
 
+@pytest.mark.parametrize(("batches", "said"), [(50, ["p99, p99_9"]), (100, ["p99_9"]), (1000, [])])
+def test_a_tail_that_few_batches_carry_is_said(batches: int, said: list[str]) -> None:
+    """A thousand rows carry p99; where they came in fifty batches, one slow batch may be all of it."""
+    times = list(range(20))
+    rows = [batch(times, [n + 90] * 20, ingest=times) for n in range(batches)]
+    named = [one.replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}) for n, one in enumerate(rows)]
+    notes = measured(ROW, *named).latencies.notes
+    assert [note.split(":")[0] for note in notes] == said
+    assert all(f"in {batches} batches" in note for note in notes)
+    assert measured(ROW, *rows).latencies.notes == ()
+
+
 def test_updates_count_as_engine_batches() -> None:
     """Updates that leave together are one observation."""
     assert measured(LatencyRule("update"), batch([0, 1, 2], [10, 10, 20])).effective_count == 2

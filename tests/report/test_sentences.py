@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from streamgauge.report import sentences, words
-from streamgauge.result import Latencies, Latency, Rates, Result, Verdict
+from streamgauge.result import Check, Latencies, Latency, Rates, Result, Verdict
 
 Make = Callable[..., Result]
 
@@ -98,6 +98,11 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     invalid = Verdict(value="invalid")
     assert sentences.unusable(make_result(verdict=invalid, rate=None)) == sentences.NOTHING
     assert sentences.unusable(make_result(verdict=invalid)) == sentences.UNUSABLE
+    for states, said in ((["ok", "failed"], sentences.DISTURBED), (["invalid", "failed"], sentences.UNUSABLE)):
+        checks = tuple(
+            Check(name="x", value=1, limit=0, unit="", ok=False, state=state, sentence="") for state in states
+        )
+        assert sentences.unusable(make_result(verdict=invalid.model_copy(update={"checks": checks}))) == said
     assert sentences.unusable(make_result()) == ""
 
 

@@ -235,6 +235,8 @@ def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest
     monkeypatch.setattr(figures, "machine_percent", lambda: 400.0)
     assert (figures.others_percent(done), figures.others_share(done)) == (80.0, 0.2)
     shown = figures.series(done, None)["others_cpu_percent"].to_pylist()
+    done.journal.others = [(START + US, 400.0), (START + 2 * US, 200.0)]  # the queue was full before the span began
+    assert (figures.others_percent(done), figures.others_share(done)) == (None, 0.75)
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
 

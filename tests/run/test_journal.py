@@ -388,6 +388,34 @@ def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
     assert silent.committed_until() == 0
 
 
+def test_what_a_partition_that_is_behind_has_not_read_is_kept(make: Any) -> None:
+    """Without a common frontier each partition goes at its own pace: one that stood still reads on where it was."""
+    journal, second = Journal(make.plan(partitions=2)), [START + n * US for n in range(5)]
+
+    def read(batch: int, low: int, high: int) -> HandOut:
+        return HandOut("purchases", second[low], second[high], 10, second[high], batch, False)
+
+    ahead = [read(batch, batch, batch + 1) for batch in range(4)]
+    commits = [make.commit(batch, second[batch + 1]) for batch in range(4)]
+    journal.add(make.tick([[], []], [ahead, []], commits))
+    assert journal.forgettable_until() == 0
+    journal.add(make.tick([[], []], [[], [read(1, 0, 1)]], []))
+    assert journal.forgettable_until() == second[1]  # not that of the one ahead, which has come to 3 s
+    journal.add(make.tick([[], []], [[], [read(2, 1, 3)]], []))
+    assert journal.forgettable_until() == second[3]
+
+
+def test_a_journal_that_goes_on_for_long_still_lets_what_was_read_be_forgotten(make: Any) -> None:
+    """Only what early batches had read together is kept of them."""
+    journal = Journal(make.plan(partitions=1))
+    for batch in range(500):
+        low, high = START + batch * US, START + (batch + 1) * US
+        part = HandOut("purchases", low, high, 10, high, batch, False)
+        journal.add(make.tick([[]], [[part]], [make.commit(batch, high)]))
+        assert journal.forgettable_until() == (low if batch else 0)
+    assert max(len(kept) for kept in journal.running._reaches.values()) <= 100
+
+
 def test_parts_of_a_journal(make: Any) -> None:
     """A query's part has what it read and committed; a sink's has its commits and all that was read."""
     journal = two_queries(make)

@@ -195,12 +195,52 @@ def test_an_undecided_trend_says_how_much_longer() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [({"backlog": ramp(0.05)}, True), ({"batches": 3}, True), ({"driver_reason": "ended"}, True), ({}, False)],
+    [({"sut_alive": False}, True), ({"batches": 3}, True), ({"driver_reason": "ended"}, True), ({}, False)],
 )
 def test_a_busy_machine_is_named_before_the_system_is_blamed(changed: dict[str, Any], said: bool) -> None:
     """Not sustained, undecided or invalid beside other processes: look at those first; a rate that held needs none."""
     assert ("other processes used 40%" in judge(evidence(others_share=0.4, **changed)).advice) is said
     assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
+
+
+TOO_SLOW: list[dict[str, Any]] = [
+    {"backlog": ramp(0.05)},
+    {"output_lag": lag(0.03)},
+    {"backlog_max_s": 30.0},
+    {"overflowed": True},
+    {"levels": (LEVEL,)},
+    {"backlog": ramp(0.05), "overflowed": True, "verification": None},
+]
+
+
+@pytest.mark.parametrize("fault", TOO_SLOW)
+def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> None:
+    """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be."""
+    assert judge(evidence(others_share=0.1, **fault)).value == "not_sustained"
+    quiet, beside = judge(evidence(**fault)), judge(evidence(others_share=0.4, **fault))
+    assert (quiet.value, beside.value) == ("not_sustained", "invalid")
+    assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
+    assert "other processes used 40% of the machine, at most 10% is allowed" in beside.sentence
+    assert beside.decided_by[0] in beside.sentence
+    assert "run this again" in beside.advice
+    assert "driver" not in beside.sentence
+
+
+WRONG = {"verification": RIGHT.model_copy(update={"wrong": 1})}
+
+
+@pytest.mark.parametrize("fault", [{"sut_alive": False}, {"retried_tasks": 1}, WRONG])
+def test_what_no_neighbour_brings_about_is_proof_beside_others(fault: dict[str, Any]) -> None:
+    """A system that died, or answered wrongly, is not sustained on a busy machine too, however slow it was besides."""
+    assert judge(evidence(others_share=0.4, **fault)).value == "not_sustained"
+    assert judge(evidence(others_share=0.4, backlog=ramp(0.05), **fault)).value == "not_sustained"
+
+
+def test_what_held_beside_others_has_held() -> None:
+    """It did so in spite of them; and what is not decided stays so."""
+    assert judge(evidence(others_share=0.4)).value == "sustained"
+    assert judge(evidence(others_share=0.4, batches=3)).value == "undecided"
+    assert judge(evidence(others_share=0.4, backlog=ramp(0.05), interrupted=True)).value == "interrupted"
 
 
 def test_waiting_for_a_core_that_is_not_known_is_said() -> None:

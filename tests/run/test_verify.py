@@ -308,6 +308,20 @@ def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: 
     assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1}
 
 
+def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Callable[..., Case], make: Any) -> None:
+    """The last event before the cut of 10 s leaves the watermark below it: eleven batches do not close that window."""
+    asked = case(WINDOWS, drained=False, engine_failed="the engine died")
+    rows = asked.answer()
+    ends = pc.cast(rows.column(WINDOW_END), pa.int64())
+    closed = rows.filter(pc.less_equal(ends, START + 8 * US))
+    for came, found in ((closed, {}), (closed.slice(1), {"missing": 1})):
+        asked.receive(make, windows=[came, *[came.slice(0, 0)] * 10])
+        assert faults(verify(asked.ready, asked.done).verification) == found
+    asked.receive(make, windows=[closed, *[closed.slice(0, 0)] * 11])
+    due = pc.sum(pc.equal(ends, START + 10 * US)).as_py()
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": due}
+
+
 @FLOWS
 def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
     case: Callable[..., Case], make: Any, flow: Flow

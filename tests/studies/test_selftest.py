@@ -23,6 +23,20 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
     assert "0 of 1 sustained" in made.sentence
 
 
+def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """a: every way in which a consumer reads, the one with jitter among them; --quick only leaves out its search."""
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def noted(workload: str, _: float, options: dict[str, str], *__: object) -> None:
+        asked.append((workload, options))
+        raise DriverError("no more than that is asked here")
+
+    monkeypatch.setattr(proofs, "started", noted)
+    selftest.selftest(only="a", quick=True)
+    assert [workload for workload, _ in asked] == ["filter", "windowed_aggregation", "filter"]
+    assert [options.get("jitter") for _, options in asked] == [None, None, "0.2"]
+
+
 @pytest.mark.parametrize(
     ("low", "refused", "ok"),
     [
@@ -37,6 +51,16 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
 def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, refused: float | None, ok: bool) -> None:
     """a: the lower end of the bracket must be within 2 %, and something above it must have been refused."""
     assert proofs.judge_capacity("continuous", low, refused, trials=6).ok is ok
+
+
+def test_beside_noise_the_upper_end_may_stay_undecided() -> None:
+    """a: and it says so; without noise it may not, and a lower end that is off is off all the same."""
+    made = proofs.judge_capacity("jitter", 99_400, None, trials=6, undecided=101_400)
+    assert made.ok
+    assert "101400/s stayed undecided" in made.sentence
+    assert not proofs.judge_capacity("continuous", 99_400, None, trials=6, undecided=101_400).ok
+    assert not proofs.judge_capacity("jitter", 97_000, None, trials=6, undecided=99_000).ok
+    assert not proofs.judge_capacity("jitter", 99_400, None, trials=6).ok
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -36,6 +37,8 @@ from streamgauge.studies.sustain import (
     outcome_of_overload,
     recorded,
     trial_shown,
+    warnings_of,
+    with_others,
 )
 from streamgauge.system.lock import held
 
@@ -83,23 +86,60 @@ def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> No
     assert limit_of(shown) == ""
 
 
+def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:
+    processes = [
+        SimpleNamespace(role="sut", cpu_percent_mean=sut),
+        SimpleNamespace(role="driver", cpu_percent_mean=driver),
+    ]
+    shown: Any = SimpleNamespace(
+        processes=processes, isolation=isolation, environment={"cpus": 2}, experiment={"master": master}
+    )
+    return limit_of(shown)
+
+
 @pytest.mark.parametrize(
     ("sut", "driver", "isolation", "said"),
     [
         (180.0, 15.0, "shared", "the engine is CPU bound"),
         (110.0, 75.0, "shared", "engine and driver together"),
-        (110.0, 75.0, "pinned", "not the CPU"),
-        (90.0, 20.0, "shared", "not the CPU"),
+        (110.0, 75.0, "pinned", "a task that is always busy uses one core"),
+        (80.0, 20.0, "shared", "not all of the CPU: look at the engine's batches;"),
     ],
 )
 def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, said: str) -> None:
     """A driver that takes the processors from the engine is not called the engine's limit."""
-    processes = [
-        SimpleNamespace(role="sut", cpu_percent_mean=sut),
-        SimpleNamespace(role="driver", cpu_percent_mean=driver),
-    ]
-    shown: Any = SimpleNamespace(processes=processes, isolation=isolation, environment={"cpus": 2})
-    assert said in limit_of(shown)
+    assert said in limit_said(sut, driver, isolation)
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("local", "110 % of 100 %: the engine has used up what its master allows it"),
+        ("local[1]", "110 % of 100 %: the engine has used up what its master allows it"),
+        ("local[1, 4]", "110 % of 100 %"),
+        ("local[2]", "110 % of 200 %: not all"),
+        ("local[8]", "110 % of 200 %: not all"),
+        ("local[*]", "110 % of 200 %: not all"),
+        ("spark://far:7077", "110 % on this machine: not known, executors run elsewhere"),
+        ("yarn", "not known, executors run elsewhere"),
+    ],
+)
+def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:
+    """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
+    assert said in limit_said(110.0, 20.0, master=master)
+
+
+def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial that is shown may have been quiet while the one that the upper end rests on was not."""
+    monkeypatch.setattr(sustain, "machine_percent", lambda: 200.0)
+    busy = RunFolder.open(study.path / "trials" / "02")
+    busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    found = with_others(study, replay(settings, recorded(study)).result())
+    assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
+    assert list(warnings_of(found)) == ["trial 2: other processes used 40% of the machine"]
+    shutil.rmtree(busy.path)
+    assert with_others(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
 
 
 def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:

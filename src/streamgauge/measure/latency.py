@@ -251,6 +251,7 @@ class _Tally:
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
     observations: set[int | bytes] = field(default_factory=set)
+    row_batches: set[bytes] = field(default_factory=set)
     windows_closed: int = 0
     rows: int = 0
     rows_without_ingest: int = 0
@@ -308,6 +309,8 @@ class _Tally:
             # Tasks of one engine batch send apart, and each part has a stamp of its own.
             same = np.unique(emission).tolist() if engine_batch is None else [engine_batch]
             self.observations.update(same)
+        elif self.rule.kind == "row" and engine_batch is not None:
+            self.row_batches.add(engine_batch)
         elif window_end is not None:
             self.observations.update(np.unique(window_end).tolist())
             self.windows_closed = len(self.observations)
@@ -341,6 +344,11 @@ class _Tally:
                 f"event_time: {self.rows_early} of {self.rows} matches came before their window was complete, so they "
                 "have no latency from its last event; match_time is their own"
             )
+        if few := self._carried_by_few_batches():
+            notes.append(
+                f"{', '.join(few)}: {self.rows} results came in {len(self.row_batches)} batches of the engine, and "
+                "those of a batch share its delays, so one slow batch may be all of that tail"
+            )
         if self.rows_without_ingest:
             notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")
         unbounded = [name for name in kinds if name not in self.bounds]
@@ -348,6 +356,11 @@ class _Tally:
             missing = self.bounds["event_time"]
             notes.append(f"{', '.join(unbounded)}: {missing} missing results are not in these figures")
         return notes
+
+    def _carried_by_few_batches(self) -> list[str]:
+        """The percentiles that rows carry, and the engine's batches would not; none where its batches are not known."""
+        rows, batches = self.effective_count, len(self.row_batches)
+        return [name for name, q in PERCENTILES.items() if batches and carries(q, rows) and not carries(q, batches)]
 
     def _seconds(self) -> SecondsTable:
         event_time, processing_time = self.event_time.histograms(), self.processing_time.histograms()

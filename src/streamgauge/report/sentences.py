@@ -9,6 +9,10 @@ from streamgauge.result import Check, Latency, Result
 UNUSABLE = (
     "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
 )
+DISTURBED = (
+    "This figure must not be used: other processes were busy on this machine, so that the system was too slow proves "
+    "nothing against it."
+)
 NOTHING = "There is no figure to use: the run ended before anything was measured."
 
 
@@ -46,7 +50,13 @@ def unusable(result: Result) -> str:
     """Why an invalid run's figure must not be used; empty where the run is not invalid."""
     if result.verdict.value != "invalid":
         return ""
-    return NOTHING if result.rate is None and result.search is None else UNUSABLE
+    if result.search is not None:
+        return UNUSABLE
+    if result.rate is None:
+        return NOTHING
+    # Only a driver that failed has a check that is invalid; beside others, checks of the system have failed.
+    states = {check.state for check in result.verdict.checks}
+    return DISTURBED if "failed" in states and "invalid" not in states else UNUSABLE
 
 
 def measured_s(result: Result) -> float | None:

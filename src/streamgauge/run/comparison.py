@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.events import EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.load.plan import Plan
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.result import Latency, SinkResult, Verification
@@ -24,6 +25,8 @@ from streamgauge.run.spool import Received, keep_results
 from streamgauge.system.machine import memory_bytes
 from streamgauge.system.scratch import Scratch
 
+MS = 1000
+"""Microseconds: Spark keeps watermarks in milliseconds, cut off."""
 MEMORY_SHARE = 0.5
 """Of the machine's memory: the engine under test is still there while its answers are compared."""
 ROWS_MAX = 262_144
@@ -109,11 +112,24 @@ def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0) -> st
     if held_us is None:
         return "false"
     (reached,) = done.journal.committed_ends().values()
-    if windowed:
-        return f"window_end <= {reached[-2] if len(reached) > 1 else 0}"
-    if held_us:
-        return f"event_time < {reached[-2] - held_us if len(reached) > 1 else 0}"
-    return f"event_time < {reached[-1] if reached else 0}"
+    if not windowed and not held_us:
+        return f"event_time < {reached[-1] if reached else 0}"
+    passed_us = _watermark_us(done.journal.plan, reached[-2]) if len(reached) > 1 else 0
+    return f"window_end <= {passed_us}" if windowed else f"event_time < {passed_us - held_us}"
+
+
+def _watermark_us(plan: Plan, cut_us: int) -> int:
+    """How far a watermark is at least after all events before `cut_us`: the last of them, of the stream that is behind
+    the others, in whole milliseconds. It stays below the cut, so a window that ends there closes a batch later.
+    """
+    streams, partitions = range(len(plan.streams)), range(plan.partitions)
+    last_us = min(max(_last_before(plan, stream, each, cut_us) for each in partitions) for stream in streams)
+    return last_us // MS * MS
+
+
+def _last_before(plan: Plan, stream: int, partition: int, cut_us: int) -> int:
+    count = plan.count_before(stream, partition, cut_us)
+    return int(plan.event_times(stream, partition, count - 1, count)[0]) if count else 0
 
 
 def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:

@@ -21,7 +21,7 @@ TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
 BOUND_S_MIN = 10.0
 """Seconds of event time that must be able to wait before a full queue says anything about the system under test."""
 OTHERS_SHARE_MAX = 0.1
-"""Where other processes use more of the machine than this, a verdict may be theirs."""
+"""Where other processes use more of the machine than this, that something was too slow may be their doing."""
 
 _NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
 _LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
@@ -82,7 +82,8 @@ class Evidence:
     was full by its bytes alone, while so many seconds of event time waited.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `disk_share`: of the span, for which one of the SUT's senders waited while the recorder wrote to its disk.
-    `others_share`: of the machine's CPU, used by what is neither driver nor SUT; judged by no check, but worth a word.
+    `others_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
+    that was too slow beside that is not condemned for it.
     """
 
     planned_per_s: Floats

@@ -174,8 +174,13 @@ def others_percent(done: Conducted) -> float | None:
 
 
 def others_share(done: Conducted) -> float:
-    """The same as a share of the machine; 0 where it is not known."""
-    return (others_percent(done) or 0.0) / machine_percent()
+    """The same as a share of the machine; of a trial that ended before its measured span, the mean since its start. 0
+    where it is not known.
+    """
+    percent = others_percent(done)
+    if percent is None and done.journal.others:
+        percent = float(np.mean([cpu for _, cpu in done.journal.others]))
+    return (percent or 0.0) / machine_percent()
 
 
 def core_wait_us(done: Conducted) -> float:

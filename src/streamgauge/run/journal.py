@@ -132,8 +132,7 @@ class Journal:
 
         One batch of each query is kept back: a query that dies between the sink's commit and its own reads it again.
         """
-        reached = [self.running.furthest(sink) for sink in self.sinks]
-        return min((ends[0] if len(ends) > 1 else 0 for ends in reached), default=0)
+        return min((self.running.read_everywhere(sink) for sink in self.sinks), default=0)
 
     def aborted_between(self, from_us: int, to_us: int) -> int:
         """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
@@ -367,7 +366,7 @@ class _Fed:
         for log in chunks:
             self.running.add_chunks(log)
         for partition, parts in enumerate(reads):
-            self.running.add_reads(parts)
+            self.running.add_reads(parts, partition)
             for part in parts:
                 self._query(journal, part.query).hand_outs[partition].append(part)
         self.running.add_commits(commits)

@@ -23,6 +23,9 @@ Ints = NDArray[np.int64]
 
 Batch = tuple[str, int]
 """(query, its batch's number)."""
+Place = tuple[str, int, str, int]
+"""(query, partition, stream, which of the query's readers of it): what has an offset of its own."""
+_BATCHES_KEPT = 50
 
 
 class Running:
@@ -41,6 +44,9 @@ class Running:
         self._firsts: dict[Batch, tuple[int, int]] = {}
         self._peaks: dict[Batch, tuple[int, int]] = {}
         self._moved: set[Batch] = set()
+        self._partitions = 1
+        self._readers: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        self._reaches: dict[Place, dict[int, int]] = defaultdict(dict)
 
     def add_chunks(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
@@ -50,8 +56,10 @@ class Running:
             for column, value in zip(self._chunks, values, strict=True):
                 column.append(value)
 
-    def add_reads(self, parts: Iterable[HandOut]) -> None:
+    def add_reads(self, parts: Iterable[HandOut], partition: int = 0) -> None:
+        self._partitions = max(self._partitions, partition + 1)
         for part in parts:
+            self._place(part, partition)
             self._read_at.append(part.when_us)
             self._read_to.append(part.to_us)
             self._taken[part.stream][part.query, part.reader] += 0 if part.again else part.events
@@ -89,6 +97,20 @@ class Running:
         """The event times up to which the sink's two furthest committed batches had read, ascending; fewer at first."""
         return sorted(self._furthest[sink].values())
 
+    def read_everywhere(self, sink: str) -> int:
+        """The event time up to which the sink's furthest committed batch but one, and those before it, had read every
+        partition and stream: each goes at a pace of its own where there is no common frontier. 0 before a second one.
+        """
+        best = self._furthest[sink]
+        if len(best) < 2:
+            return 0
+        query, last = min(best, key=best.__getitem__)
+        return min(
+            self._reach_by((query, partition, *reader), last)
+            for partition in range(self._partitions)
+            for reader in self._readers[query]
+        )
+
     def peaks(self) -> list[tuple[int, int]]:
         """(time, events) of the backlog just before each batch's first hand-out, by time."""
         for batch in self._moved:
@@ -109,6 +131,18 @@ class Running:
         """(time, event time in microseconds) that waited just before each batch's first hand-out, by time."""
         start_us = self._plan.start_us
         return sorted((when, max(0, when - max(since, start_us))) for since, when in self._firsts.values())
+
+    def _place(self, part: HandOut, partition: int) -> None:
+        reaches = self._reaches[part.query, partition, part.stream, part.reader]
+        reaches[part.batch] = max(reaches.get(part.batch, 0), part.to_us)
+        self._readers[part.query].add((part.stream, part.reader))
+        if len(reaches) > 2 * _BATCHES_KEPT:
+            # Nobody asks for so early a batch any more; one that did would learn that less was read, never more.
+            early = sorted(reaches)[:-_BATCHES_KEPT]
+            reaches[early[-1]] = max(reaches.pop(batch) for batch in early)
+
+    def _reach_by(self, place: Place, last: int) -> int:
+        return max((to_us for batch, to_us in self._reaches[place].items() if batch <= last), default=0)
 
     def _reach(self, sink: str, batch: Batch) -> None:
         """Ends of batches only grow, so the two furthest so far are all that it takes."""

@@ -2,7 +2,8 @@
 
 Pure: numbers in, `result.Verdict` out. No clock, no process, no file, no chance (the bootstrap has a fixed seed).
 A check that crashes is undecided, never a pass. Interrupted outranks invalid, invalid outranks not sustained, not
-sustained outranks undecided; only where every check is ok is a rate called sustained.
+sustained outranks undecided; only where every check is ok is a rate called sustained. What was too slow while other
+processes were busy on the machine is no proof against the system, and so invalid; what held has held in spite of them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def judge(evidence: Evidence) -> Verdict:
     """All checks on one trial, and the verdict that they give together [method 3]."""
     checks = tuple(_guarded(name, check, evidence) for name, check in checks_of(evidence))
     value, deciding = _combine(checks, evidence.interrupted)
+    if value == "not_sustained" and _others_may_have_slowed(deciding, evidence):
+        return _disturbed(checks, deciding, evidence)
     return Verdict(
         value=value,
         checks=checks,
@@ -40,6 +43,28 @@ def judge(evidence: Evidence) -> Verdict:
         sentence=_sentence(value, deciding),
         advice=_advice(value, deciding, evidence) + _others(value, evidence),
     )
+
+
+_PROOF_BESIDE_OTHERS = ("connected", "answers")
+"""What other processes do not bring about by taking the system's processors: all other checks say that it was slow."""
+
+
+def _others_may_have_slowed(deciding: tuple[Check, ...], evidence: Evidence) -> bool:
+    slow = not any(check.name in _PROOF_BESIDE_OTHERS for check in deciding)
+    return slow and evidence.others_share > OTHERS_SHARE_MAX
+
+
+def _disturbed(checks: tuple[Check, ...], deciding: tuple[Check, ...], evidence: Evidence) -> Verdict:
+    """Of a system that was too slow while others had a part of its machine. Each check keeps what it has seen.
+
+    Invalid, because that alone is made again by a search; a "not sustained" would be its upper end for good.
+    """
+    sentence = (
+        f"invalid: other processes used {evidence.others_share:.0%} of the machine, at most {OTHERS_SHARE_MAX:.0%} is "
+        f"allowed, so it is no proof against the system that it was too slow ({_because(deciding)})"
+    )
+    names = tuple(check.name for check in deciding)
+    return Verdict(value="invalid", checks=checks, decided_by=names, sentence=sentence, advice=_ADVICE_DISTURBED)
 
 
 def _guarded(name: str, check: Judge, evidence: Evidence) -> Check:
@@ -70,7 +95,7 @@ def _combine(checks: tuple[Check, ...], interrupted: bool) -> tuple[VerdictValue
 
 
 def _sentence(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
-    because = "; ".join(f"{check.name}: {check.sentence}" for check in deciding)
+    because = _because(deciding)
     return {
         "sustained": "sustained: every check holds",
         "not_sustained": f"not sustained, by {because}",
@@ -80,6 +105,11 @@ def _sentence(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
     }[value]
 
 
+def _because(deciding: tuple[Check, ...]) -> str:
+    return "; ".join(f"{check.name}: {check.sentence}" for check in deciding)
+
+
+_ADVICE_DISTURBED = "see what else runs on this machine, end it, and run this again"
 _ADVICE_INVALID = {
     "driver": "free the machine or give the driver cores of its own (--isolation pinned), or ask for a lower rate",
     "queue_bound": "give the queue more memory (--memory), or ask for a lower rate or a smaller payload",

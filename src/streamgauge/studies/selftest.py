@@ -1,7 +1,7 @@
 """Proves on this machine that the instrument itself is right, by what it says of an engine whose truth is known.
 
-    a  a consumer of known capacity is found within 2 %, reading on continuously and in micro-batches with windows; at
-       3 % above and below it the verdicts are right
+    a  a consumer of known capacity is found within 2 %, reading on continuously, in micro-batches with windows, and in
+       batches of which each ends early or late at random; at 3 % above and below it the verdicts are right
     b  a stall shows in event-time latency, and not in latency counted from the hand-out
     c  events, and results of windows, that are dropped, doubled, altered, delivered late or invented on the way to the
        recorder are counted exactly
@@ -22,9 +22,10 @@ from typing import Any
 
 from streamgauge.errors import InputError, Interrupted, Problem, StreamgaugeError
 from streamgauge.studies import proofs
-from streamgauge.studies.proofs import FULL, QUICK, Made, Rows, Say, Sizes
+from streamgauge.studies.proofs import FULL, QUICK, Made, Mode, Rows, Say, Sizes
 
 ROWS: tuple[Rows, ...] = ("events", "windows")
+MODES: tuple[Mode, ...] = ("continuous", "windows", "jitter")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def _by_letter(sizes: Sizes, say: Say) -> dict[str, list[Callable[[], Iterator[M
         return lambda: iter([proof()])
 
     return {
-        "a": [lambda: proofs.capacity("continuous", sizes, say), lambda: proofs.capacity("windows", sizes, say)],
+        "a": [partial(proofs.capacity, mode, sizes, say) for mode in MODES],
         "b": [one(lambda: proofs.stall(sizes))],
         "c": [one(partial(proofs.fault, kind, sizes, of=of)) for of in ROWS for kind in proofs.FAULTS],
         "d": [one(lambda: proofs.generator(sizes))],

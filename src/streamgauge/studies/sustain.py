@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,14 +22,16 @@ from streamgauge.experiment import Experiment
 from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
+from streamgauge.measure.monitors import machine_percent
 from streamgauge.report import rerun
 from streamgauge.report.page import write_page
 from streamgauge.report.store import OUT, RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
-from streamgauge.result import Result, SearchResult, Verdict, VerdictValue
+from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import drain_backlog
+from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
@@ -47,8 +50,9 @@ EndedBy = KeyboardInterrupt | StreamgaugeError | None
 _ITS_OWN = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max")
 """Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
+_LOCAL = re.compile(r"local\[(\d+|\*)")
 _BUSY = 0.85
-"""Of all the CPU that there is: so much is used up."""
+"""Of the CPU that may be used: so much is used up."""
 MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
@@ -347,7 +351,7 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
 def _result(work: Sustain, search: SearchResult, seconds: float, ended_by: EndedBy) -> Result:
     """The study's result: that of the best trial, under the search's verdict."""
     chosen = trial_shown(work.folder, search)
-    search = search.model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
+    search = with_others(work.folder, search).model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
     base = chosen or work.folder.read_result()
     experiment = work.ready.experiment
     return base.model_copy(update={
@@ -355,8 +359,33 @@ def _result(work: Sustain, search: SearchResult, seconds: float, ended_by: Ended
         "experiment": experiment.model_dump(mode="json"),
         "verdict": _verdict(search, chosen, ended_by),
         "search": search,
+        "warnings": tuple(dict.fromkeys((*base.warnings, *warnings_of(search)))),
         "folder": str(work.folder.path),
     })  # fmt: skip
+
+
+def with_others(folder: RunFolder, search: SearchResult) -> SearchResult:
+    """The search with what other processes used during each of its trials, from the trials' own folders."""
+
+    def told(trial: TrialSummary) -> TrialSummary:
+        if not trial.folder:  # an overload trial
+            return trial
+        with suppress(InputError):  # somebody has cleared the folder away
+            result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
+            return trial.model_copy(update={"others_cpu_percent": result.others_cpu_percent})
+        return trial
+
+    near = search.at_90_percent
+    trials = tuple(told(trial) for trial in search.trials)
+    return search.model_copy(update={"trials": trials, "at_90_percent": told(near) if near is not None else None})
+
+
+def warnings_of(search: SearchResult) -> Iterator[str]:
+    """Each trial beside which other processes were busy: the result's own figures are those of one trial alone."""
+    for trial in search.trials:
+        share = (trial.others_cpu_percent or 0.0) / machine_percent()
+        if share > OTHERS_SHARE_MAX:
+            yield f"trial {trial.number}: other processes used {share:.0%} of the machine"
 
 
 def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
@@ -401,12 +430,33 @@ def limit_of(shown: Result | None) -> str:
     driver = sum(one.cpu_percent_mean for one in shown.processes if one.role == "driver")
     if sut is None:
         return ""
-    whole = 100 * (len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1))
+    cores = len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1)
+    allowed = cores_of(shown.experiment.get("master"), cores)
+    if allowed is None:
+        here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
+        return f"{here}: not known, executors run elsewhere; driver used {driver:.0f} %"
     shared = driver if shown.isolation == "shared" else 0.0
-    if sut.cpu_percent_mean >= _BUSY * whole:
-        bound = "the engine is CPU bound"
-    elif sut.cpu_percent_mean + shared >= _BUSY * whole:
-        bound = "engine and driver together have used up the CPU"
-    else:
-        bound = "not the CPU: look at the engine's batches"
-    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {whole:.0f} %: {bound}; driver used {driver:.0f} %"
+    bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores)
+    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; driver used {driver:.0f} %"
+
+
+def _bound(sut: float, shared: float, allowed: float, whole: float) -> str:
+    """What a SUT that used so much of what its master allows it is bound by; `shared`: the driver's on its cores."""
+    if sut >= _BUSY * allowed:
+        return "the engine is CPU bound" if allowed >= whole else "the engine has used up what its master allows it"
+    if sut + shared >= _BUSY * whole:
+        return "engine and driver together have used up the CPU"
+    single = "; a task that is always busy uses one core and no more" if sut >= _BUSY * 100 else ""
+    return f"not all of the CPU: look at the engine's batches{single}"
+
+
+def cores_of(master: str | None, cores: int) -> int | None:
+    """How many of the `cores` tasks may use; None where the master is not of this machine, or may not be."""
+    if master is None:
+        return cores
+    if master == "local":
+        return 1
+    asked = _LOCAL.match(master)
+    if asked is None:
+        return None
+    return cores if asked.group(1) == "*" else min(int(asked.group(1)), cores)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.engines.known.main import slower_by_us
 from streamgauge.engines.known.pace import Pace
 
 
@@ -52,6 +55,52 @@ def test_being_idle_before_work_is_paid_for_gives_no_discount() -> None:
     clock.time_us += 100_000
     pace.idle()
     assert pace.free_us == free_us
+
+
+@given(st.integers(2, 60), st.integers(1_000, 100_000))
+def test_jitter_moves_the_ends_of_batches_and_not_the_pace(batches: int, events: int) -> None:
+    """However many batches: all together end within the jitter of one of them, and yet no two last the same."""
+    clock = FakeClock()
+    pace, one_us = Pace(100_000, clock.now_us, jitter=0.2), events * 10
+    ends_us = [clock.time_us]
+    for n in range(1, batches + 1):
+        pace.take_on(events)
+        ends_us.append(pace.free_us)
+        assert abs(pace.free_us - ends_us[0] - n * one_us) <= 0.2 * one_us + 1
+        clock.time_us = max(clock.time_us, pace.free_us)
+    lengths = {after - before for before, after in pairwise(ends_us)}
+    assert max(lengths) - min(lengths) > 0.02 * one_us
+
+
+def test_jitter_is_the_same_each_time() -> None:
+    """Two starts give the same trial."""
+
+    def ends() -> list[int]:
+        clock = FakeClock()
+        pace = Pace(1_000, clock.now_us, jitter=0.5)
+        found = []
+        for _ in range(10):
+            pace.take_on(100)
+            found.append(pace.free_us)
+        return found
+
+    assert ends() == ends()
+
+
+def test_what_a_batch_takes_besides_is_paid_for_too() -> None:
+    """Nothing of it is made good later."""
+    clock = FakeClock()
+    pace, began_us = Pace(1_000, clock.now_us), clock.time_us
+    pace.take_on(100, extra_us=50_000)
+    assert pace.free_us == began_us + 150_000
+    pace.take_on(100)
+    assert pace.free_us == began_us + 250_000
+
+
+def test_an_engine_that_slows_takes_longer_with_every_batch() -> None:
+    """By that share of the event time since its first event; without the option never."""
+    assert [slower_by_us(0.03, 5_000_000, 5_000_000 + s * 1_000_000) for s in (0, 1, 10)] == [0, 30_000, 300_000]
+    assert slower_by_us(0.0, 5_000_000, 9_000_000) == slower_by_us(0.03, None, 9_000_000) == 0
 
 
 def test_an_overrun_is_noted() -> None:

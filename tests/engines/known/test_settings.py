@@ -14,6 +14,7 @@ def test_defaults_are_a_plain_consumer() -> None:
     options = read_options({})
     assert options.capacity_per_s == 100_000
     assert (options.batch_us, options.stall, options.fault, options.lie_us) == (0, None, "none", 0)
+    assert (options.jitter, options.slowing) == (0, 0)
 
 
 def test_options_are_read_with_their_units() -> None:
@@ -22,6 +23,8 @@ def test_options_are_read_with_their_units() -> None:
     assert options.capacity_per_s == 500_000
     assert options.stall == Stall(2_000_000, 12_000_000)
     assert (options.batch_us, options.fault, options.lie_us) == (1_000_000, "drop", -5_000_000)
+    unsteady = read_options({"jitter": "0.2", "slowing": ".03"})
+    assert (unsteady.jitter, unsteady.slowing) == (0.2, 0.03)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +35,9 @@ def test_options_are_read_with_their_units() -> None:
         ("batch", "-1s"),
         ("stall", "2s"),
         ("stall", "2s@soon"),
+        ("jitter", "1"),
+        ("jitter", "-0.1"),
+        ("slowing", "fast"),
         ("fault", "explode"),
         ("fault_every", "0"),
         ("fault_every", "1.5"),

@@ -60,7 +60,7 @@ class Sut:
         keys = last.keys if isinstance(last, WindowAggregate) else ()
         self._faults = Faults(self._options.fault, self._options.fault_every, self._options.lie_us, keys)
         self._clock = Clock.fixed_now()
-        self._pace = Pace(self._options.capacity_per_s, self._clock.now_us)
+        self._pace = Pace(self._options.capacity_per_s, self._clock.now_us, self._options.jitter)
         self._locations = [edge.location for edge in job.edges.inputs]
         self._token = job.edges.output.token
         self._cuts: deque[int] = deque()
@@ -148,9 +148,9 @@ class Sut:
 
     def _work(self, cut_us: int) -> None:
         rows = pa.Table.from_batches(self._read(cut_us), self._schema())
-        self._pace.take_on(rows.num_rows)
         if self._first_us is None and rows.num_rows:
             self._first_us = rows.column(EVENT_TIME)[0].as_py()
+        self._pace.take_on(rows.num_rows, slower_by_us(self._options.slowing, self._first_us, cut_us))
         results = self._faults.apply(self._operator.results(rows, cut_us))
         self._position_us = cut_us
         self._pace.note_overrun()
@@ -184,6 +184,11 @@ class Sut:
         accepted = [[0, batch]] if results.num_rows else []
         sinks = [self._sink]
         client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=sinks)
+
+
+def slower_by_us(slowing: float, first_us: int | None, cut_us: int) -> int:
+    """How much longer than its events ask for a batch takes that reads up to `cut_us`."""
+    return round(slowing * (cut_us - first_us)) if first_us is not None else 0
 
 
 def main() -> None:

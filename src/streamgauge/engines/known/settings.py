@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ SETTINGS = (
     Setting("capacity", "100k", "events per second that it works off, exactly"),
     Setting("batch", "0s", "time from one micro-batch to the next; 0s reads on continuously"),
     Setting("stall", "none", "LENGTH@AFTER: sleeps once, so long after its first event by event time, such as 2s@12s"),
+    Setting("jitter", "0", "share of its time by which a batch may end early or late, by chance; the pace stays"),
+    Setting("slowing", "0", "each batch takes longer by this share of the event time since the first event"),
     Setting("fault", "none", "what happens to a result between the engine and the recorder", FAULTS),
     Setting("fault_every", "1000", "one result in so many gets the fault"),
     Setting("lie", "0s", "what is added to every latency by wrong stamps in the results; -5s makes them negative"),
@@ -49,6 +52,8 @@ class KnownOptions:
     capacity_per_s: float
     batch_us: int
     stall: Stall | None
+    jitter: float
+    slowing: float
     fault: str
     fault_every: int
     lie_us: int
@@ -98,6 +103,8 @@ def read_options(options: dict[str, str]) -> KnownOptions:
         capacity_per_s=read("capacity", lambda text: parse_rate(text, "option capacity")),
         batch_us=read("batch", lambda text: _time_us("batch", text)),
         stall=read("stall", _stall),
+        jitter=read("jitter", lambda text: _share("jitter", text)),
+        slowing=read("slowing", lambda text: _share("slowing", text)),
         fault=given["fault"],
         fault_every=read("fault_every", _every),
         lie_us=read("lie", _lie),
@@ -118,6 +125,12 @@ def _stall(text: str) -> Stall | None:
     if not at:
         raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, "--option stall=2s@12s"))
     return Stall(_time_us("stall", length), _time_us("stall", after))
+
+
+def _share(name: str, text: str) -> float:
+    if not re.fullmatch(r"0|0?\.\d+", text):
+        raise InputError(Problem(f"option {name}", "must be a share from 0 to below 1", text, f"--option {name}=0.2"))
+    return float(text)
 
 
 def _every(text: str) -> int:
