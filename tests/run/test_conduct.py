@@ -350,3 +350,26 @@ def test_an_engine_that_closes_at_once_is_not_waited_for_long(rig: FakeRig) -> N
     done = conductor(rig, closes_late=("",)).conduct()
     assert done.drained
     assert SPANS.end_us + conduct.CLOSING_US <= done.deadline_us <= SPANS.end_us + conduct.CLOSING_US + 2 * US
+
+
+def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(rig: FakeRig) -> None:
+    """One of a 10 s trigger is no less on its way than one of a short trigger: its results are not missing."""
+    plain, last = rig.batch, 19
+
+    def with_closing(number: int) -> Any:
+        tick = plain(number)
+        if number != last:
+            return tick
+        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 10 * US)
+        return replace(tick, commits=[*tick.commits, closing])
+
+    rig.batch = with_closing  # type: ignore[method-assign]
+    done = conductor(rig, closes_late=("",), interval_s=10.0).conduct()
+    assert done.drained
+    assert done.journal.commits[-1].batch == last + 1
+
+
+def test_the_time_to_drain_grows_with_the_interval(rig: FakeRig) -> None:
+    """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
+    rig.story.commit_after_us = 100 * US
+    assert conductor(rig, drain_s=60.0, interval_s=30.0).conduct().drained

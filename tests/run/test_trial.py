@@ -91,6 +91,28 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
 
 
+def test_the_conductor_knows_how_far_apart_batches_are(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
+    told: list[float] = []
+
+    def conductor(*_: Any, interval_s: float, **__: Any) -> Any:
+        told.append(interval_s)
+        return SimpleNamespace(conduct=lambda: make.story().done(engine_failed="gone"))
+
+    monkeypatch.setattr(trial, "Conductor", conductor)
+    monkeypatch.setattr(trial, "conclude", lambda *_: None)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    of_known = {"workload": "filter", "engine": "known", "options": {"batch": "7s"}}
+    of_spark = {"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}
+    for asked in (of_known, of_spark):
+        ready = check(build({**asked, "load": {"duration": "200s"}}))
+        trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert told == [7.0, 10.0]
+
+
 def test_nothing_is_imported_for_a_look() -> None:
     """Four seconds of a core in mid-span once made the second-long batches that left a trial undecided."""
     code = (

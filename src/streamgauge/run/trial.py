@@ -127,7 +127,7 @@ def run_trial(
     conductor = Conductor(
         rig, plan, spans, ready.chunk_for(settings.rate_per_s),
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
-        closes_late=ready.closing_sinks,
+        closes_late=ready.closing_sinks, interval_s=ready.interval_s,
         hold_us=HOLD_US if settings.may_extend else 0,
         levelling=lambda done: _levelling_us(done, settings),
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
