@@ -29,7 +29,7 @@ STATUS_EVERY_S = 2.0
 SETTLE_US = US
 """How far ahead the end is set once it is known: every generator is still before it."""
 CLOSING_US = 5 * US
-"""So long after the last input's commit a batch that closes windows is waited for, and some intervals of the engine's."""
+"""So long after the last input's commit a batch that closes windows is waited for, besides the engine's intervals."""
 CLOSING_INTERVALS = 2
 """The batch that closes windows begins one interval after the last input's, and takes as long as one at most."""
 DRAIN_INTERVALS = CLOSING_INTERVALS + 2
