@@ -303,6 +303,18 @@ def test_offered_until_is_the_slowest_generators(make: Any) -> None:
     assert done.offered_until() == START
 
 
+def test_a_driver_that_failed_before_the_first_look_offered_nothing(rig: FakeRig) -> None:
+    """There is not even a log then: the trial measured no second."""
+
+    def fail(now_us: int) -> None:
+        raise DriverError("generator 0 ended (exit code 1)")
+
+    rig.on_tick = fail
+    done = conductor(rig).conduct()
+    assert done.driver_failed
+    assert (done.offered_until(), done.offered_spans) == (START, Spans(START, START, START, START))
+
+
 def test_a_longer_span_moves_its_end_and_the_tail() -> None:
     """Warm-up and begin stay."""
     assert SPANS.longer(3 * US) == Spans(START, START + 5 * US, START + 18 * US, START + 23 * US)

@@ -201,6 +201,16 @@ def test_generators_that_are_halted_offer_no_more(rig: Rig, ready: Ready) -> Non
     assert rig.reached_us == reached
 
 
+def test_generators_are_halted_beside_one_that_is_gone(rig: Rig, ready: Ready) -> None:
+    """Else they would load an engine that nobody measures any more; which one is gone is said all the same."""
+    start = next_start(rig)
+    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
+    rig._generators[0].kill()
+    with pytest.raises(DriverError, match="generator 0"):
+        rig.halt()
+    assert wait_until(lambda: rig._generators[1].ask("status")["ended"], TIMEOUT_S)
+
+
 @pytest.mark.parametrize("name", ["generator 1", "recorder"])
 def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(rig: Rig, name: str) -> None:
     """The look says which."""

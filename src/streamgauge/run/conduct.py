@@ -103,7 +103,7 @@ class Conducted:
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""
         reached = [log[-1].to_us if log else self.spans.start_us for log in self.journal.chunks]
-        return min([self.spans.end_us, *reached])
+        return min([self.spans.end_us, *(reached or [self.spans.start_us])])
 
 
 class Stop(Exception):

@@ -135,9 +135,19 @@ class Rig:
             child.ask("extend", end_us=end_us)
 
     def halt(self) -> None:
-        """Stop offering at the next chunk's border."""
+        """Stop offering at the next chunk's border.
+
+        Raises:
+            DriverError: a generator could not be told; the others were, or they would go on loading the engine.
+        """
+        failed: list[DriverError] = []
         for child in self._generators:
-            child.ask("halt")
+            try:
+                child.ask("halt")
+            except DriverError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     def level(self) -> None:
         """Between trials: let all generators reach as far as the furthest one.
