@@ -242,6 +242,23 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: 
     assert rig.reached_us == start + 200_000
 
 
+def test_a_full_queue_hides_no_failure_of_the_recorder(ready: Ready, tmp_path: Path) -> None:
+    """A spool that cannot be written may well be why nobody read on: the trial is not the engine's failure."""
+    with Rig(replace(rig_settings(ready), bound_us=200_000), Played, tmp_path, Clock.fixed_now()) as rig:
+        start = next_start(rig)
+        plan = ready.plan(start, RATE, 60.0)
+        rig.start(plan)
+        rig.begin(plan, start + 60 * US, CHUNK_US)
+        watched(rig, Journal(plan, rig.sinks), lambda tick: tick.overflowed)
+        for path in rig.spool.iterdir():
+            path.unlink()
+        rig.spool.rmdir()
+        with pytest.raises(FlightServerError):
+            send(edges_of(rig), 0)
+        with pytest.raises(DriverError, match="spool could not be written"):
+            rig.tick()
+
+
 def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(ready: Ready, tmp_path: Path) -> None:
     """Nothing was read here, so it is all that was offered and the chunk that found no room."""
     with Rig(replace(rig_settings(ready), bytes_max=20_000), Played, tmp_path, Clock.fixed_now()) as rig:

@@ -171,9 +171,9 @@ class Rig:
         assert self._recorder is not None
         statuses = [child.ask("status") for child in self._generators]
         recorded = self._recorder.ask("status")
-        failed = [status["failed"] for status in [*statuses, recorded] if status["failed"]]
-        overflowed = any(status["overflowed"] for status in statuses)
-        if failed and not overflowed:
+        # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
+        stopped = [recorded, *(status for status in statuses if not status["overflowed"])]
+        if failed := [status["failed"] for status in stopped if status["failed"]]:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
@@ -182,7 +182,7 @@ class Rig:
             hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
             commits=[Commit(**commit) for commit in recorded["commits"]],
             frontier_us=min(status["frontier_us"] for status in statuses),
-            overflowed=overflowed,
+            overflowed=any(status["overflowed"] for status in statuses),
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
             aborted_us=[when for status in statuses for when in status["aborted_us"]],
