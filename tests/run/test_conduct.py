@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -261,6 +262,27 @@ def test_ctrl_c_keeps_what_was_measured(rig: FakeRig) -> None:
     assert done.interrupted
     assert len(rig.of("halt")) == 1
     assert done.journal.committed_events() > 0
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
+def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
+    rig: FakeRig, sign: signal.Signals, request: pytest.FixtureRequest
+) -> None:
+    """Processes tell of everything once: what was on its way would never have happened."""
+    before = signal.signal(sign, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(sign, before))
+    told, pressed = rig.tick, iter([True])
+
+    def tick() -> Any:
+        found = told()
+        if rig.clock.now > START + 6 * US and next(pressed, False):
+            signal.raise_signal(sign)
+        return found
+
+    rig.tick = tick  # type: ignore[method-assign]
+    done = conductor(rig).conduct()
+    assert done.interrupted
+    assert all(done.deadline_us - log[-1].to_us < 2 * rig.make.chunk_us for log in done.journal.chunks)
 
 
 def test_an_engine_that_never_finishes_is_waited_for_so_long(rig: FakeRig) -> None:

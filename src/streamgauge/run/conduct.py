@@ -19,7 +19,8 @@ from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.measure.monitors import Monitors, loopback_bytes
 from streamgauge.run.journal import Journal
-from streamgauge.run.rig import Rig
+from streamgauge.run.rig import Rig, Tick
+from streamgauge.system.interrupts import held_back
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -207,7 +208,7 @@ class Conductor:
 
     def _look(self) -> None:
         journal = self.done.journal
-        journal.add(self._rig.tick())
+        look(self._rig, journal)
         now_us = self._rig.clock.now_us()
         if not journal.usages or now_us - journal.usages[-1].time_us >= US:
             journal.usages += self._monitors.sample()
@@ -256,7 +257,7 @@ class Conductor:
     def _wind_up(self) -> None:
         try:
             self._rig.halt()
-            self.done.journal.add(self._rig.tick())
+            look(self._rig, self.done.journal)
         except KeyboardInterrupt:
             self.done.interrupted = True
         except DriverError as error:
@@ -265,13 +266,24 @@ class Conductor:
         self.done.deadline_us = self._rig.clock.now_us()
 
 
+def look(rig: Rig, journal: Journal) -> Tick:
+    """Take into the journal what happened since the last look; DriverError as `Rig.tick`.
+
+    Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the journal would
+    never have happened.
+    """
+    with held_back():
+        tick = rig.tick()
+        journal.add(tick)
+    return tick
+
+
 def drain_backlog(rig: Rig, journal: Journal, timeout_s: float) -> bool:
     """Between the trials of a warm rig: wait until everything offered is committed; False where it takes too long."""
     deadline = time.monotonic() + timeout_s
     rig.level()
     while time.monotonic() < deadline:
-        tick = rig.tick()
-        journal.add(tick)
+        tick = look(rig, journal)
         if before_us := journal.forgettable_until():
             rig.commit(before_us)
         if journal.committed_until() >= tick.frontier_us:

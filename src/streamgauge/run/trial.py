@@ -24,7 +24,7 @@ from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
 from streamgauge.run.check import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.comparison import Verified
-from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.evidence import (
     evidence_of,
@@ -229,7 +229,7 @@ def _late_came(rig: Rig, done: Conducted) -> bool:
     with suppress(DriverError):
         while time.monotonic() < until and len(done.journal.commits) == before:
             time.sleep(LATE_POLL_S)
-            done.journal.add(rig.tick())
+            look(rig, done.journal)
     return len(done.journal.commits) > before
 
 
