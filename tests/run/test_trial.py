@@ -25,6 +25,7 @@ from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Spans
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start
+from streamgauge.system.machine import cpus
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -111,6 +112,31 @@ def test_the_conductor_knows_how_far_apart_batches_are(
         ready = check(build({**asked, "load": {"duration": "200s"}}))
         trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
     assert told == [7.0, 10.0]
+
+
+@pytest.mark.skipif(len(cpus()) < 2, reason="there is nothing to choose from")
+@pytest.mark.parametrize("isolation", ["pinned", "shared"])
+def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
+    isolation: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it conducts; what it starts, says of the machine and judges before and after has them all."""
+    there, seen = cpus(), []
+
+    def conduct() -> Any:
+        seen.append(tuple(cpus()))
+        return make.story().done(engine_failed="gone")
+
+    def conclude(*_: Any) -> None:
+        seen.append(tuple(cpus()))
+
+    monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=conduct))
+    monkeypatch.setattr(trial, "conclude", conclude)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    ready = check(build({"workload": "filter", "engine": "known", "isolation": isolation}))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert seen == [ready.driver_cpus or tuple(there), tuple(there)]
+    assert isolation == "shared" or set(there) > set(seen[0])
 
 
 def test_nothing_is_imported_for_a_look() -> None:

@@ -42,7 +42,7 @@ from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.machine import cpus, environment
+from streamgauge.system.machine import cpus, environment, only_on
 
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
@@ -134,7 +134,8 @@ def run_trial(
         undecided=lambda done: _extension_us(ready, done, settings),
         failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
-    done = conductor.conduct()
+    with only_on(ready.driver_cpus):
+        done = conductor.conduct()
     progress = _progress_of(rig, done) if settings.probe_batches and not done.engine_failed else []
     if done.interrupted:
         rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
