@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,18 +17,26 @@ from streamgauge.events import US
 from streamgauge.measure import monitors
 from streamgauge.measure.monitors import RUNNER, Monitors, Role, Usage
 
-CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0}
+CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0}
 
 
 class FakeProcess:
     """A process whose times are those of CORES."""
 
     def __init__(self, pid: int) -> None:
+        self.pid = pid
         if pid == 404:
             raise psutil.NoSuchProcess(pid)
 
     def cpu_times(self) -> Any:
-        return SimpleNamespace(user=CORES["user"], system=CORES["system"])
+        reaped = CORES["reaped"] if self.pid == 1 else 0.0
+        return SimpleNamespace(user=CORES["user"], system=CORES["system"], children_user=reaped, children_system=0.0)
+
+    def ppid(self) -> int:
+        return 1
+
+    def create_time(self) -> float:
+        return time.time() - (2.9 if self.pid < 10 else 3600.0)
 
     def name(self) -> str:
         return "java"
@@ -39,7 +48,8 @@ class FakeProcess:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Times that a test sets; the clock is `now`."""
-    values = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "now": 0.0}
+    values = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0, "now": 0.0, "gone": 0.0}
+    monkeypatch.setattr(psutil, "pid_exists", lambda pid: pid != values["gone"])
     monkeypatch.setattr(psutil, "Process", FakeProcess)
     monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=values["machine"], system=0.0, idle=9.0))
     monkeypatch.setattr(monitors, "_waited", lambda pid: (values["waited"], int(values["now"])))
@@ -115,6 +125,42 @@ def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) ->
     fake.update(now=4.0, user=2.0, machine=6.0)
     watched.sample()
     assert watched.others_percent == 0.0
+
+
+def test_a_process_that_was_started_since_has_used_what_it_has(fake: dict[str, float]) -> None:
+    """It may be gone by the next sample. One that is older was not looked at before: all that it used is not of now."""
+    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1)]
+    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
+    watched.sample()
+    processes += [("worker", "sut", 2), ("old", "sut", 10)]
+    fake.update(now=2.0, user=1.0)
+    assert [(usage.name, usage.cpu_percent) for usage in watched.sample()] == [("spark", 50.0), ("worker", 50.0)]
+
+
+def test_what_a_child_used_until_its_end_is_counted_once(fake: dict[str, float]) -> None:
+    """Of the 1.5 s that its parent has reaped, 1 s was counted while it lived."""
+    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), ("worker", "sut", 2)]
+    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
+    watched.sample()
+    fake.update(now=2.0, user=1.0, machine=2.0)
+    watched.sample()
+    del processes[1]
+    fake.update(now=4.0, reaped=1.5, gone=2, machine=2.5)
+    assert [(usage.name, usage.cpu_percent) for usage in watched.sample()] == [("spark", 25.0)]
+    assert watched.others_percent == 0.0
+    fake.update(now=6.0, machine=2.5)
+    assert watched.sample()[0].cpu_percent == 0.0
+
+
+def test_a_child_that_nobody_has_reaped_takes_nothing_from_its_parent(fake: dict[str, float]) -> None:
+    """What the parent itself used stays."""
+    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), ("worker", "sut", 2)]
+    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
+    fake["user"] = 1.0
+    watched.sample()
+    del processes[1]
+    fake.update(now=2.0, user=2.0, gone=2)
+    assert watched.sample()[0].cpu_percent == 50.0
 
 
 def test_a_process_that_has_gone_is_left_out(fake: dict[str, float]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -263,6 +264,27 @@ def test_ctrl_c_keeps_what_was_measured(rig: FakeRig) -> None:
     assert done.journal.committed_events() > 0
 
 
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
+def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
+    rig: FakeRig, sign: signal.Signals, request: pytest.FixtureRequest
+) -> None:
+    """Processes tell of everything once: what was on its way would never have happened."""
+    before = signal.signal(sign, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(sign, before))
+    told, pressed = rig.tick, iter([True])
+
+    def tick() -> Any:
+        found = told()
+        if rig.clock.now > START + 6 * US and next(pressed, False):
+            signal.raise_signal(sign)
+        return found
+
+    rig.tick = tick  # type: ignore[method-assign]
+    done = conductor(rig).conduct()
+    assert done.interrupted
+    assert all(done.deadline_us - log[-1].to_us < 2 * rig.make.chunk_us for log in done.journal.chunks)
+
+
 def test_an_engine_that_never_finishes_is_waited_for_so_long(rig: FakeRig) -> None:
     """After the deadline the trial ends undrained; the deadline is what missing results are measured against."""
     rig.story.commit_after_us = 10**12
@@ -301,6 +323,18 @@ def test_offered_until_is_the_slowest_generators(make: Any) -> None:
     assert done.offered_until() == START + 3 * US
     done.journal.chunks[1] = []
     assert done.offered_until() == START
+
+
+def test_a_driver_that_failed_before_the_first_look_offered_nothing(rig: FakeRig) -> None:
+    """There is not even a log then: the trial measured no second."""
+
+    def fail(now_us: int) -> None:
+        raise DriverError("generator 0 ended (exit code 1)")
+
+    rig.on_tick = fail
+    done = conductor(rig).conduct()
+    assert done.driver_failed
+    assert (done.offered_until(), done.offered_spans) == (START, Spans(START, START, START, START))
 
 
 def test_a_longer_span_moves_its_end_and_the_tail() -> None:
@@ -350,3 +384,26 @@ def test_an_engine_that_closes_at_once_is_not_waited_for_long(rig: FakeRig) -> N
     done = conductor(rig, closes_late=("",)).conduct()
     assert done.drained
     assert SPANS.end_us + conduct.CLOSING_US <= done.deadline_us <= SPANS.end_us + conduct.CLOSING_US + 2 * US
+
+
+def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(rig: FakeRig) -> None:
+    """One of a 10 s trigger is no less on its way than one of a short trigger: its results are not missing."""
+    plain, last = rig.batch, 19
+
+    def with_closing(number: int) -> Any:
+        tick = plain(number)
+        if number != last:
+            return tick
+        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 10 * US)
+        return replace(tick, commits=[*tick.commits, closing])
+
+    rig.batch = with_closing  # type: ignore[method-assign]
+    done = conductor(rig, closes_late=("",), interval_s=10.0).conduct()
+    assert done.drained
+    assert done.journal.commits[-1].batch == last + 1
+
+
+def test_the_time_to_drain_grows_with_the_interval(rig: FakeRig) -> None:
+    """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
+    rig.story.commit_after_us = 100 * US
+    assert conductor(rig, drain_s=60.0, interval_s=30.0).conduct().drained

@@ -201,6 +201,16 @@ def test_generators_that_are_halted_offer_no_more(rig: Rig, ready: Ready) -> Non
     assert rig.reached_us == reached
 
 
+def test_generators_are_halted_beside_one_that_is_gone(rig: Rig, ready: Ready) -> None:
+    """Else they would load an engine that nobody measures any more; which one is gone is said all the same."""
+    start = next_start(rig)
+    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
+    rig._generators[0].kill()
+    with pytest.raises(DriverError, match="generator 0"):
+        rig.halt()
+    assert wait_until(lambda: rig._generators[1].ask("status")["ended"], TIMEOUT_S)
+
+
 @pytest.mark.parametrize("name", ["generator 1", "recorder"])
 def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(rig: Rig, name: str) -> None:
     """The look says which."""
@@ -230,6 +240,23 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: 
         last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
     assert (last.overflowed, last.memory_full_us) == (True, None)
     assert rig.reached_us == start + 200_000
+
+
+def test_a_full_queue_hides_no_failure_of_the_recorder(ready: Ready, tmp_path: Path) -> None:
+    """A spool that cannot be written may well be why nobody read on: the trial is not the engine's failure."""
+    with Rig(replace(rig_settings(ready), bound_us=200_000), Played, tmp_path, Clock.fixed_now()) as rig:
+        start = next_start(rig)
+        plan = ready.plan(start, RATE, 60.0)
+        rig.start(plan)
+        rig.begin(plan, start + 60 * US, CHUNK_US)
+        watched(rig, Journal(plan, rig.sinks), lambda tick: tick.overflowed)
+        for path in rig.spool.iterdir():
+            path.unlink()
+        rig.spool.rmdir()
+        with pytest.raises(FlightServerError):
+            send(edges_of(rig), 0)
+        with pytest.raises(DriverError, match="spool could not be written"):
+            rig.tick()
 
 
 def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(ready: Ready, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Spans
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start
+from streamgauge.system.machine import cpus
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -89,6 +90,53 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
         done.journal.others = [(make.start + 6 * US, percent)]
         warnings = trial._warnings(ready, done, 1000.0)
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
+
+
+def test_the_conductor_knows_how_far_apart_batches_are(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
+    told: list[float] = []
+
+    def conductor(*_: Any, interval_s: float, **__: Any) -> Any:
+        told.append(interval_s)
+        return SimpleNamespace(conduct=lambda: make.story().done(engine_failed="gone"))
+
+    monkeypatch.setattr(trial, "Conductor", conductor)
+    monkeypatch.setattr(trial, "conclude", lambda *_: None)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    of_known = {"workload": "filter", "engine": "known", "options": {"batch": "7s"}}
+    of_spark = {"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}
+    for asked in (of_known, of_spark):
+        ready = check(build({**asked, "load": {"duration": "200s"}}))
+        trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert told == [7.0, 10.0]
+
+
+@pytest.mark.skipif(len(cpus()) < 2, reason="there is nothing to choose from")
+@pytest.mark.parametrize("isolation", ["pinned", "shared"])
+def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
+    isolation: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it conducts; what it starts, says of the machine and judges before and after has them all."""
+    there, seen = cpus(), []
+
+    def conduct() -> Any:
+        seen.append(tuple(cpus()))
+        return make.story().done(engine_failed="gone")
+
+    def conclude(*_: Any) -> None:
+        seen.append(tuple(cpus()))
+
+    monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=conduct))
+    monkeypatch.setattr(trial, "conclude", conclude)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    ready = check(build({"workload": "filter", "engine": "known", "isolation": isolation}))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    assert seen == [ready.driver_cpus or tuple(there), tuple(there)]
+    assert isolation == "shared" or set(there) > set(seen[0])
 
 
 def test_nothing_is_imported_for_a_look() -> None:

@@ -16,6 +16,7 @@ from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.studies import overload as module
 from streamgauge.studies.overload import FIRST_RATE_PER_S, FIRST_S, LAST_S, STEP, STEP_S, Overloaded, overload
+from streamgauge.system.machine import cpus
 from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
@@ -152,7 +153,7 @@ def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, stair: int) -> None:
 
 
 def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its plan, its end and its later half; only so much event time waits."""
+    """Its plan, its end and its later half; only so much event time waits. Pinned, it keeps to its processors."""
     asked: dict[str, Any] = {}
 
     class Conductor:
@@ -160,13 +161,16 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
             asked.update(plan=plan, spans=spans, chunk_us=chunk_us, **more)
 
         def conduct(self) -> Conducted:
+            asked["on"] = tuple(cpus())
             return done_of([])
 
     monkeypatch.setattr(module, "Conductor", Conductor)
+    there, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
     ready: Any = SimpleNamespace(
-        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False), chunk_for=lambda rate_per_s: 7_000
-    )
+        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
+        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
+    )  # fmt: skip
     module._step(ready, rig, 8e6, 10.0, lambda _: None)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
@@ -174,6 +178,7 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
         start + 5 * US, start + 10 * US, start + 10 * US
     )  # fmt: skip
     assert (asked["drain_s"], asked["pace_us"], asked["chunk_us"]) == (0.0, 3 * US, 7_000)
+    assert (asked["on"], tuple(cpus())) == (driver_cpus, there)
 
 
 @pytest.mark.parametrize(

@@ -183,17 +183,101 @@ def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: p
     assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
 
 
-def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder) -> None:
+def warm(work: Sustain, **more: Any) -> Any:
+    """A rig on which a trial has just been made."""
+    rig = SimpleNamespace(
+        engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None,
+        tick=lambda: drained_tick(fails=False), **more,
+    )  # fmt: skip
+    work._rig, work._left = rig, Journal(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
+    return rig
+
+
+class Fresh:
+    """A rig that is started, and stopped; nothing else."""
+
+    made: list[Fresh]
+
+    def __init__(self, *_: Any) -> None:
+        self.clock = SimpleNamespace(now_us=lambda: 0)
+        self.reached_us, self.stopped = 0, False
+        Fresh.made.append(self)
+
+    def __enter__(self) -> Fresh:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped = True
+
+    def start(self, plan: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
+    """Rigs that are started from here on."""
+    Fresh.made = []
+    monkeypatch.setattr(sustain, "Rig", Fresh)
+    return Fresh
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fresh], fails: bool) -> None:
     """The trial is made once more, on a rig of its own; one that can be drained is kept."""
-    for fails in (True, False):
-        rig: Any = SimpleNamespace(
-            engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None
-        )
-        rig.tick = lambda fails=fails: drained_tick(fails)
-        work = worker(study)
-        work._rig = rig
-        work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
-        assert (work._rig is None) is fails
+    work = worker(study)
+    rig = warm(work)
+    rig.tick = lambda: drained_tick(fails)
+    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert is_fresh is fails
+    assert (used is rig) is not fails
+    assert len(fresh.made) == fails
+
+
+def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time grows with the engine's interval."""
+    given: list[float] = []
+    monkeypatch.setattr(sustain, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s)))
+    values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
+    work = Sustain(check(build(values)), study, worker(study).view, 1e6)
+    rig = warm(work)
+    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (is_fresh, used is rig) == (True, False)
+    assert given == [sustain.DRAIN_TIMEOUT_S + 20.0]
+
+
+def test_a_rig_that_is_not_used_again_is_not_drained(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither after the last trial nor before a fresh one: a minute and a half for nothing, in which a Ctrl-C would
+    leave a trial in the memo that the search's result lacks.
+    """
+    monkeypatch.setattr(sustain, "drain_backlog", lambda *_: 1 / 0)
+    before = len(recorded(study))
+    with worker(study) as work:
+        outcome, journal = TrialOutcome(HELD_PER_S, "sustained"), Journal(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
+        monkeypatch.setattr(work, "_judged", lambda *_: (outcome, journal))
+        for _ in range(2):
+            work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
+    assert len(recorded(study)) == before + 2
+    assert [rig.stopped for rig in fresh.made] == [True, True]
+
+
+def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the journal of the trial before."""
+    drained: list[Any] = []
+    monkeypatch.setattr(sustain, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True)
+    left = [Journal(SimpleNamespace(start_us=start)) for start in range(3)]  # type: ignore[arg-type]
+    work, journals = worker(study), iter(left)
+    monkeypatch.setattr(work, "_judged", lambda *_: (TrialOutcome(HELD_PER_S, "sustained"), next(journals)))
+    monkeypatch.setattr(Fresh, "engine_status", lambda self: EngineStatus(True), raising=False)
+    for is_fresh in (True, False, False):
+        work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=is_fresh))
+    assert drained == left[:2]
+    assert len(fresh.made) == 1
 
 
 def test_draining_is_told_of(study: RunFolder) -> None:
@@ -201,9 +285,10 @@ def test_draining_is_told_of(study: RunFolder) -> None:
     told: list[str] = []
     work = worker(study)
     work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
-    rig: Any = SimpleNamespace(engine_status=lambda: told.append("asked") or EngineStatus(False))
-    work._drain(rig, Journal(SimpleNamespace(start_us=0)))  # type: ignore[arg-type]
-    assert told == ["draining what the trial left", "asked"]
+    rig = warm(work)
+    rig.level = lambda: told.append("drained")
+    work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert told == ["draining what the trial left", "drained"]
 
 
 def drained_tick(fails: bool) -> Any:
@@ -241,7 +326,7 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
 def worker(study: RunFolder) -> Sustain:
     """A search that starts nothing."""
     view = SimpleNamespace(trial_progress=lambda snapshot: None)
-    return Sustain(SimpleNamespace(), study, view, 1e6)  # type: ignore[arg-type]
+    return Sustain(check(build({"workload": "filter", "engine": "known"})), study, view, 1e6)  # type: ignore[arg-type]
 
 
 def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
@@ -260,7 +345,6 @@ def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, mon
     """The search that goes on makes it again; what it writes then comes after the same outcomes."""
     before, work = recorded(study), worker(study)
     monkeypatch.setattr(work, "_rig_for", lambda request: (None, True))
-    monkeypatch.setattr(work, "_drain", lambda rig, journal: None)
     for verdict, written in (("interrupted", 0), ("sustained", 1)):
         outcome = TrialOutcome(HELD_PER_S, verdict)  # type: ignore[arg-type]
         monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: (outcome, None))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,6 +26,39 @@ def test_pinned_cores_are_apart(monkeypatch: pytest.MonkeyPatch, there: int, dri
     mine, sut = machine.split_cpus()
     assert len(mine) == driver
     assert [*mine, *sut] == list(range(there))
+
+
+def affinities() -> set[frozenset[int]]:
+    """Of all threads of this process."""
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):
+            found.add(frozenset(os.sched_getaffinity(int(task))))
+    return found
+
+
+@pytest.mark.skipif(len(machine.cpus()) < 2, reason="there is nothing to choose from")
+def test_the_driver_keeps_off_the_others_processors_for_a_while() -> None:
+    """With all its threads, those that are there before too; whatever ends it, all is as before."""
+    before, one = machine.cpus(), machine.cpus()[:1]
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    with suppress(KeyboardInterrupt), machine.only_on(one):
+        inside = affinities()
+        raise KeyboardInterrupt
+    outside = affinities()
+    ended.set()
+    thread.join()
+    assert inside == {frozenset(one)}
+    assert outside == {frozenset(before)}
+
+
+def test_shared_processors_are_left_alone() -> None:
+    """None is wherever it was."""
+    before = machine.cpus()
+    with machine.only_on(None):
+        assert machine.cpus() == before
 
 
 @pytest.mark.parametrize(("limit", "expected"), [("1048576", 2**20), ("max", None), (str(2**60), None)])

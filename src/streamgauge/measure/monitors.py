@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from typing import Literal
 import psutil
 
 Role = Literal["sut", "driver"]
+BOOT_S = 1.0
+"""A process's age is counted from the machine's start, which Linux tells in whole seconds."""
 RUNNER = "runner"
 """The name of the driver's own first process, which conducts and judges and stamps nothing."""
 
@@ -42,10 +46,14 @@ class Usage:
 
 @dataclass(frozen=True)
 class _Reading:
+    """`cpu_s` is a process's own and that of the children it has reaped, `reaped_s`; `parent` would reap it."""
+
     time_us: int
-    cpu_s: float
-    waited_us: float
-    turns: int
+    cpu_s: float = 0.0
+    waited_us: float = 0.0
+    turns: int = 0
+    reaped_s: float = 0.0
+    parent: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,15 +76,20 @@ class Monitors:
     def __init__(self, processes: Callable[[], list[tuple[str, Role, int]]], now_us: Callable[[], int]) -> None:
         self._processes, self._now_us = processes, now_us
         self._last: dict[int, _Reading] = {}
+        self._gone_s: dict[int, float] = {}
         self._ours_s = 0.0
         self._machine: _Machine | None = None
         self.others_percent: float | None = None
         """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core."""
 
     def sample(self) -> list[Usage]:
-        """Usage of every process since the last call; a process seen first gives none."""
-        usages = []
-        for name, role, pid in self._processes():
+        """Usage of every process since the last call, or since its own start; in the first call nobody has any.
+
+        What a child used after its last reading, or without having been read, is its parent's that has reaped it.
+        """
+        usages, watched = [], self._processes()
+        self._gone_s = self._take_gone()
+        for name, role, pid in watched:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid)
         self._note_others()
@@ -91,21 +104,42 @@ class Monitors:
         others_s = (now.all_s - before.all_s) - (now.ours_s - before.ours_s)
         self.others_percent = max(0.0, 100 * others_s / ((now.time_us - before.time_us) / 1e6))
 
+    def _take_gone(self) -> dict[int, float]:
+        """Parent to the CPU seconds of children that are gone, as far as they were counted as the children's."""
+        gone_s: dict[int, float] = defaultdict(float)
+        for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
+            last = self._last.pop(pid)
+            gone_s[last.parent] += last.cpu_s
+        return gone_s
+
     def _one(self, name: str, role: Role, pid: int) -> list[Usage]:
         process = psutil.Process(pid)
-        times = process.cpu_times()
-        reading = _Reading(self._now_us(), times.user + times.system, *_waited(pid))
+        reading = self._read(process)
         before = self._last.get(pid)
         self._last[pid] = reading
+        since = before or self._at_start(process) or reading
+        used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
         # All that one seen first has used is ours too: it was started since the last sample, or that was none.
-        self._ours_s += reading.cpu_s - (before.cpu_s if before is not None else 0.0)
-        if before is None or reading.time_us <= before.time_us:
+        self._ours_s += used_s if before is not None else reading.cpu_s
+        if reading.time_us <= since.time_us:
             return []
-        span_s = (reading.time_us - before.time_us) / 1e6
-        cpu = 100 * (reading.cpu_s - before.cpu_s) / span_s
-        wait_us = _wait_us(before, reading)
+        cpu = 100 * used_s / ((reading.time_us - since.time_us) / 1e6)
         kind = kind_of(process.name()) if role == "sut" else ""
-        return [Usage(reading.time_us, name, role, cpu, process.memory_info().rss, wait_us, kind)]
+        rss = process.memory_info().rss
+        return [Usage(reading.time_us, name, role, cpu, rss, _wait_us(since, reading), kind)]
+
+    def _read(self, process: psutil.Process) -> _Reading:
+        times = process.cpu_times()
+        reaped_s = times.children_user + times.children_system
+        cpu_s = times.user + times.system + reaped_s
+        return _Reading(self._now_us(), cpu_s, *_waited(process.pid), reaped_s, process.ppid())
+
+    def _at_start(self, process: psutil.Process) -> _Reading | None:
+        """Nothing used yet: of a process that was started since the last sample; None of any other."""
+        if self._machine is None:
+            return None
+        since_s = (self._now_us() - self._machine.time_us) / 1e6 + BOOT_S
+        return _Reading(self._machine.time_us) if time.time() - process.create_time() <= since_s else None
 
 
 def kind_of(program: str) -> str:

@@ -121,6 +121,11 @@ class Ready:
         """The sinks whose results come when a window closes."""
         return tuple(one.flow.sink.name for one in self.of_each_sink() if one.reach_us not in (None, 0))
 
+    @property
+    def interval_s(self) -> float:
+        """How far apart the engine's batches begin, at least; 0 where that is not known."""
+        return interval_of(self.engine.name, _wanted(self.experiment, self.flow, self.bytes_max)).seconds
+
     def windows_due(self, span_us: int) -> int | None:
         """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
         slide = _longest_slide_us(self.flow)

@@ -19,7 +19,8 @@ from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.measure.monitors import Monitors, loopback_bytes
 from streamgauge.run.journal import Journal
-from streamgauge.run.rig import Rig
+from streamgauge.run.rig import Rig, Tick
+from streamgauge.system.interrupts import held_back
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -29,7 +30,11 @@ STATUS_EVERY_S = 2.0
 SETTLE_US = US
 """How far ahead the end is set once it is known: every generator is still before it."""
 CLOSING_US = 5 * US
-"""So long after the last input's commit a batch that closes windows is waited for."""
+"""So long after the last input's commit a batch that closes windows is waited for, besides the engine's intervals."""
+CLOSING_INTERVALS = 2
+"""The batch that closes windows begins one interval after the last input's, and takes as long as one at most."""
+DRAIN_INTERVALS = CLOSING_INTERVALS + 2
+"""One until the last input is read, one for its batch, and then what the closing batch is given."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Conducted:
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""
         reached = [log[-1].to_us if log else self.spans.start_us for log in self.journal.chunks]
-        return min([self.spans.end_us, *reached])
+        return min([self.spans.end_us, *(reached or [self.spans.start_us])])
 
 
 class Stop(Exception):
@@ -119,7 +124,8 @@ class Conductor:
         levelling: at the end of the warm-up, says by how many microseconds it goes on, 0 for not at all.
         undecided: at the end of look n, says by how many microseconds to extend, 0 for not at all.
         failed: at the end of the span, says why the tail need not be waited for, or None.
-        drain_s: how long results may keep us waiting after the plan's end.
+        drain_s: how long results may keep us waiting after the plan's end, and a few intervals.
+        interval_s: how far apart the engine's batches begin, 0 where that is not known.
         closes_late: sinks whose results may come one batch after the last input; a short while is waited for that.
         hold_us: how long generators go on past the plan's end while it is decided whether to extend.
         pace_us: let the plan stand still while so much event time waits: a search's overload trial.
@@ -138,6 +144,7 @@ class Conductor:
         undecided: Callable[[Conducted], int] = lambda _: 0,
         failed: Callable[[Conducted], str | None] = lambda _: None,
         drain_s: float = 60.0,
+        interval_s: float = 0.0,
         hold_us: int = 0,
         pace_us: int | None = None,
         closes_late: tuple[str, ...] = (),
@@ -145,7 +152,7 @@ class Conductor:
         self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
         self._drain_s, self._chunk_us, self._pace_us, self._plan = drain_s, chunk_us, pace_us, plan
         self._closes_late, self._failed, self._hold_us = closes_late, failed, hold_us
-        self._levelling = levelling
+        self._levelling, self._interval_s = levelling, interval_s
         self.done = Conducted(Journal(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._status_due = 0.0
@@ -201,7 +208,7 @@ class Conductor:
 
     def _look(self) -> None:
         journal = self.done.journal
-        journal.add(self._rig.tick())
+        look(self._rig, journal)
         now_us = self._rig.clock.now_us()
         if not journal.usages or now_us - journal.usages[-1].time_us >= US:
             journal.usages += self._monitors.sample()
@@ -226,7 +233,7 @@ class Conductor:
             raise Stop
 
     def _drain(self) -> None:
-        deadline = time.monotonic() + self._drain_s
+        deadline = time.monotonic() + self._drain_s + DRAIN_INTERVALS * self._interval_s
         while time.monotonic() < deadline and not self.done.drained:
             time.sleep(0.1)
             self._look()
@@ -244,12 +251,13 @@ class Conductor:
         last = min(batch for (_, batch), end in journal.batch_ends().items() if end >= self.done.spans.end_us)
         arrived_us = [commit.committed_us for commit in journal.commits if commit.batch == last]
         waited_us = self._rig.clock.now_us() - max(arrived_us, default=self._rig.clock.now_us())
-        return waited_us >= CLOSING_US or any(commit.batch > last for commit in journal.commits)
+        patience_us = CLOSING_US + CLOSING_INTERVALS * self._interval_s * US
+        return waited_us >= patience_us or any(commit.batch > last for commit in journal.commits)
 
     def _wind_up(self) -> None:
         try:
             self._rig.halt()
-            self.done.journal.add(self._rig.tick())
+            look(self._rig, self.done.journal)
         except KeyboardInterrupt:
             self.done.interrupted = True
         except DriverError as error:
@@ -258,13 +266,24 @@ class Conductor:
         self.done.deadline_us = self._rig.clock.now_us()
 
 
+def look(rig: Rig, journal: Journal) -> Tick:
+    """Take into the journal what happened since the last look; DriverError as `Rig.tick`.
+
+    Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the journal would
+    never have happened.
+    """
+    with held_back():
+        tick = rig.tick()
+        journal.add(tick)
+    return tick
+
+
 def drain_backlog(rig: Rig, journal: Journal, timeout_s: float) -> bool:
     """Between the trials of a warm rig: wait until everything offered is committed; False where it takes too long."""
     deadline = time.monotonic() + timeout_s
     rig.level()
     while time.monotonic() < deadline:
-        tick = rig.tick()
-        journal.add(tick)
+        tick = look(rig, journal)
         if before_us := journal.forgettable_until():
             rig.commit(before_us)
         if journal.committed_until() >= tick.frontier_us:

@@ -135,9 +135,19 @@ class Rig:
             child.ask("extend", end_us=end_us)
 
     def halt(self) -> None:
-        """Stop offering at the next chunk's border."""
+        """Stop offering at the next chunk's border.
+
+        Raises:
+            DriverError: a generator could not be told; the others were, or they would go on loading the engine.
+        """
+        failed: list[DriverError] = []
         for child in self._generators:
-            child.ask("halt")
+            try:
+                child.ask("halt")
+            except DriverError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     def level(self) -> None:
         """Between trials: let all generators reach as far as the furthest one.
@@ -161,9 +171,9 @@ class Rig:
         assert self._recorder is not None
         statuses = [child.ask("status") for child in self._generators]
         recorded = self._recorder.ask("status")
-        failed = [status["failed"] for status in [*statuses, recorded] if status["failed"]]
-        overflowed = any(status["overflowed"] for status in statuses)
-        if failed and not overflowed:
+        # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
+        stopped = [recorded, *(status for status in statuses if not status["overflowed"])]
+        if failed := [status["failed"] for status in stopped if status["failed"]]:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
@@ -172,7 +182,7 @@ class Rig:
             hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
             commits=[Commit(**commit) for commit in recorded["commits"]],
             frontier_us=min(status["frontier_us"] for status in statuses),
-            overflowed=overflowed,
+            overflowed=any(status["overflowed"] for status in statuses),
             ended=all(status["ended"] for status in statuses),
             rows_ignored=recorded["rows_ignored"],
             aborted_us=[when for status in statuses for when in status["aborted_us"]],

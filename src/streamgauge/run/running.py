@@ -1,5 +1,6 @@
-"""Figures of a trial that is still running, each kept up to date by what is new: a look costs the same after an hour.
+"""Figures of a trial that is still running, each kept up to date by what is new: no look goes through the logs again.
 
+What a look costs still grows, little: it puts one sample a batch in order, and copies a column of numbers, one a read.
 Fed by `run.journal`, which knows what is new; what is asked once, at the end, is computed there from the logs.
 """
 

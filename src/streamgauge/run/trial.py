@@ -24,7 +24,7 @@ from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
 from streamgauge.run.check import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.comparison import Verified
-from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.evidence import (
     evidence_of,
@@ -42,7 +42,7 @@ from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.machine import cpus, environment
+from streamgauge.system.machine import cpus, environment, only_on
 
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
@@ -127,14 +127,15 @@ def run_trial(
     conductor = Conductor(
         rig, plan, spans, ready.chunk_for(settings.rate_per_s),
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
-        closes_late=ready.closing_sinks,
+        closes_late=ready.closing_sinks, interval_s=ready.interval_s,
         hold_us=HOLD_US if settings.may_extend else 0,
         levelling=lambda done: _levelling_us(done, settings),
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
         undecided=lambda done: _extension_us(ready, done, settings),
         failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
-    done = conductor.conduct()
+    with only_on(ready.driver_cpus):
+        done = conductor.conduct()
     progress = _progress_of(rig, done) if settings.probe_batches and not done.engine_failed else []
     if done.interrupted:
         rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
@@ -229,7 +230,7 @@ def _late_came(rig: Rig, done: Conducted) -> bool:
     with suppress(DriverError):
         while time.monotonic() < until and len(done.journal.commits) == before:
             time.sleep(LATE_POLL_S)
-            done.journal.add(rig.tick())
+            look(rig, done.journal)
     return len(done.journal.commits) > before
 
 

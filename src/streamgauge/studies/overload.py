@@ -21,6 +21,7 @@ from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, snapshot
+from streamgauge.system.machine import only_on
 
 FIRST_RATE_PER_S = 100_000.0
 STEP, STEP_WHERE_NEAR = 8.0, 2.0
@@ -120,7 +121,8 @@ def _step(
 
     plan, pace_us = ready.plan(start, rate_per_s, seconds), _pace_us(ready, rate_per_s, pace_s)
     chunk_us = ready.chunk_for(rate_per_s)
-    return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
+    with only_on(ready.driver_cpus):
+        return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
 
 
 def _pace_us(ready: Ready, rate_per_s: float, pace_s: float) -> int:

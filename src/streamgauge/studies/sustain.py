@@ -30,7 +30,7 @@ from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, VerdictValue
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
-from streamgauge.run.conduct import drain_backlog
+from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
 from streamgauge.run.facts import OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
@@ -63,6 +63,8 @@ class Sustain:
         self.ready, self.folder, self.view, self.ceiling_per_s = ready, folder, view, ceiling_per_s
         self._stack = ExitStack()
         self._rig: Rig | None = None
+        self._left: Journal | None = None
+        """Of the last trial on the rig: what it left is drained when another one follows there."""
         self._engine_starts = 0
         self._number = 0
 
@@ -89,7 +91,7 @@ class Sustain:
         started = time.monotonic()
         rig, fresh = self._rig_for(request)
         overloaded = request.purpose == "overload"
-        outcome, journal = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
+        outcome, self._left = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
         outcome = TrialOutcome(
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
                "engine_start": self._engine_starts}
@@ -97,7 +99,6 @@ class Sustain:
         # An interrupted trial says nothing and is made again; no other trial follows it here.
         if outcome.verdict != "interrupted":
             self._remember(outcome)
-            self._drain(rig, journal)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
@@ -107,9 +108,10 @@ class Sustain:
         write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
 
     def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
-        if self._rig is not None and not request.fresh and self._rig.engine_status().alive:
+        if self._rig is not None and not request.fresh and self._emptied(self._rig):
             return self._rig, False
         self._stack.close()
+        self._rig, self._left = None, None
         self._engine_starts += 1
         self._note("start", f"starting {self.ready.experiment.engine}, start {self._engine_starts}")
         cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
@@ -141,14 +143,18 @@ class Sustain:
         write_page(folder, describe(self.ready.flow))
         return outcome_of(request, judged, folder), judged.done.journal
 
-    def _drain(self, rig: Rig, journal: Journal) -> None:
-        """Leave the rig empty for the next trial; one that cannot be emptied, or whose driver failed, is given up."""
-        self._note("drain", "draining what the trial left")  # for up to a minute and a half nothing else is said
+    def _emptied(self, rig: Rig) -> bool:
+        """Whether the rig is empty for another trial; one that cannot be emptied, or whose driver failed, is given up.
+
+        Only asked where a trial follows on it: a rig that is stopped next would keep somebody waiting for nothing.
+        """
         with suppress(DriverError):
-            if rig.engine_status().alive and drain_backlog(rig, journal, DRAIN_TIMEOUT_S):
-                return
-        self._stack.close()
-        self._rig = None
+            if not rig.engine_status().alive:
+                return False
+            self._note("drain", "draining what the trial left")  # for up to a minute and a half nothing else is said
+            timeout_s = DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s
+            return self._left is None or drain_backlog(rig, self._left, timeout_s)
+        return False
 
     def _remember(self, outcome: TrialOutcome) -> None:
         path = self.folder.path / MEMO

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,31 @@ def split_cpus() -> tuple[list[int], list[int]]:
     mine = cpus()
     driver = max(1, len(mine) // 4)
     return mine[:driver], mine[driver:]
+
+
+@contextmanager
+def only_on(processors: Sequence[int] | None) -> Iterator[None]:
+    """All threads of this process on these processors alone, for so long; None is wherever they are.
+
+    For the span in which somebody else's processors are measured. Children that are started within inherit it, and
+    `cpus` says no more than it: start what needs the others before, and judge after.
+    """
+    if processors is None:
+        yield
+        return
+    before = cpus()
+    _move_threads(processors)
+    try:
+        yield
+    finally:
+        _move_threads(before)
+
+
+def _move_threads(processors: Sequence[int]) -> None:
+    # The kernel knows of threads alone, and it is others than this one that decode what the children say.
+    for task in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(task), processors)
 
 
 def memory_bytes() -> int:
