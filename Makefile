@@ -22,7 +22,7 @@ demo: setup ## measure a windowed aggregation for about a minute and a half, and
 	$(BIN)/streamgauge run windowed_aggregation --rate 200k --warmup 25s --duration 30s
 
 test: setup ## unit tests first, then those that start Spark (under 25 minutes)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not spark and not unproven"
+	$(BIN)/python -m pytest -q -m "not spark and not unproven"
 	$(BIN)/python -m pytest -q -m "spark and not unproven"
 
 test-unproven: setup ## tests on Spark that have not yet passed on a quiet machine

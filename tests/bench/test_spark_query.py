@@ -61,7 +61,7 @@ def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pyte
         return 1.0 if change is written_by_hand else 2.0
 
     monkeypatch.setattr(spark_query, "drained_per_s", drain)
-    same, panes, _ = spark_query.main()
+    same, panes, *_ = spark_query.main()
     a, b = ("alike", "window"), ("written_by_hand", "auto")
     assert drained[:4] == [a, b, b, a]
     assert (same["value"], same["floor"], same["goal"]) == (2.0, 0.95, 0.98)
