@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import psutil
 import pytest
 
 from streamgauge.errors import Problem
+from streamgauge.system import children
 from streamgauge.system.children import Child, ChildFailed, stop_all, wait_until
 
 CHILD = """
@@ -215,6 +218,21 @@ def test_a_killed_parent_leaves_no_child(modules: dict[str, str], tmp_path: Path
         parent.kill()
     assert wait_until(lambda: gone(int(pid)), 20)
     assert not Path(folder).exists()
+
+
+def test_an_orphan_ends_whatever_fails_in_its_last_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that could not remove a folder, which another had just removed, stayed for ever."""
+    codes: list[int] = []
+
+    def fails(folder: Path) -> bool:
+        raise FileNotFoundError(folder)
+
+    monkeypatch.setattr(children.sys, "stdin", io.StringIO(""))
+    monkeypatch.setattr(children, "remove_if_abandoned", fails)
+    monkeypatch.setattr(children.os, "_exit", codes.append)
+    with pytest.raises(FileNotFoundError):
+        children._watch_lifeline(queue.Queue(), None, tmp_path)
+    assert codes == [0]
 
 
 def test_wait_until_gives_up(tmp_path: Path) -> None:

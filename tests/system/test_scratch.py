@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.system import scratch
 from streamgauge.system.scratch import LOCK, Scratch, remove_if_abandoned, sweep
 
 OWNER = """
@@ -81,3 +83,14 @@ def test_folders_that_are_no_scratch_stay(tmp_path: Path) -> None:
     sweep()
     remove_if_abandoned(tmp_path / "streamgauge-nowhere")
     assert other.exists()
+
+
+def test_a_folder_that_another_removes_at_the_same_time_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two orphans of one run: the second had opened the lock before the first removed it."""
+    folder = tmp_path / f"{scratch.PREFIX}there"
+    folder.mkdir()
+    (folder / scratch.LOCK).touch()
+    monkeypatch.setattr(scratch.fcntl, "flock", lambda *_: shutil.rmtree(folder))
+    assert scratch.remove_if_abandoned(folder)

@@ -192,20 +192,22 @@ def _private_standard_output() -> Any:
 def _watch_lifeline(
     requests: queue.Queue[dict[str, Any]], on_orphaned: Callable[[], None] | None, scratch: Path | None
 ) -> None:
-    orphaned = True
-    for line in sys.stdin:
-        if line == FAREWELL:
-            orphaned = False
-            break
-        requests.put(json.loads(line))
-    if on_orphaned is not None:
-        closing = threading.Thread(target=on_orphaned, daemon=True)
-        closing.start()
-        closing.join(CLOSING_S)
-    if scratch is not None and orphaned:
-        wait_until(lambda: remove_if_abandoned(scratch), ORPHANED_S)
-    sys.stderr.flush()
-    os._exit(0)
+    try:
+        orphaned = True
+        for line in sys.stdin:
+            if line == FAREWELL:
+                orphaned = False
+                break
+            requests.put(json.loads(line))
+        if on_orphaned is not None:
+            closing = threading.Thread(target=on_orphaned, daemon=True)
+            closing.start()
+            closing.join(CLOSING_S)
+        if scratch is not None and orphaned:
+            wait_until(lambda: remove_if_abandoned(scratch), ORPHANED_S)
+        sys.stderr.flush()
+    finally:  # whatever went wrong: nobody is left who could end this process
+        os._exit(0)
 
 
 def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:

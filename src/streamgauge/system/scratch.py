@@ -50,6 +50,8 @@ def remove_if_abandoned(folder: Path) -> bool:
         return True
     except BlockingIOError:
         return False
+    except FileNotFoundError:  # another one has removed it since the lock was opened
+        return True
     finally:
         os.close(lock)
 
