@@ -188,7 +188,7 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
     """Three seconds of event time; half of what the queue holds where that is less."""
     ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
-    assert module._pace_us(ready, rate_per_s, module.PACE_S) == pytest.approx(pace_s * US)
+    assert module.pace_us(ready, rate_per_s, module.PACE_S) == pytest.approx(pace_s * US)
 
 
 def test_more_may_wait_than_the_longest_interval_between_batches() -> None:

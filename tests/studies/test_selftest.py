@@ -91,6 +91,13 @@ def test_without_a_stall_its_proof_fails() -> None:
     assert not proofs.stall(SHORT, planted=False).ok
 
 
+@pytest.mark.parametrize("planted", [True, False])
+def test_an_engine_that_gets_slower_is_seen_and_one_that_does_not_is_not(planted: bool) -> None:
+    """The proof fails where nothing is planted."""
+    made = proofs.slowing(SHORT, planted=planted)
+    assert made.ok is planted, made.sentence
+
+
 def test_a_planted_stall_is_seen() -> None:
     """b: event time shows it."""
     made = proofs.stall(SHORT)

@@ -167,7 +167,7 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
     work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=True), fresh=True)  # type: ignore[arg-type]
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
     assert [settings.probe_batches for settings in asked] == [probed]
 
 
@@ -178,9 +178,35 @@ def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: p
     work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
     work._number = 7
     with pytest.raises(ZeroDivisionError):
-        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=True), fresh=True)  # type: ignore[arg-type]
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
     asked = sustain.read_experiment(study.path / "trials" / "07" / "experiment.toml")
     assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
+
+
+@pytest.mark.parametrize(
+    ("workload", "fresh", "warmed"), [("filter", True, True), ("filter", False, False), ("count", True, False)]
+)
+def test_a_fresh_engine_is_warmed_before_its_trial(
+    study: RunFolder, monkeypatch: pytest.MonkeyPatch, workload: str, fresh: bool, warmed: bool
+) -> None:
+    """That trial is then like any other; but where no trial can follow another, the warm-up is the trial's own."""
+    seen: list[Any] = []
+
+    def warm(ready: Any, rig: Any, rate_per_s: float, on_progress: Any) -> Any:
+        seen.append(rate_per_s)
+        return SimpleNamespace(journal=None)
+
+    def run_trial(ready: Any, rig: Any, folder: Any, settings: TrialSettings, **_: Any) -> None:
+        seen.append(settings.fresh)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sustain, "warm", warm)
+    monkeypatch.setattr(sustain, "run_trial", run_trial)
+    work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
+    monkeypatch.setattr(work, "_emptied", lambda rig: seen.append("emptied"))
+    with pytest.raises(ZeroDivisionError):
+        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)  # type: ignore[arg-type]
+    assert seen == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
 
 
 def warm(work: Sustain, **more: Any) -> Any:

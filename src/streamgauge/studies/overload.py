@@ -119,13 +119,13 @@ def _step(
     def show(done: Conducted) -> None:
         on_progress(snapshot(done, rig.clock.now_us()))
 
-    plan, pace_us = ready.plan(start, rate_per_s, seconds), _pace_us(ready, rate_per_s, pace_s)
+    plan, pace = ready.plan(start, rate_per_s, seconds), pace_us(ready, rate_per_s, pace_s)
     chunk_us = ready.chunk_for(rate_per_s)
     with only_on(ready.driver_cpus):
-        return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace_us).conduct()
+        return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace).conduct()
 
 
-def _pace_us(ready: Ready, rate_per_s: float, pace_s: float) -> int:
+def pace_us(ready: Ready, rate_per_s: float, pace_s: float) -> int:
     """How much event time may wait: that, or half of what the queue holds."""
     return round(min(pace_s, ready.bound_s(rate_per_s)[0] / 2) * US)
 

@@ -39,6 +39,8 @@ FAULTY: dict[str, tuple[str, dict[str, Any], int]] = {
     "windows": ("windowed_aggregation", {"range": "1s", "slide": "500ms", "packs": 100}, 97),
 }
 """What the faults are planted in: the workload that gives such results, and one in how many has the fault."""
+SLOWING, SLOWING_S = 0.03, 10.0
+"""A batch of half a second gets longer by 0.3 s in that time, and still ends before the next one is due."""
 LIE = "-1s"
 """Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
@@ -199,6 +201,24 @@ def stall(sizes: Sizes, planted: bool = True) -> Made:
     )
     title = "a stall shows in event-time latency, and not in latency taken the naive way"
     return Made(title, shows and hidden, p99_s, 0.75 * STALL_S, sentence)
+
+
+def slowing(sizes: Sizes, planted: bool = True) -> Made:
+    """b: batches that take longer and longer, and still end within their interval: nothing waits, but results are later
+    and later.
+    """
+    options = {"capacity": FAST, "batch": "500ms"} | ({"slowing": f"{SLOWING}"} if planted else {})
+    with started("filter", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
+        verdict = bench.trial(ROW_RATE_PER_S, SLOWING_S).result.verdict
+    seen = {"output_trend", "latency_trend"} & set(verdict.decided_by)
+    level = _check(verdict.checks, "backlog_trend").state != "failed"
+    decided = " by ".join([verdict.value, *([", ".join(sorted(seen))] if seen else [])])
+    sentence = (
+        f"results later by {SLOWING:.0%} of the time: {decided}; the backlog {'did not grow' if level else 'grew'}"
+    )
+    title = "an engine that gets slower and slower is seen before anything waits"
+    ok = verdict.value == "not_sustained" and bool(seen) and level
+    return Made(title, ok, _check(verdict.checks, "latency_trend").value, SLOWING, sentence)
 
 
 def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events") -> Made:

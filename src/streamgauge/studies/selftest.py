@@ -2,7 +2,8 @@
 
     a  a consumer of known capacity is found within 2 %, reading on continuously, in micro-batches with windows, and in
        batches of which each ends early or late at random; at 3 % above and below it the verdicts are right
-    b  a stall shows in event-time latency, and not in latency counted from the hand-out
+    b  a stall shows in event-time latency, and not in latency counted from the hand-out; an engine that gets slower and
+       slower is seen before anything waits
     c  events, and results of windows, that are dropped, doubled, altered, delivered late or invented on the way to the
        recorder are counted exactly
     d  a generator that cannot keep the plan makes a trial invalid
@@ -49,7 +50,7 @@ def _by_letter(sizes: Sizes, say: Say) -> dict[str, list[Callable[[], Iterator[M
 
     return {
         "a": [partial(proofs.capacity, mode, sizes, say) for mode in MODES],
-        "b": [one(lambda: proofs.stall(sizes))],
+        "b": [one(lambda: proofs.stall(sizes)), one(lambda: proofs.slowing(sizes))],
         "c": [one(partial(proofs.fault, kind, sizes, of=of)) for of in ROWS for kind in proofs.FAULTS],
         "d": [one(lambda: proofs.generator(sizes))],
         "e": [one(lambda: proofs.clock(sizes))],

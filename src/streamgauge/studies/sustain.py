@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from streamgauge.run.single import ceiling_of, create_folder, failure_noted, req
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.warming import warm
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
 
@@ -137,11 +138,22 @@ class Sustain:
             rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
             keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
         )  # fmt: skip
+        if fresh and self.ready.reach_us is not None:
+            settings = replace(settings, fresh=False)
+            self._warm(rig, request.rate_per_s)
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
         write_page(folder, describe(self.ready.flow))
         return outcome_of(request, judged, folder), judged.done.journal
+
+    def _warm(self, rig: Rig, rate_per_s: float) -> None:
+        """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
+
+        Where it cannot be emptied, that trial will say so.
+        """
+        self._left = warm(self.ready, rig, rate_per_s, self.view.trial_progress).journal
+        self._emptied(rig)
 
     def _emptied(self, rig: Rig) -> bool:
         """Whether the rig is empty for another trial; one that cannot be emptied, or whose driver failed, is given up.
@@ -350,7 +362,7 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
     return (
         f"{ready.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
         f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators} generators   "
-        f"generator ceiling {format_rate(ceiling_per_s)}"
+        f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
     )
 
 
