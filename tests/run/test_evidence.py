@@ -445,6 +445,19 @@ def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
         assert evidence.starting(done) is falls
 
 
+@pytest.mark.parametrize(
+    ("interval_s", "prolonged_s", "starts"), [(1.0, 0, True), (1.0, 30, False), (3.0, 0, False), (0.0, 0, False)]
+)
+def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
+    make: Any, interval_s: float, prolonged_s: int, starts: bool
+) -> None:
+    """What waits is level at three seconds: the rise may still be felt, or it is the rate; half a minute tells."""
+    done = done_of(make, read_after_us=3 * US)
+    done.spans = Spans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    done.prolonged_us = prolonged_s * US
+    assert evidence.starting(done, interval_s) is starts
+
+
 @pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
 def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, faster: bool) -> None:
     """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""

@@ -30,6 +30,9 @@ from streamgauge.stats.bootstrap import independent_slope_interval
 FOREVER_US = 2**62
 LEVEL_US = 10 * US
 """So much of a warm-up's end tells whether it has levelled off."""
+BEHIND_INTERVALS, BEHIND_BATCHES, BEHIND_MAX_US = 1.5, 3, 30 * US
+"""So many of the engine's intervals may wait at the end of the warm-up, by so many batches; at most so long is waited
+for that, since at some rates more always waits."""
 FASTER_US, FASTER_BATCHES_MIN = 20 * US, 4
 FASTER_SHARE, FASTER_ERRORS = 0.05, 1.5
 """An engine still gets faster where the later half of those seconds has batches shorter by that share, and by so many
@@ -94,15 +97,27 @@ def evidence_of(
     )
 
 
-def starting(done: Conducted) -> bool:
+def starting(done: Conducted, interval_s: float = 0.0) -> bool:
     """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
     surely still working off the backlog of the start, or its batches still get shorter.
+
+    `interval_s`: of the engine's batches. While much more than that waits, the rise of the rate may still be felt: near
+    its limit an engine takes half a minute to forget it.
     """
     if not done.journal.committed_until():
         return True
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
     until = done.spans.measured_from_us
+    if done.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts):
+        return True
     return any(_falls(part, until) or _gets_faster(part, until) for part in parts)
+
+
+def _behind(journal: Journal, until: int, interval_s: float) -> bool:
+    """Whether the last batches before then found much more waiting than an interval's events."""
+    times, waits = journal.backlog_waits()
+    latest = waits[times < until][-BEHIND_BATCHES:]
+    return interval_s > 0 and latest.size > 0 and float(np.median(latest)) > BEHIND_INTERVALS * interval_s
 
 
 def _gets_faster(journal: Journal, until: int) -> bool:

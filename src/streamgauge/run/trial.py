@@ -129,7 +129,7 @@ def run_trial(
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
         closes_late=ready.closing_sinks, interval_s=ready.interval_s,
         hold_us=HOLD_US if settings.may_extend else 0,
-        levelling=lambda done: _levelling_us(done, settings),
+        levelling=lambda done: _levelling_us(ready, done, settings),
         hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
         undecided=lambda done: _extension_us(ready, done, settings),
         failed=lambda done: _failed(ready, done, settings),
@@ -256,11 +256,11 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     )
 
 
-def _levelling_us(done: Conducted, settings: TrialSettings) -> int:
+def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if starting(done) else 0
+    return LEVEL_STEP_US if starting(done, ready.interval_s) else 0
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
