@@ -147,9 +147,15 @@ def test_where_the_rate_grows_longer_batches_are_none_of_the_engines_faults(read
 
 def test_results_that_come_later_and_later_are_seen(ready: Ready, make: Any) -> None:
     """A job that holds results back inside batches that it has committed: nothing but their own latency tells."""
-    later = with_latencies(lambda second: 1_000_000 + 30_000 * second)
+    later = with_latencies(lambda second: 1_000_000 + 100_000 * second)
     assert judged(ready, done_of(make), later) == ("not_sustained", ("latency_trend",))
     assert judged(ready, done_of(make), with_latencies(lambda second: 1_000_000 + 30_000 * (second % 2)))[1] == ()
+
+
+def test_windows_and_batches_that_drift_against_each_other_are_no_growth(ready: Ready, make: Any) -> None:
+    """Seen: later by 4.5 % of the time for half a minute, with a level backlog, until it is a batch sooner again."""
+    drifting = with_latencies(lambda second: 1_000_000 + 30_000 * second)
+    assert judged(ready, done_of(make), drifting) == ("sustained", ())
 
 
 CHANGING = ("ramp:4k", "ramp:100", "step:15k@15s", "step:100@15s", "burst:5@12s+4s", "step:8k@10s,200@16s,3k@24s")

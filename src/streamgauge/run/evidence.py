@@ -71,6 +71,7 @@ def evidence_of(
         # More load makes longer batches, and a batch's length is part of how late its results are.
         output_lag_at_commits=_lags_at_commits(done) if steady else (),
         latency=_latencies(verified, done) if verified and steady else (),
+        commit_gap_s=_commit_gap_s(done),
         output_delay_s=_output_delay_s(done),
         backlog_max_s=max(_largest(each) for each in backlogs),
         overflowed=journal.overflowed,
@@ -270,6 +271,14 @@ def _lags_at_commits(done: Conducted) -> tuple[Samples, ...]:
         _samples(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
         for part in serial
     )
+
+
+def _commit_gap_s(done: Conducted) -> float:
+    """The longest time between two commits of a query in the measured span; without two, all of it."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    times = [figures.within(part.output_lags(), done.spans)[0] for part in parts if part.sinks]
+    whole = done.spans.measured_to_us - done.spans.measured_from_us
+    return max((float(np.diff(each).max(initial=0)) if each.size > 1 else whole for each in times), default=whole) / US
 
 
 def _latencies(verified: Verified, done: Conducted) -> tuple[Samples, ...]:

@@ -70,7 +70,7 @@ class Evidence:
     committed by then, else at commits. `output_lag_at_commits`: that at commits where `output_lag` is at hand-outs.
     `output_delay_s`: that at commits, the median of the query that is soonest.
     `latency`: of each sink, seconds from event to result, the mean by second of event time; seconds with few results
-    are left out.
+    are left out. `commit_gap_s`: the longest time between two commits of a query.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
     where that is not known.
     `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
@@ -95,6 +95,7 @@ class Evidence:
     output_lag: tuple[Samples, ...]
     output_lag_at_commits: tuple[Samples, ...] = ()
     latency: tuple[Samples, ...] = ()
+    commit_gap_s: float = 0.0
     backlog_max_s: float
     bound_s: float
     verification: Verification | None
