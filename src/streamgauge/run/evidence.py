@@ -40,7 +40,7 @@ standard errors: rather some seconds of warm-up for nothing than a rate that hol
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
 DRAINING_FLOOR_S = 1.0
-HALF_REACHED = 0.5
+HALF_REACHED = 1.0
 """A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
 the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
 Pair = tuple[Any, Any]
