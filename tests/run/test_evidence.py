@@ -430,8 +430,9 @@ def noisy(make: Any) -> Conducted:
 
 
 def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
-    """It carries no trend yet."""
-    assert evidence.worth_extending(ready, noisy(make), RATE, 2.0)
+    """It carries no trend yet; where not even the longest span could tell, it is given up."""
+    assert evidence.worth_extending(ready, noisy(make), RATE, 3.0)
+    assert not evidence.worth_extending(ready, noisy(make), RATE, 1.5)
 
 
 def test_a_search_is_told_what_can_no_longer_hold(ready: Ready, make: Any) -> None:

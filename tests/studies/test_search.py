@@ -268,7 +268,7 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
     sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
-    sut.flatters = sut.failed_flatters = 1.2
+    sut.flatters, sut.failed_flatters = 1.2 * DRAIN_FLATTERS, 1.2
     result = search(sut, PLENTY)
     held = [request.rate_per_s for request in sut.asked[1:4] if request.rate_per_s <= 1e6]
     assert len(sut.asked) == trials
