@@ -2,8 +2,8 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a sixth, is a first guess. It flatters, since near its limit the batches
-    of an engine vary so much that no trial decides (4.65 M/s drained, 3.8 sustained; 5.6 and about 4.5);
+ 1. one overload trial; the rate it drains, less a sixth, is a first guess. It flatters, since near its limit an
+    engine's batches vary so much that no trial decides (4.65 M/s drained, 3.8 sustained; 5.6 and about 4.5);
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
  3. bisection at the geometric middle until the bracket is as narrow as asked;
