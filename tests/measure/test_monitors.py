@@ -51,7 +51,11 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     values = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0, "now": 0.0, "gone": 0.0}
     monkeypatch.setattr(psutil, "pid_exists", lambda pid: pid != values["gone"])
     monkeypatch.setattr(psutil, "Process", FakeProcess)
-    monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=values["machine"], system=0.0, idle=9.0))
+    monkeypatch.setattr(
+        psutil,
+        "cpu_times",
+        lambda: SimpleNamespace(user=values["machine"], system=0.0, idle=9.0, steal=values.get("stolen", 0.0)),
+    )
     monkeypatch.setattr(monitors, "_waited", lambda pid: (values["waited"], int(values["now"])))
     monkeypatch.setattr(sys.modules[__name__], "CORES", values)
     return values
@@ -111,6 +115,15 @@ def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float]) 
     assert watched.others_percent == pytest.approx(25.0)
     watched.sample()
     assert watched.others_percent is None
+
+
+def test_what_a_virtual_machine_is_denied_is_others_too(fake: dict[str, float]) -> None:
+    """Of 2 s of two processors half a second was given to other machines: seen as an engine that got slower."""
+    watched = watching(fake, ("spark", "sut", 1), (RUNNER, "driver", 2))
+    watched.sample()
+    fake.update(now=2.0, user=1.0, machine=2.0, stolen=0.5)
+    watched.sample()
+    assert watched.others_percent == pytest.approx(25.0)
 
 
 def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) -> None:

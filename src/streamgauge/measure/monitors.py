@@ -80,7 +80,9 @@ class Monitors:
         self._ours_s = 0.0
         self._machine: _Machine | None = None
         self.others_percent: float | None = None
-        """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core."""
+        """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core; what a
+        virtual machine was denied is among it.
+        """
 
     def sample(self) -> list[Usage]:
         """Usage of every process since the last call, or since its own start; in the first call nobody has any.
@@ -170,9 +172,12 @@ def _waited(pid: int) -> tuple[float, int]:
 
 
 def _processes_s() -> float:
-    """CPU seconds of all processes of the machine so far; what the kernel does for none of them is left out."""
+    """CPU seconds of all processes of the machine so far; what the kernel does for none of them is left out.
+
+    What the machine below a virtual one gave to others (steal) is among them: nobody here could have it.
+    """
     times = psutil.cpu_times()
-    return float(times.user + times.system + getattr(times, "nice", 0.0))
+    return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
 
 
 def machine_percent() -> float:
