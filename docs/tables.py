@@ -178,11 +178,13 @@ def check_list() -> str:
             "not sustained",
         ),
         "output_trend": (
-            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second",
+            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second; batches that seem to get "
+            "longer would not fill their interval in one more span",
             "not sustained",
         ),
         "latency_trend": (
-            f"nothing shows that the results' event-time latency grows by more than {c.OUTPUT_SLOPE_MAX:g} s per second",
+            "nothing shows that the results' latency, from the hand-out of their last event, grows by more than "
+            f"{c.OUTPUT_SLOPE_MAX:g} s per second",
             "not sustained",
         ),
         "queue_bound": (

@@ -54,8 +54,11 @@ def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verif
     return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9),))
 
 
-def with_latencies(of_second: Callable[[int], int]) -> Verified:
-    """As `verified`, with a hundred results in each second of the span, and one in a second of few."""
+def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> Verified:
+    """As `verified`, with a hundred results in each second of the span, and one in a second of few.
+
+    `kind`: from the event or, as `processing_time`, from its hand-out.
+    """
     found = verified()
     (sink,) = found.sinks
     first = START // US
@@ -63,7 +66,7 @@ def with_latencies(of_second: Callable[[int], int]) -> Verified:
     for n in range(30):
         each[first + n].add(np.full(100, of_second(n)))
     each[first + 30].add(np.array([60_000_000]))
-    seconds = replace(sink.latencies.seconds, event_time=each)
+    seconds = replace(sink.latencies.seconds, **{"event_time": each, kind: each})
     return replace(found, sinks=(replace(sink, latencies=sink.latencies._replace(seconds=seconds)),))
 
 
@@ -145,17 +148,22 @@ def test_where_the_rate_grows_longer_batches_are_none_of_the_engines_faults(read
     assert judged(changing, done) == ("sustained", ())
 
 
-def test_results_that_come_later_and_later_are_seen(ready: Ready, make: Any) -> None:
+@pytest.mark.parametrize(("kind", "growth_us"), [("processing_time", 30_000), ("event_time", 100_000)])
+def test_results_that_come_later_and_later_are_seen(ready: Ready, make: Any, kind: str, growth_us: int) -> None:
     """A job that holds results back inside batches that it has committed: nothing but their own latency tells."""
-    later = with_latencies(lambda second: 1_000_000 + 100_000 * second)
+    later = with_latencies(lambda second: 1_000_000 + growth_us * second, kind)
     assert judged(ready, done_of(make), later) == ("not_sustained", ("latency_trend",))
-    assert judged(ready, done_of(make), with_latencies(lambda second: 1_000_000 + 30_000 * (second % 2)))[1] == ()
+    level = with_latencies(lambda second: 1_000_000 + 30_000 * (second % 2), kind)
+    assert judged(ready, done_of(make), level)[1] == ()
 
 
 def test_windows_and_batches_that_drift_against_each_other_are_no_growth(ready: Ready, make: Any) -> None:
     """Seen: later by 4.5 % of the time for half a minute, with a level backlog, until it is a batch sooner again."""
     drifting = with_latencies(lambda second: 1_000_000 + 30_000 * second)
     assert judged(ready, done_of(make), drifting) == ("sustained", ())
+    found = evidence.evidence_of(ready, done_of(make), RATE, drifting, LATENCIES)
+    said = next(check.sentence for check in judge(found).checks if check.name == "latency_trend")
+    assert "drift against each other" in said
 
 
 CHANGING = ("ramp:4k", "ramp:100", "step:15k@15s", "step:100@15s", "burst:5@12s+4s", "step:8k@10s,200@16s,3k@24s")

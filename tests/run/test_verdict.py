@@ -70,6 +70,25 @@ def test_what_may_only_fail_leaves_nothing_undecided(name: str, noise_s: float) 
     assert judge(evidence(**{name: ramp(0.01, noise_s)})).value == "sustained"
 
 
+@pytest.mark.parametrize(("growth", "said"), [(0.0, "sustained"), (0.015, "undecided"), (0.04, "not_sustained")])
+@pytest.mark.parametrize("length_s", [0.8, 1.1])
+def test_batches_that_grow_towards_their_interval(growth: float, said: str, length_s: float) -> None:
+    """Batches of 1.4 s at most, in half a minute: what grows too slowly to be sure of it, but would fill the interval
+    in another one, is no proof that the rate is held.
+    """
+    begun, seen = np.arange(0, 30, 1.4), []
+    for seed in range(20):
+        lengths = length_s + growth * begun + np.random.default_rng(seed).normal(0, 0.1, begun.size)
+        at_commits = Samples(begun + lengths, lengths)
+        seen.append(judge(evidence(output_lag_at_commits=at_commits, interval_s=1.4)).value)
+    assert seen.count(said) >= 15
+    if said == "undecided":
+        assert (
+            "would fill the batches' interval"
+            in judge(evidence(output_lag_at_commits=at_commits, interval_s=1.4)).sentence
+        )
+
+
 def test_a_trial_with_nothing_wrong_is_sustained() -> None:
     """All checks are ok, and each says its number and its limit."""
     verdict = judge(evidence())

@@ -69,8 +69,10 @@ class Evidence:
     `output_lag`: seconds of planned time - output frontier, at the same hand-outs where all that was read before is
     committed by then, else at commits. `output_lag_at_commits`: that at commits where `output_lag` is at hand-outs.
     `output_delay_s`: that at commits, the median of the query that is soonest.
-    `latency`: of each sink, seconds from event to result, the mean by second of event time; seconds with few results
-    are left out. `commit_gap_s`: the longest time between two commits of a query.
+    `interval_s`: of the engine's batches, 0 where it keeps none.
+    `latency`: of each sink, seconds from the hand-out of an event to its result, the mean by second of event time;
+    seconds with few results are left out. Where results carry no time of hand-out they are seconds from event to
+    result, which may grow by `latency_drift_s` while nothing is later.
     `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
     where that is not known.
     `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
@@ -95,7 +97,8 @@ class Evidence:
     output_lag: tuple[Samples, ...]
     output_lag_at_commits: tuple[Samples, ...] = ()
     latency: tuple[Samples, ...] = ()
-    commit_gap_s: float = 0.0
+    latency_drift_s: float = 0.0
+    interval_s: float = 0.0
     backlog_max_s: float
     bound_s: float
     verification: Verification | None
