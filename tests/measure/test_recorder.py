@@ -337,6 +337,11 @@ def test_event_times_may_be_null(served: Served) -> None:
     served.commit(0, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]
     assert (commit["rows"], commit["frontier_us"]) == (3, 7)
+    assert commit["latency_us_p99"] > 0  # of those that have one
+    served.send(1, [pa.record_batch({EVENT_TIME: pa.array([None], pa.int64())})])
+    served.commit(1, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p99"]) == (1, 0, None)
 
 
 def test_sending_nothing_makes_no_file(served: Served) -> None:

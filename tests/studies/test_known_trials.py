@@ -53,3 +53,19 @@ def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:
     assert "the recorder stood still for" in driver.sentence
     assert result.driver is not None
     assert result.driver.recorder_stood_still_us >= 0.8 * US
+
+
+def test_results_without_an_event_time_end_as_wrong_answers() -> None:
+    """Of every 997th it is null: each is counted, none is in a latency, and the trial is judged to its end."""
+    options = {"capacity": "400k", "fault": "untime", "fault_every": "997"}
+    with started("identity", RATE_PER_S, options, LOAD, {}) as bench:
+        result = bench.trial(RATE_PER_S, 2.0).result
+        planted = len(bench.facts()["planted_us"])
+    verification = result.verification
+    assert verification is not None
+    assert planted > 0
+    assert verification.judged
+    assert (verification.extra, verification.wrong, verification.duplicate) == (planted, 0, 0)
+    assert 0 < verification.missing <= planted  # what lies in the tail need not be there
+    assert check_of(result, "answers").state == "failed"
+    assert any(f"{planted} results of the trial carry no event time" in note for note in result.latency.notes)

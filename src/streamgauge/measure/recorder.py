@@ -298,9 +298,9 @@ def _note(staged: Staged, batch: pa.RecordBatch, emitted_us: int) -> None:
     staged.rows += batch.num_rows
     staged.last_us = emitted_us
     if EVENT_TIME in batch.schema.names:
-        times = batch.column(EVENT_TIME)
+        times = batch.column(EVENT_TIME).drop_null()
         staged.frontier_us = max(staged.frontier_us, pc.max(times).as_py() or 0)
-        step = max(1, batch.num_rows // SAMPLE_ROWS)
+        step = max(1, len(times) // SAMPLE_ROWS)
         staged.sample_us += (emitted_us - times.to_numpy(zero_copy_only=False)[::step]).tolist()
 
 
