@@ -156,6 +156,7 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 def check_list() -> str:
     """The checks of `run.criteria` with the limits that stand there."""
+    from streamgauge.measure.recorder import STILL_US_MIN
     from streamgauge.run import criteria as c
 
     rows = {
@@ -165,7 +166,9 @@ def check_list() -> str:
             "no latencies are known, of how far the output is behind, median), whichever is larger; "
             f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
             "each time it was ready; no latency is negative; no sender of results waited for more than "
-            f"{c.DISK_SHARE_MAX:.0%} of the span while the recorder wrote to its disk",
+            f"{c.DISK_SHARE_MAX:.0%} of the span while the recorder wrote to its disk; the recorder stood still for at "
+            f"most {c.STILL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
+            "each time",
             "invalid",
         ),
         "connected": (

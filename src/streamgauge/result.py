@@ -142,6 +142,7 @@ class DriverResult(Answer):
     events_committed: int
     cpu_percent: float | None = None
     memory_bytes_max: int | None = None
+    recorder_stood_still_us: int = 0
 
 
 class Verification(Answer):

@@ -250,13 +250,42 @@ def test_any_unit_of_the_window_end_is_understood() -> None:
     assert some(measured(LatencyRule("window"), other).latencies.closing_delay_us).max == 1000
 
 
+def without(rows: pa.RecordBatch, name: str, *places: int) -> pa.RecordBatch:
+    """The rows with null in one column at some places."""
+    values = [None if place in places else value for place, value in enumerate(rows.column(name).to_pylist())]
+    index = rows.schema.get_field_index(name)
+    return rows.set_column(index, name, pa.array(values, rows.column(name).type))
+
+
 def test_results_without_lineage_are_refused() -> None:
-    """A missing column or a null stamp is said plainly."""
+    """A missing column, or a stamp that the recorder owes, is said plainly."""
     with pytest.raises(ValueError, match="window_end"):
         measured(LatencyRule("window"), batch([0], [1]))
-    broken = pa.RecordBatch.from_pydict({"event_time": pa.array([None], pa.int64()), "emission_time": pa.array([1])})
-    with pytest.raises(ValueError, match="lineage"):
-        measured(ROW, broken)
+    with pytest.raises(ValueError, match="no emission time"):
+        measured(ROW, without(batch([0], [1]), "emission_time", 0))
+
+
+def test_results_without_an_event_time_are_in_no_figure_and_counted() -> None:
+    """They are wrong answers; of the others every figure is what it is without them, whatever batch they came in."""
+    alone, good = without(batch([0], [90], ingest=[1]), "event_time", 0), batch([0, 10], [100, 150], ingest=[4, 5])
+    mixed = without(batch([0, 5, 10], [100, 90, 150], ingest=[4, 1, 5]), "event_time", 1)
+    for named in (b"q/1", None):
+        parts = [one.replace_schema_metadata(named and {ENGINE_BATCH: named}) for one in (alone, mixed, good)]
+        found, clean = measured(ROW, *parts[:2]), measured(ROW, parts[2])
+        assert found.latencies.model_dump(exclude={"notes"}) == clean.latencies.model_dump(exclude={"notes"})
+        assert found.effective_count == clean.effective_count == 2
+        assert "2 results of the trial carry no event time" in " ".join(found.latencies.notes)
+        assert "no event time" not in " ".join(clean.latencies.notes)
+
+
+@pytest.mark.parametrize("name", ["event_time", "window_end"])
+@pytest.mark.parametrize("rule", [LatencyRule("window"), LatencyRule("join", lambda end: end - 1)])
+def test_windows_without_a_time_are_in_no_figure(rule: LatencyRule, name: str) -> None:
+    """Neither its latency nor its closing delay can be told without the window's end."""
+    rows = without(batch([1, 2], [9, 9], end=[4, 4]), name, 0)
+    found = measured(rule, rows)
+    assert some(found.latencies.event_time_us).count == some(found.latencies.closing_delay_us).count == 1
+    assert "1 results of the trial carry no event time, or no end of their window" in " ".join(found.latencies.notes)
 
 
 def test_a_clock_that_is_off_by_more_than_the_span_is_still_caught() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -22,7 +23,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
-from streamgauge.measure.recorder import Commit, Ledger, Recorder, RecorderSettings, Staged
+from streamgauge.measure.recorder import (
+    BEAT_US,
+    STILL_US_MIN,
+    Commit,
+    Heartbeat,
+    Ledger,
+    Recorder,
+    RecorderSettings,
+    Staged,
+)
 from streamgauge.system.children import Child, wait_until
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.access import call_options
@@ -199,6 +209,63 @@ class Served:
         return bool(client.act(self.location, TOKEN, "commit", **asked))
 
 
+# --- standing still ---
+
+
+def woken(*at_us: int) -> Heartbeat:
+    """A heart that began at 0 and beat at these times; whoever asks for its news does so at the last of them."""
+    times = iter([0, *at_us, at_us[-1]])
+    heart = Heartbeat(lambda: next(times))
+    for _ in at_us:
+        heart.beat()
+    return heart
+
+
+def test_a_process_that_runs_keeps_nothing_of_it() -> None:
+    """Beats that are late by no more than a slip may be are forgotten, however many there are."""
+    usual, latest = BEAT_US + 500, BEAT_US + STILL_US_MIN
+    assert woken(*range(usual, 1000 * usual, usual)).news() == []
+    assert woken(latest, 2 * latest).news() == []
+
+
+def test_a_standstill_is_told_once_with_its_end_and_its_length() -> None:
+    """What the beat itself takes is not part of it."""
+    heart = woken(BEAT_US, 2_000_000 + 2 * BEAT_US, 2_000_000 + 3 * BEAT_US)
+    assert heart.news() == [(2_000_000 + 2 * BEAT_US, 2_000_000)]
+    assert heart._stood_still == []
+
+
+def test_a_standstill_that_the_heart_has_not_noticed_yet_is_told() -> None:
+    """After it the request may be answered first, and the last look of a trial asks no second time."""
+    times = iter([0, 500_000, 500_100])
+    heart = Heartbeat(lambda: next(times))
+    assert heart.news() == [(500_000, 500_000 - BEAT_US)]
+    heart.beat()
+    assert heart._stood_still == []
+
+
+def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
+    """A real process: for how long it did not run at all, and when that ended."""
+    clock, length_us = Clock.fixed_now(), 300_000
+    settings = RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(tmp_path / "spool"))
+    path = tmp_path / "recorder.json"
+    path.write_text(json.dumps(asdict(settings)))
+    child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "log")
+    try:
+        child.ask("listen")
+        child.ask("status")
+        began_us = clock.now_us()
+        os.kill(child.pid, signal.SIGSTOP)
+        assert wait_until(lambda: clock.now_us() >= began_us + length_us, 20)
+        os.kill(child.pid, signal.SIGCONT)
+        found = child.ask("status")["stood_still"]
+        ended_us = clock.now_us()
+    finally:
+        child.kill()
+    assert all(began_us < when <= ended_us for when, _ in found)
+    assert length_us - 2 * BEAT_US <= sum(late for _, late in found) <= ended_us - began_us
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A recorder that listens on the loopback."""
@@ -270,6 +337,11 @@ def test_event_times_may_be_null(served: Served) -> None:
     served.commit(0, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]
     assert (commit["rows"], commit["frontier_us"]) == (3, 7)
+    assert commit["latency_us_p99"] > 0  # of those that have one
+    served.send(1, [pa.record_batch({EVENT_TIME: pa.array([None], pa.int64())})])
+    served.commit(1, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p99"]) == (1, 0, None)
 
 
 def test_sending_nothing_makes_no_file(served: Served) -> None:

@@ -280,6 +280,18 @@ def test_a_read_that_was_cut_off_in_the_span_decides(ready: Ready, make: Any, at
     assert judged(ready, done) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
 
 
+@pytest.mark.parametrize(("late_ms", "invalid"), [(400, False), (401, True)])
+def test_a_recorder_that_stood_still_invalidates_the_trial(
+    ready: Ready, make: Any, late_ms: int, invalid: bool
+) -> None:
+    """Of 30 s a hundredth is allowed, beyond the first 100 ms; what a warm rig's recorder did before is another's."""
+    done = done_of(make)
+    late = [(START - US, 9 * US), (START + 9 * US, late_ms * 1000)]
+    done.journal.add(make.tick([[], []], [[], []], [], stood_still=late))
+    assert done.journal.stood_still == late[1:]
+    assert judged(ready, done) == (("invalid", ("driver",)) if invalid else ("sustained", ()))
+
+
 def test_an_own_job_may_end_a_read_as_it_likes(ready: Ready, make: Any) -> None:
     """`limit` takes what it needs; what a job loses by that shows in its answers."""
     done = done_of(make)

@@ -100,6 +100,22 @@ def test_slip_has_its_percentiles(make: Any) -> None:
     assert figures.slip(done).max == 0
 
 
+@pytest.mark.parametrize(
+    ("ended_s", "late_s", "found_s"),
+    [(4.0, 2.0, 0.0), (6.0, 2.0, 1.0), (10.0, 2.1, 2.0), (20.5, 0.6, 0.5), (21.5, 1.1, 0.5), (10.0, 0.1, 0.0)],
+)
+def test_the_recorder_stood_still_while_results_of_the_span_may_have_come(
+    make: Any, ended_s: float, late_s: float, found_s: float
+) -> None:
+    """From 5 s, where the span begins, to the deadline at 21 s; a tenth of a second is allowed each time."""
+    done = make.story().done()
+    done.journal.stood_still = [(START + round(ended_s * US), round(late_s * US))]
+    assert figures.stood_still_us(done) == figures.driver(done).recorder_stood_still_us == round(found_s * US)
+    twice = replace(done, deadline_us=0)
+    twice.journal.stood_still = 2 * done.journal.stood_still
+    assert figures.stood_still_us(twice) >= 2 * round(found_s * US)  # while it runs there is no deadline
+
+
 def test_the_drivers_own_counts(make: Any) -> None:
     """All events of the plan, and what its processes used together."""
     done = make.story().done()

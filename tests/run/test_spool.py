@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from streamgauge.events import US
 from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.spool import Received, keep_results
+from streamgauge.run.spool import FAR_FUTURE_US, FAR_PAST_US, Received, keep_results
 
 ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]), "value": pa.array([7, 8])})
 
@@ -48,7 +49,7 @@ def test_results_that_could_not_be_kept_whole_are_not_there(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def spooled(make: Any, folder: Path, times_us: dict[int, list[int]], earlier_trials: bool = True) -> Conducted:
+def spooled(make: Any, folder: Path, times_us: dict[int, list[int | None]], earlier_trials: bool = True) -> Conducted:
     """A trial of one batch a second whose batches gave rows with these event times."""
     done: Conducted = make.story().done(earlier_trials=earlier_trials)
     for batch, times in times_us.items():
@@ -59,6 +60,19 @@ def spooled(make: Any, folder: Path, times_us: dict[int, list[int]], earlier_tri
         place = next(n for n, commit in enumerate(done.journal.commits) if commit.batch == batch)
         done.journal.commits[place] = make.commit(batch, done.journal.commits[place].committed_us, paths=[str(path)])
     return done
+
+
+@pytest.mark.parametrize("earlier_trials", [False, True])
+def test_a_result_without_an_event_time_lies_in_one_slice(make: Any, tmp_path: Path, earlier_trials: bool) -> None:
+    """The one of the far past, also where it comes with what an earlier trial left: its time claims nothing of that."""
+    start = make.start
+    times: dict[int, list[int | None]] = {0: [start, None, start + 5 * US], 1: [None, None], 2: [start + US, start]}
+    received = Received(spooled(make, tmp_path, times, earlier_trials))
+    borders = [FAR_PAST_US, start, start + 5 * US, FAR_FUTURE_US]
+    slices = [received.table(low, high).column("event_time").to_pylist() for low, high in pairwise(borders)]
+    assert slices == [[None] * 3, [start, start + US, start], [start + 5 * US]]
+    assert received.table().num_rows == 7
+    assert received.table().column("event_time").null_count == 3
 
 
 def test_windows_that_an_earlier_trial_left_open_are_not_this_trials(make: Any, tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ FAULTS = [
     ("driver", "invalid", {"core_wait_us": 50_000.0}),
     ("driver", "invalid", {"negative_latencies": 1}),
     ("driver", "invalid", {"disk_share": 0.6}),
+    ("driver", "invalid", {"stood_still_s": 0.7, "span_s": 60.0}),
     ("connected", "not_sustained", {"sut_alive": False}),
     ("connected", "not_sustained", {"aborted_reads": 1}),
     ("connected", "not_sustained", {"retried_tasks": 2}),
@@ -133,6 +134,14 @@ FAULTS = [
     ("evidence", "undecided", {"draining_at_start": True}),
     ("event_time_p99", "not_sustained", {"levels": (LEVEL,)}),
 ]
+
+
+def test_a_recorder_that_stood_still_is_no_fault_of_the_system() -> None:
+    """The sentence says how long and what it did to the figures; a hundredth of the span is allowed."""
+    sentence = judge(evidence(stood_still_s=2.0, span_s=30.0)).sentence
+    assert "the recorder stood still for 2.0 s of 30 s, 1% is allowed: what arrived then was stamped late" in sentence
+    for still_s, span_s in ((0.6, 60.0), (0.0, 0.0)):
+        assert judge(evidence(stood_still_s=still_s, span_s=span_s)).value == "sustained"
 
 
 @pytest.mark.parametrize(("name", "value", "fault"), FAULTS)

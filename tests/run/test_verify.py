@@ -230,6 +230,37 @@ def test_rows_from_outside_all_slices_are_extra(case: Callable[..., Case], make:
     assert faults(verify(asked.ready, asked.done).verification) == {"extra": 3}
 
 
+@pytest.mark.parametrize(
+    ("flow", "counted", "bounds"),
+    [(ROWS, {"missing": 1, "extra": 1}, 1), (WINDOWS, {"wrong": 1}, 0), (PAIRS, {"wrong": 1}, 0)],
+    ids=lambda one: one.sink.name if isinstance(one, Flow) else "",
+)
+def test_a_result_without_an_event_time_is_a_wrong_answer(
+    case: Callable[..., Case], make: Any, flow: Flow, counted: dict[str, int], bounds: int
+) -> None:
+    """Where slices of event time are compared, the right row is missing in its own, and this one was not expected."""
+    asked = case(flow)
+    rows = asked.answer()
+    asked.receive(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
+    found = verify(asked.ready, asked.done)
+    assert faults(found.verification) == counted
+    assert latency_of(found).lower_bounds == bounds
+    assert "1 results of the trial carry no event time" in " ".join(found.sinks[0].latencies.latencies.notes)
+
+
+def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """Nothing but nulls in one file: as many rows that nobody expected, and the results can be written."""
+    asked = case(ROWS)
+    rows = asked.answer()
+    odd = rows.slice(0, 2).set_column(rows.schema.get_field_index(EVENT_TIME), EVENT_TIME, pa.nulls(2, pa.int64()))
+    odd = odd.set_column(rows.schema.get_field_index("event_id"), "event_id", pa.array([2**40, 2**40 + 1]))
+    folder = RunFolder(tmp_path / "kept")
+    folder.path.mkdir()
+    found = verify(asked.receive(make, rows=[rows, odd]).ready, asked.done, folder)
+    assert faults(found.verification) == {"extra": 2}
+    assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
+
+
 def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable[..., Case], make: Any) -> None:
     """That window has no last event to count a latency from: a fault of the answers, and nothing is raised."""
     asked = case(PAIRS)
@@ -490,6 +521,18 @@ def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any
     tables[batch] = planted(tables[batch], UPDATES, fault, 50)
     asked.receive(make, updates=tables)
     assert faults(verify(asked.ready, asked.done).verification) == {fault: 1}
+
+
+@pytest.mark.parametrize(("batch", "counted"), [(9, {"extra": 1}), (19, {"missing": 1, "extra": 1})])
+def test_an_update_without_an_event_time_is_extra(
+    case: Callable[..., Case], make: Any, batch: int, counted: dict[str, int]
+) -> None:
+    """Its time is part of what tells it from another; the last of its key must be there."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    tables[batch] = with_value(tables[batch], EVENT_TIME, 50, None)
+    asked.receive(make, updates=tables)
+    assert faults(verify(asked.ready, asked.done).verification) == counted
 
 
 def test_only_the_last_update_of_a_key_must_be_there(case: Callable[..., Case], make: Any) -> None:

@@ -144,11 +144,14 @@ def sink_latencies(
     those outside the span too: a clock that is off by more than the span moves its results out of it. A join may emit a
     match before its window is complete, which is no error; latencies from the window's last event [K §IV] then do not
     exist, and only `match_time` is given.
-    ValueError where a column is absent or a stamp other than ingest_time is null.
+    Rows without an event time, or a window's without its end, are wrong answers, and in no figure: a note counts them.
+    ValueError where a column is absent or an emission_time is null.
     """
     tally = _Tally(rule)
     for batch in batches:
-        whole = _rows(batch, rule)
+        timed = _timed(batch, rule)
+        tally.rows_timeless += batch.num_rows - timed.num_rows
+        whole = _rows(timed, rule)
         rows = _chosen(whole, span)
         tally.negative_outside += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
@@ -173,6 +176,14 @@ class _Rows:
     def cause(self) -> Times:
         """The event without which the result could not be: for a match its later event, not the end of its window."""
         return self.bases.get("match_time", self.event_time)
+
+
+def _timed(batch: pa.RecordBatch, rule: LatencyRule) -> pa.RecordBatch:
+    """The rows that have the stamps from which their latencies count."""
+    for name in (EVENT_TIME, WINDOW_END) if rule.windowed else (EVENT_TIME,):
+        if name in batch.schema.names and batch.column(name).null_count:
+            batch = batch.filter(pc.is_valid(batch.column(name)))
+    return batch
 
 
 def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
@@ -212,7 +223,7 @@ def _times(column: pa.Array) -> Times:
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", column.type.tz)).view(pa.int64())
     if column.null_count:
-        raise ValueError("a result has no event, emission or window time: lineage is broken")
+        raise ValueError("a result has no emission time")
     times: Times = column.to_numpy(zero_copy_only=True).astype(np.int64, copy=False)
     return times
 
@@ -255,6 +266,7 @@ class _Tally:
     windows_closed: int = 0
     rows: int = 0
     rows_without_ingest: int = 0
+    rows_timeless: int = 0
     rows_early: int = 0
     negative_outside: int = 0
 
@@ -348,6 +360,11 @@ class _Tally:
             notes.append(
                 f"{', '.join(few)}: {self.rows} results came in {len(self.row_batches)} batches of the engine, and "
                 "those of a batch share its delays, so one slow batch may be all of that tail"
+            )
+        if self.rows_timeless:
+            notes.append(
+                f"{self.rows_timeless} results of the trial carry no event time, or no end of their window: "
+                "they are in no figure"
             )
         if self.rows_without_ingest:
             notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")

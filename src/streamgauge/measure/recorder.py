@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import DriverError
-from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, Clock
 from streamgauge.system.children import serve
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Listen
@@ -33,6 +33,10 @@ Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""
 
 SAMPLE_ROWS = 2048
+BEAT_US = 20_000
+STILL_US_MIN = 100_000
+"""A shorter standstill is what every process of a busy machine has: its stamps are late by no more than a slip may be.
+"""
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,47 @@ class DiskTime:
             return [(now_us, sender, spent) for sender, spent in seconds.items()]
 
 
+class Heartbeat:
+    """When this process stood still: stopped, starved, or one of its threads held the interpreter for itself.
+
+    A thread sleeps a beat at a time, and how late it wakes is how late every stamp of that time may be. Nothing is kept
+    of a process that runs.
+    """
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._lock = threading.Lock()
+        self._last_us = now_us()
+        self._stood_still: list[tuple[int, int]] = []
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def beat(self) -> None:
+        """The process runs now; what lies between this and the beat before is a standstill where it is too long."""
+        with self._lock:
+            now_us = self._now_us()
+            late_us = now_us - self._last_us - BEAT_US
+            if late_us > STILL_US_MIN:
+                self._stood_still.append((now_us, late_us))
+            self._last_us = now_us
+
+    def news(self) -> list[tuple[int, int]]:
+        """(when it ended, how long it was) of each standstill since the last call, microseconds."""
+        self.beat()  # whoever asks may be awake before the thread is, and not ask again
+        with self._lock:
+            stood_still, self._stood_still = self._stood_still, []
+            return stood_still
+
+    def _run(self) -> None:
+        while not self._ended.wait(BEAT_US / US):
+            self.beat()
+
+
 class Recorder:
     """Keeps what the transport's inlet brings; `failed` says why it could not."""
 
@@ -185,17 +230,20 @@ class Recorder:
         self._spool.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(self._clock.now_us)
         self._disk = DiskTime(self._clock.now_us)
+        self._heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed = ""
         self._inlet = transport(settings.transport).open_inlet(
             Listen(settings.host, settings.port, settings.token), self
         )
+        self._heart.start()
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._inlet.location}
 
     def close(self) -> None:
         self._inlet.close()
+        self._heart.stop()
 
     def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
         return self.ledger.commit(query, batch, accepted, sinks)
@@ -206,6 +254,7 @@ class Recorder:
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),
             "written": self._disk.news(),
+            "stood_still": self._heart.news(),
             "failed": self.failed,
         }
 
@@ -249,9 +298,9 @@ def _note(staged: Staged, batch: pa.RecordBatch, emitted_us: int) -> None:
     staged.rows += batch.num_rows
     staged.last_us = emitted_us
     if EVENT_TIME in batch.schema.names:
-        times = batch.column(EVENT_TIME)
+        times = batch.column(EVENT_TIME).drop_null()
         staged.frontier_us = max(staged.frontier_us, pc.max(times).as_py() or 0)
-        step = max(1, batch.num_rows // SAMPLE_ROWS)
+        step = max(1, len(times) // SAMPLE_ROWS)
         staged.sample_us += (emitted_us - times.to_numpy(zero_copy_only=False)[::step]).tolist()
 
 

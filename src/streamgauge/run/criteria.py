@@ -48,6 +48,8 @@ SLIP_US_MAX = 100_000
 SLIP_SHARE_OF_LATENCY = 0.02
 CORE_WAIT_US_MAX = 10_000.0
 DISK_SHARE_MAX = 0.5
+STILL_SHARE_MAX = 0.01
+"""Of the span: what arrives in so little of it moves no percentile up to the 99th."""
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
 BATCHES_MIN, WINDOWS_MIN = 20, 5
@@ -106,7 +108,7 @@ def _driver(evidence: Evidence) -> Check:
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         return answer("driver", "invalid", 1, 0, "failures", sentence)
-    parts = [_plan(evidence), _slip(evidence), _clock(evidence), _disk(evidence)]
+    parts = [_plan(evidence), _slip(evidence), _clock(evidence), _disk(evidence), _standstill(evidence)]
     if not math.isnan(evidence.core_wait_us):
         return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=1)
     found = _of_parts("driver", parts, "invalid", shown=1)
@@ -145,6 +147,16 @@ def _clock(evidence: Evidence) -> _Part:
 def _disk(evidence: Evidence) -> _Part:
     share, limit = evidence.disk_share, DISK_SHARE_MAX
     sentence = f"the recorder waited {share:.0%} of the time for its disk, {limit:.0%} is allowed"
+    return _Part(share <= limit, share, limit, "share of time", sentence)
+
+
+def _standstill(evidence: Evidence) -> _Part:
+    still_s, limit = evidence.stood_still_s, STILL_SHARE_MAX
+    share = still_s / evidence.span_s if evidence.span_s else 0.0
+    sentence = (
+        f"the recorder stood still for {still_s:.1f} s of {evidence.span_s:.0f} s, {limit:.0%} is allowed: what "
+        "arrived then was stamped late"
+    )
     return _Part(share <= limit, share, limit, "share of time", sentence)
 
 

@@ -23,12 +23,12 @@ from streamgauge.run.criteria import (
     WINDOWS_MIN,
 )
 from streamgauge.run.facts import BOUND_S_MIN
+from streamgauge.run.figures import FOREVER_US
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
 from streamgauge.stats.bootstrap import independent_slope_interval
 
-FOREVER_US = 2**62
 LEVEL_US = 10 * US
 """So much of a warm-up's end tells whether it has levelled off."""
 BEHIND_INTERVALS, BEHIND_BATCHES, BEHIND_MAX_US = 1.5, 3, 30 * US
@@ -95,6 +95,8 @@ def evidence_of(
         interrupted=done.interrupted,
         look=done.looks - 1,
         disk_share=figures.disk_share(done),
+        stood_still_s=figures.stood_still_us(done) / US,
+        span_s=max(0, done.measured_until - done.spans.measured_from_us) / US,
         others_share=figures.others_share(done),
         levels=ready.limits if latencies is not None else (),
     )

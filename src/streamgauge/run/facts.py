@@ -84,6 +84,8 @@ class Evidence:
     was full by its bytes alone, while so many seconds of event time waited.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `disk_share`: of the span, for which one of the SUT's senders waited while the recorder wrote to its disk.
+    `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
+    `span_s`: the measured span.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
     that was too slow beside that is not condemned for it.
     """
@@ -119,6 +121,8 @@ class Evidence:
     look: int = 0
     others_share: float = 0.0
     disk_share: float = 0.0
+    stood_still_s: float = 0.0
+    span_s: float = 0.0
     output_delay_s: float = 0.0
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""

@@ -18,12 +18,15 @@ import pyarrow as pa
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import RUNNER, Usage, machine_percent
+from streamgauge.measure.recorder import STILL_US_MIN
 from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
+
+FOREVER_US = 2**62
 
 
 def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
@@ -132,6 +135,7 @@ def driver(done: Conducted) -> DriverResult:
         events_committed=journal.committed_events(),
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
+        recorder_stood_still_us=stood_still_us(done),
     )
 
 
@@ -205,6 +209,17 @@ def disk_share(done: Conducted) -> float:
     for when, sender, spent in done.journal.written:
         seconds[sender] += spent if done.spans.measured_from_us <= when < done.measured_until else 0.0
     return max(seconds.values(), default=0.0) * US / span_us if span_us > 0 else 0.0
+
+
+def stood_still_us(done: Conducted) -> int:
+    """How long the recorder stood still while results of the measured span may have come, beyond what each time is
+    allowed.
+
+    From the span's begin to the deadline, which follows soon after the last of those results has come.
+    """
+    low, high = done.spans.measured_from_us, done.deadline_us or FOREVER_US  # there is no deadline yet while it runs
+    beyond = ((when - late + STILL_US_MIN, when) for when, late in done.journal.stood_still)
+    return sum(max(0, min(until, high) - max(since, low)) for since, until in beyond)
 
 
 def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:

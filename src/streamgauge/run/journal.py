@@ -40,6 +40,7 @@ class Journal:
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
     `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
     `written`: seconds for which the recorder wrote the results of one sender, and when that was known.
+    `stood_still`: when a standstill of the recorder ended, and how long it was.
     `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
     """
@@ -55,6 +56,7 @@ class Journal:
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     written: list[tuple[int, str, float]] = field(default_factory=list)
+    stood_still: list[tuple[int, int]] = field(default_factory=list)
     overflowed: bool = False
     memory_full_us: int | None = None
     rows_ignored: dict[str, int] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class Journal:
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
         self.written += [one for one in tick.written if one[0] >= start_us]
+        self.stood_still += [one for one in tick.stood_still if one[0] >= start_us]
         if tick.overflowed and not self.overflowed:
             # Where one generator stops nothing can be read beyond it, and the others fill up too: the first one counts.
             self.overflowed, self.memory_full_us = True, tick.memory_full_us

@@ -53,6 +53,7 @@ class Tick:
     `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again. `memory_full_us`: the
     most event time that waited where queues overflowed by bytes alone; None where one reached its bound in seconds.
     `written`: (when it was asked for, sender, seconds for which the recorder wrote that sender's results).
+    `stood_still`: (when it ended, how long it was) of each standstill of the recorder.
     """
 
     chunks: list[list[Chunk]]
@@ -66,6 +67,7 @@ class Tick:
     retried_us: list[int] = field(default_factory=list)
     memory_full_us: int | None = None
     written: list[tuple[int, str, float]] = field(default_factory=list)
+    stood_still: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Rig:
@@ -188,6 +190,7 @@ class Rig:
             aborted_us=[when for status in statuses for when in status["aborted_us"]],
             retried_us=recorded["retried_us"],
             written=[tuple(one) for one in recorded["written"]],
+            stood_still=[tuple(one) for one in recorded["stood_still"]],
             memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
         )
 

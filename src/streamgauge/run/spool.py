@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +18,16 @@ from streamgauge.run.journal import Journal
 SETTLED_US = US
 NEVER = 2**62
 """A batch that no engine reaches."""
+FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
+"""Before and after every event time. A result without one lies in the far past, so that one slice of time has it."""
 
 
 class Received:
     """The results that the sink committed and that are this trial's, from the recorder's spool.
 
     A warm rig's earlier trial closes its last windows in this one; their event times lie before this trial's start, and
-    they come with its first batches. Whatever claims such a time later is this trial's own, and judged.
+    they come with its first batches. Whatever claims such a time later is this trial's own, and judged; so is a result
+    without an event time (null) whenever it comes, since it claims none.
     `through`: up to this batch of the job's one query. Files are mapped, not read: tables over them take no memory.
     """
 
@@ -31,7 +35,7 @@ class Received:
         closing = _closing(done.journal) if done.earlier_trials else {}
         commits = [commit for commit in done.journal.commits if through is None or commit.batch <= through]
         self._since_us = {
-            path: done.spans.start_us if commit.batch <= closing.get(commit.query, -1) else -(2**62)
+            path: done.spans.start_us if commit.batch <= closing.get(commit.query, -1) else FAR_PAST_US
             for commit in commits
             for path in commit.paths
         }
@@ -42,13 +46,13 @@ class Received:
     def empty(self) -> bool:
         return not self._paths
 
-    def batches(self, from_us: int = -(2**62), to_us: int = 2**62) -> Iterator[pa.RecordBatch]:
-        """Rows with from <= event_time < to; the schema of each batch says which engine batch gave it."""
+    def batches(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> Iterator[pa.RecordBatch]:
+        """Rows with from <= event_time < to, null in the far past; a batch's schema says which engine batch gave it."""
         for path, since_us in self._since_us.items():
-            low = max(from_us, since_us)
             first, last = self._times[path]
-            if first < to_us and last >= low:
-                yield from self._rows(path, low, to_us, whole=low <= first and last < to_us)
+            if first < to_us and last >= from_us:
+                whole = max(from_us, since_us) <= first and last < to_us
+                yield from self._rows(path, None if whole else (from_us, to_us))
 
     @cached_property
     def _times(self) -> dict[str, tuple[int, int]]:
@@ -56,7 +60,7 @@ class Received:
         times = {}
         for path in self._paths:
             with pa.memory_map(path) as source:
-                found = pc.min_max(pa.ipc.open_file(source).read_all().column(EVENT_TIME))
+                found = pc.min_max(_known(pa.ipc.open_file(source).read_all().column(EVENT_TIME)))
                 times[path] = (found["min"].as_py(), found["max"].as_py())
         return times
 
@@ -65,18 +69,28 @@ class Received:
         with pa.memory_map(self._paths[0]) as source:
             return pa.ipc.open_file(source).schema
 
-    def table(self, from_us: int = -(2**62), to_us: int = 2**62) -> pa.Table:
+    def table(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> pa.Table:
         return pa.Table.from_batches(self.batches(from_us, to_us), self.schema)
 
-    def _rows(self, path: str, from_us: int, to_us: int, whole: bool) -> Iterator[pa.RecordBatch]:
+    def _rows(self, path: str, span_us: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
+        """A file's rows of a span that are this trial's; all of them without one."""
         with pa.memory_map(path) as source:
             reader = pa.ipc.open_file(source)
             named = {**(reader.schema.metadata or {}), ENGINE_BATCH: self._batch_of[path].encode()}
             for index in range(reader.num_record_batches):
                 batch = reader.get_batch(index).replace_schema_metadata(named)
-                times = batch.column(EVENT_TIME)
-                inside = None if whole else pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us))
-                yield batch if inside is None else batch.filter(inside)
+                yield batch if span_us is None else batch.filter(self._inside(batch, path, *span_us))
+
+    def _inside(self, batch: pa.RecordBatch, path: str, from_us: int, to_us: int) -> pa.BooleanArray:
+        given = batch.column(EVENT_TIME)
+        times = _known(given)
+        own = pc.or_(pc.is_null(given), pc.greater_equal(times, self._since_us[path]))
+        return pc.and_(own, pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
+
+
+def _known(times: Any) -> Any:
+    """Event times of which none is null."""
+    return pc.fill_null(times, FAR_PAST_US)
 
 
 def _closing(journal: Journal) -> dict[str, int]:

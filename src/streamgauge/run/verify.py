@@ -40,7 +40,7 @@ from streamgauge.run.comparison import (
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, Ints, handed_over
 from streamgauge.run.replay import Input
-from streamgauge.run.spool import Received
+from streamgauge.run.spool import FAR_FUTURE_US, FAR_PAST_US, Received
 
 SLICE_US = 5 * US
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
@@ -129,9 +129,8 @@ def _compare_whole(ready: Ready, done: Conducted, received: Received, source: In
 
 def _compare_slices(ready: Ready, done: Conducted, received: Received, source: Input, compared: Comparison) -> None:
     asked, connection = _asked(ready, done), compared.connection
-    far = 2**62
     start, end = done.spans.start_us, done.offered_until()
-    borders = [-far, *range(start, max(end, start + 1), SLICE_US), far]
+    borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
     for low, high in pairwise(borders):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())

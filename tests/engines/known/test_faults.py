@@ -49,6 +49,15 @@ def test_keys_are_never_altered() -> None:
     assert (got.column("price")[0].as_py(), got.column("user")[0].as_py()) == (5, 1)
 
 
+def test_untimed_rows_have_no_event_time_and_are_else_as_they_were() -> None:
+    """What was planted is known by the time that the row had."""
+    faults = Faults("untime", 4, 0)
+    got = faults.apply(_rows(0, 5)).sort_by("event_id")
+    assert got.column("event_time").to_pylist() == [1000, 1001, 1002, None, 1004]
+    assert got.drop_columns("event_time").equals(_rows(0, 5).drop_columns("event_time"))
+    assert faults.planted_us == [1003]
+
+
 def test_invented_rows_have_an_id_that_no_event_has() -> None:
     """All true rows are still there."""
     assert _ids(Faults("invent", 5, 0).apply(_rows(0, 5))) == [0, 1, 2, 3, 4, 4 + FAR_ID]

@@ -61,6 +61,8 @@ class Faults:
                 return pa.concat_tables([results, results.filter(chosen)])
             case "alter":
                 return pa.concat_tables([results.filter(rest), self._altered(results.filter(chosen))])
+            case "untime":
+                return pa.concat_tables([results.filter(rest), _untimed(results.filter(chosen))])
         return pa.concat_tables([results, self._invented(results.filter(chosen))])
 
     def _altered(self, rows: pa.Table) -> pa.Table:
@@ -77,6 +79,12 @@ class Faults:
         for name in (EVENT_TIME, INGEST_TIME):
             results = _moved(results, name, -self._lie_us)
         return results
+
+
+def _untimed(rows: pa.Table) -> pa.Table:
+    index = rows.schema.get_field_index(EVENT_TIME)
+    field = rows.schema.field(index)
+    return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
 
 
 def _is_number(type_: pa.DataType) -> bool:

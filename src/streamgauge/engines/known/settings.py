@@ -12,7 +12,7 @@ from streamgauge.engines.seam import BatchInterval, Capabilities, Setting, Wante
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, parse_duration, parse_rate
 
-FAULTS = ("none", "drop", "double", "alter", "late", "invent")
+FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
 
 SETTINGS = (
     Setting("capacity", "100k", "events per second that it works off, exactly"),
