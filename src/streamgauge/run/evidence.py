@@ -87,7 +87,7 @@ def evidence_of(
         sinks=verified.results if verified else (),
         # A job of the user's own may end a read as it likes: `limit` does.
         aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
-        retried_tasks=journal.retried_tasks(as_a_rule=own_job),
+        retried_tasks=journal.retried_tasks(done.spans.measured_from_us, done.measured_until, as_a_rule=own_job),
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=done.interrupted,
