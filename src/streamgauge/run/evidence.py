@@ -94,6 +94,7 @@ def evidence_of(
         look=done.looks - 1,
         disk_share=figures.disk_share(done),
         others_share=figures.others_share(done),
+        others_burst_share=figures.others_burst_share(done),
         levels=ready.limits if latencies is not None else (),
     )
 
