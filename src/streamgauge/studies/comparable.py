@@ -21,7 +21,8 @@ class Comparable:
     """One figure: `of` a run (None: that run has none, and `missing` says why), `within` a single run its error.
 
     `share`: compared as a share of A's; otherwise counted, and compared as it is. `bound`: whether a run's figure only
-    says "at least this much"; `bound_because`: of what.
+    says "at least this much"; `bound_because`: of what. `label_over_runs`: what its mean over several runs is called,
+    where that is no such figure itself (a mean of percentiles is no percentile).
     """
 
     name: str
@@ -34,6 +35,7 @@ class Comparable:
     bound: Callable[[Observed], bool] = lambda _: False
     bound_because: str = ""
     share: bool = True
+    label_over_runs: str = ""
 
 
 def comparables() -> dict[str, Comparable]:
@@ -79,6 +81,7 @@ def choices() -> str:
 
 def _latency(kind: str, name: str) -> Comparable:
     shown = words.statistic(name)
+    over_runs = f"{KINDS[kind]}{words.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
     return Comparable(
         f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
         of=partial(_latency_of, kind, name),
@@ -86,6 +89,7 @@ def _latency(kind: str, name: str) -> Comparable:
         missing=partial(_no_latency, kind, shown),
         bound=partial(_is_bound, kind, name),
         bound_because="results that never came count as at least this late",
+        label_over_runs=over_runs,
     )  # fmt: skip
 
 

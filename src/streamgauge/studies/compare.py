@@ -97,8 +97,10 @@ class _Values:
 def _difference(one: Comparable, a: Side, b: Side, confidence: float) -> Difference:
     """One figure on both sides, with the interval of its difference or the reason why there is none."""
     left, right = (_Values(side, tuple(one.of(run) for run in side.runs)) for side in (a, b))
+    several = max(len(left.values), len(right.values)) > 1
     base = Difference(
-        name=one.name, label=one.label, unit=one.unit, better=one.better, share=one.share,
+        name=one.name, label=(several and one.label_over_runs) or one.label, unit=one.unit, better=one.better,
+        share=one.share,
         a=left.mean, b=right.mean, a_runs=left.values, b_runs=right.values,
     )  # fmt: skip
     missing = _missing(one, left) or _missing(one, right)
