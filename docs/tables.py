@@ -172,8 +172,8 @@ def check_list() -> str:
             "invalid",
         ),
         "connected": (
-            "no process of the SUT died, in the span no read was cut off before it was taken whole (a job of your own "
-            "may), no task was retried",
+            "no process of the SUT died; in the span no read was cut off before it was taken whole (a job of your own "
+            "may), and no task was retried",
             "not sustained",
         ),
         "backlog_trend": (

@@ -153,6 +153,16 @@ def test_the_picture_is_of_intervals_only() -> None:
     assert difference_plot.differences(comparison().figures[3:], ()) is None
 
 
+def test_a_difference_that_is_unknown_has_its_key() -> None:
+    """Both ends open: the arrows are drawn, and what their colour says stands beside them."""
+    one = comparison().figures[0].model_copy(update={"low": None, "high": None, "says": "unknown"})
+    over_runs = one.model_copy(update={"label": "event time, mean of the runs' p99"})
+    drawn = difference_plot.differences([over_runs], ())
+    assert drawn is not None
+    assert [key.label for key in drawn.keys] == ["neither end is known"]
+    assert "event time p99" in drawn.wide
+
+
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """Nothing is left behind."""
     with pytest.raises(InputError, match="the folder above it must exist"):

@@ -50,6 +50,19 @@ def test_every_row_is_one_line_of_80_columns() -> None:
     assert max(len(line) for line in lines[: lines.index(row) + 3]) <= 80
 
 
+def test_percentiles_over_runs_are_called_what_they_are() -> None:
+    """The table has no room for it in every row, so it stands below, once; without such a figure it does not."""
+    console = Console(file=io.StringIO(), force_terminal=False, width=80, highlight=False)
+    figures = tuple(figure(f"{kind}, mean of the runs' p99.9") for kind in ("processing time", "closing delay"))
+    both = {"a": side("A", "", ""), "b": side("B", "", "")}
+    show_comparison(Comparison(workload="w", kind="run", confidence=0.95, figures=figures, **both), on=console)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert "+24.8" in row_of(lines, "closing delay p99.9")
+    assert sum("mean of the runs' p99" in line for line in lines) == 1
+    assert not any("mean of the runs" in line for line in shown(both["a"], both["b"]))
+
+
 def test_a_reason_stands_once_below_the_table() -> None:
     """With the figures it holds for, instead of a column of fragments."""
     lines = shown(side("A", ""), side("B", ""))

@@ -182,6 +182,7 @@ def test_an_upper_end_that_is_undecided_is_drawn_as_such() -> None:
         assert figure is not None
         areas = [(key.colour, "undecided" in key.label) for key in figure.keys if key.style == "area"]
         assert areas == [("shade", False) if tested else ("undecided", True)]
+        assert ("undecided" in figure.words) is not tested
 
 
 def test_search_without_rates_is_not_drawn() -> None:

@@ -98,7 +98,11 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     invalid = Verdict(value="invalid")
     assert sentences.unusable(make_result(verdict=invalid, rate=None)) == sentences.NOTHING
     assert sentences.unusable(make_result(verdict=invalid)) == sentences.UNUSABLE
-    for states, said in ((["ok", "failed"], sentences.DISTURBED), (["invalid", "failed"], sentences.UNUSABLE)):
+    for states, said in (
+        (["ok", "failed"], sentences.DISTURBED),
+        (["ok", "undecided"], sentences.DISTURBED),
+        (["invalid", "failed"], sentences.UNUSABLE),
+    ):
         checks = tuple(
             Check(name="x", value=1, limit=0, unit="", ok=False, state=state, sentence="") for state in states
         )

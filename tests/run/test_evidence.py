@@ -260,8 +260,32 @@ def test_negative_latencies_are_the_drivers_fault(ready: Ready, make: Any) -> No
 def test_a_read_that_was_repeated_is_a_retried_task(ready: Ready, make: Any) -> None:
     """A range handed out twice means that something died or was retried."""
     done = done_of(make)
-    done.journal.hand_outs[0].append(HandOut("purchases", START, START + US, 500, START + US, 9, True))
+    done.journal.hand_outs[0].append(read_again(9))
     assert judged(ready, done) == ("not_sustained", ("connected",))
+
+
+def read_again(at_s: float) -> HandOut:
+    """The first second, read once more then; it keeps the stamp of its first hand-out."""
+    when = START + round(at_s * US)
+    return HandOut("purchases", START, START + US, 500, START + US, 9, again=True, read_us=when)
+
+
+@pytest.mark.parametrize(("at_s", "counts"), [(4.9, 0), (5.0, 1), (34.9, 1), (35.0, 0)])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_task_retried_outside_the_span_decides_nothing(
+    ready: Ready, make: Any, at_s: float, counts: int, own: bool
+) -> None:
+    """By what it read again and by what it sent again, each when that was: a fresh engine may still be starting."""
+    nothing: Any = None
+    job = OwnJob(**vars(ready.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    ready = replace(ready, workload=job) if own else ready
+    reading, sending = done_of(make), done_of(make)
+    reading.journal.hand_outs[0].append(read_again(at_s))
+    sending.journal.add(make.tick([[], []], [[], []], [], retried_us=[START + round(at_s * US)]))
+    for done in (reading, sending):
+        found = evidence.evidence_of(ready, done, RATE, verified(), LATENCIES)
+        assert found.retried_tasks == counts
+        assert judge(found).value == ("not_sustained" if counts else "sustained")
 
 
 def test_a_task_that_sent_its_results_again_was_retried(ready: Ready, make: Any) -> None:

@@ -256,6 +256,27 @@ def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
 
+@pytest.mark.parametrize("apart_s", [1.0, 1.1])
+def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest.MonkeyPatch, apart_s: float) -> None:
+    """Both of two cores for some seconds of the span, whichever those are; before the span nobody minds."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    done = make.story().done()
+    low, high = done.spans.measured_from_us, done.spans.measured_to_us
+    assert figures.others_burst_share(done) == 0.0
+    times = [low + round(n * apart_s * US) for n in range(-3, round((high - low) / US / apart_s))]
+
+    def burst(first: int, samples: int) -> float:
+        busy = times[first : first + samples]
+        done.journal.others = [(when, 200.0 if when in busy else 0.0) for when in times]
+        return figures.others_burst_share(done)
+
+    assert burst(3 + 2, 3) == pytest.approx(0.6)
+    assert burst(3 + 2, 1) == pytest.approx(0.2)
+    assert burst(0, 3) == 0.0
+    done.journal.others = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
+    assert figures.others_burst_share(done) == pytest.approx(0.08)
+
+
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:
     """The counter's growth between two readings, in the second of the later one; null where it was not read."""
     done = make.story().done()

@@ -90,6 +90,9 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
         done.journal.others = [(make.start + 6 * US, percent)]
         warnings = trial._warnings(ready, done, 1000.0)
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
+    done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
+    monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
+    assert any("used 60% of the machine for 5 s:" in warning for warning in trial._warnings(ready, done, 1000.0))
 
 
 def test_the_conductor_knows_how_far_apart_batches_are(

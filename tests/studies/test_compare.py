@@ -70,6 +70,8 @@ def test_a_planted_slowdown_is_found_over_runs(three: Three) -> None:
         assert (one.says, one.method) == ("worse", "runs"), name
         assert one.difference == pytest.approx(planted, abs=0.04)
         assert len(one.a_runs) == len(one.b_runs) == 3
+    assert figure(found, "event_time_p99").label == "event time, mean of the runs' p99"
+    assert (figure(found, "ingested").label, figure(found, "event_time_mean").label) == ("ingested", "event time mean")
     assert figure(found, "memory").says == "no_difference"
     assert (found.not_the_same, found.kind) == ((), "run")
 
@@ -89,6 +91,7 @@ def test_equal_sides_are_not_told_apart(three: Three, seed: int) -> None:
 def test_better_has_a_direction(make: Make) -> None:
     """Lower latency is better; a lower rate is worse."""
     found = compare(str(make("a", 1, slower=1.3)), str(make("b", 2, rate=5e4)))
+    assert figure(found, "event_time_p50").label == "event time p50"
     assert figure(found, "event_time_p50").says == "better"
     assert figure(found, "ingested").says == "worse"
 
@@ -200,6 +203,38 @@ def test_a_gate_on_searches_reads_the_sustained_rate(make: Make) -> None:
     assert one.low is not None
     assert one.high is not None
     assert one.low < -0.2 < one.high
+
+
+@pytest.mark.parametrize(
+    ("undecided", "ends", "state"), [("b", (True, False), "passed"), ("a", (False, True), "unknown")]
+)
+def test_over_searches_an_upper_end_that_was_undecided_bounds_nothing(
+    make: Make, undecided: str, ends: tuple[bool, bool], state: str
+) -> None:
+    """What A holds is a lower bound alone, so B may be far below what A sustains: that is no pass."""
+    verdicts = {
+        side: ["undecided" if side == undecided and n == 1 else "not_sustained" for n in range(3)] for side in "ab"
+    }
+    a, b = (
+        ",".join(
+            str(search(make, f"{side}{n}", 10 * n + (side == "b"), 1e6, high_verdict=one))
+            for n, one in enumerate(verdicts[side])
+        )
+        for side in "ab"
+    )
+    found = compare(a, b, ["rate -15%"])
+    one = figure(found, "sustained")
+    assert (one.low is not None, one.high is not None) == ends
+    assert (found.gates[0].state, one.says) == (state, "no_difference")
+    assert "undecided" in one.reason
+    assert "more runs" not in found.gates[0].sentence
+
+
+def test_two_sides_without_a_refused_rate_cannot_be_told_apart(make: Make) -> None:
+    """Two lower bounds say nothing about each other: unknown, which is not "no difference shown"."""
+    a, b = (search(make, name, n, 1e6, high_verdict="undecided") for n, name in enumerate("ab"))
+    rate = figure(compare(str(a), str(b)), "sustained")
+    assert (rate.low, rate.high, rate.says) == (None, None, "unknown")
 
 
 # --- gates ---

@@ -15,6 +15,7 @@ from streamgauge.result import Comparison, Difference
 SAYS_STYLES = {"better": "green", "worse": "red", "no_difference": "dim", "unknown": "yellow"}
 _SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
 """`words.SAYS`, as short as its column."""
+_PERCENTILES = "percentiles: each side's is the mean of the runs' own (p99: mean of the runs' p99)"
 STATE_STYLES = {"passed": "bold green", "failed": "bold red", "unknown": "bold yellow"}
 
 
@@ -28,6 +29,8 @@ def show_comparison(comparison: Comparison, page: Path | None = None, on: Consol
         say(to, (f"{name}  ", "bold"), words.side(side, comparison.kind))
     say(to, "")
     to.print(_figures(comparison))
+    if any(words.OF_THE_RUNS in figure.label for figure in comparison.figures):
+        say(to, (f"  {_PERCENTILES}", "dim"))
     for reason, labels in _reasons(comparison).items():
         say(to, (f"  {', '.join(labels)}: {reason}", "dim"))
     say(to, "")
@@ -66,7 +69,7 @@ def _cells(figure: Difference) -> tuple[Text, ...]:
 
 
 def _label(figure: Difference) -> str:
-    return figure.label.replace(words.LATENCIES["processing_time"], "processing")
+    return words.short_label(figure).replace(words.LATENCIES["processing_time"], "processing")
 
 
 def _reasons(comparison: Comparison) -> dict[str, list[str]]:

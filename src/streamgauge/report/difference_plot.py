@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from streamgauge.report import words
 from streamgauge.report.draw import AXIS_PX, COLOURS, Figure, Key, axis_title, figure, values
 from streamgauge.result import Difference, Gate
 
@@ -16,7 +17,7 @@ SHOWN_MAX = 200.0
 ROOM = 1.1
 
 _COLOURS = {"better": "sustained", "worse": "not-sustained", "no_difference": "muted", "unknown": "undecided"}
-_LABELS = {"better": "B is better", "worse": "B is worse", "no_difference": "no difference shown"}
+_LABELS = words.SAYS | {"unknown": "neither end is known"}
 
 
 def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure | None:
@@ -39,7 +40,7 @@ def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure 
 
 
 def _limits(shown: Sequence[Difference], gates: Sequence[Gate]) -> list[dict[str, Any]]:
-    labels = {one.name: one.label for one in shown}
+    labels = {one.name: words.short_label(one) for one in shown}
     return [{"figure": labels[gate.figure], "v": 100 * gate.limit} for gate in gates if gate.figure in labels]
 
 
@@ -56,7 +57,10 @@ def _cut(one: Difference, reach: float) -> bool:
 def _row(one: Difference, reach: float) -> dict[str, Any]:
     """One figure in the unit of the axis, cut to what the axis shows."""
     low, high = (_within(end, unknown, reach) for end, unknown in ((one.low, -reach), (one.high, reach)))
-    return {"figure": one.label, "low": low, "high": high, "v": _within(one.difference, 0.0, reach), "says": one.says}
+    return {
+        "figure": words.short_label(one), "low": low, "high": high,
+        "v": _within(one.difference, 0.0, reach), "says": one.says,
+    }  # fmt: skip
 
 
 def _within(share: float | None, unknown: float, reach: float) -> float:

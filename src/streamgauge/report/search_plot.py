@@ -62,11 +62,18 @@ def closing(search: SearchResult) -> Figure | None:
     return figure(
         "bracket",
         "The bracket closing, trial by trial",
-        "Rate offered in each trial, marked by its verdict; the band is between what holds and what does not.",
+        f"Rate offered in each trial, marked by its verdict; the band is {_between(trials)}.",
         lambda width: _chart(trials, width),
         [*keys, *_band_keys(trials)],
         ["The vertical axis does not start at 0.", *(["The overload trial is not shown."] if hidden else [])],
     )
+
+
+def _between(trials: Sequence[TrialSummary]) -> str:
+    """What the band is between, at last: an upper end that was undecided is no rate that does not hold."""
+    if brackets(trials)[-1].tested:
+        return "between what holds and what does not"
+    return "above what holds, up to the next rate that did not or stayed undecided"
 
 
 def _chart(trials: list[TrialSummary], width: int) -> Any:

@@ -10,8 +10,8 @@ UNUSABLE = (
     "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
 )
 DISTURBED = (
-    "This figure must not be used: other processes were busy on this machine, so that the system was too slow proves "
-    "nothing against it."
+    "This figure must not be used: other processes were busy on this machine, so that the system was too slow, or that "
+    "nothing could be decided, proves nothing against it."
 )
 NOTHING = "There is no figure to use: the run ended before anything was measured."
 
@@ -54,9 +54,9 @@ def unusable(result: Result) -> str:
         return UNUSABLE
     if result.rate is None:
         return NOTHING
-    # Only a driver that failed has a check that is invalid; beside others, checks of the system have failed.
+    # Only a driver that failed has a check that is invalid; beside others, checks of the system were not passed.
     states = {check.state for check in result.verdict.checks}
-    return DISTURBED if "failed" in states and "invalid" not in states else UNUSABLE
+    return DISTURBED if states & {"failed", "undecided"} and "invalid" not in states else UNUSABLE
 
 
 def measured_s(result: Result) -> float | None:

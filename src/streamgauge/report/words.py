@@ -63,6 +63,9 @@ LATENCIES = {
 }
 """Every kind of latency as people call it."""
 
+OF_THE_RUNS = ", mean of the runs'"
+"""In the label of a percentile over several runs: a mean of percentiles is a statistic over runs, and no percentile."""
+
 MEANINGS = {
     "event_time": "emission - event time, from the plan",
     "processing_time": "emission - first hand-out to the system",
@@ -261,6 +264,11 @@ def difference(of: Difference) -> str:
     """A difference with its interval: `+4.1 % (-0.2 % to +8.4 %)`."""
     middle = signed(of.difference, of.share, of.unit)
     return middle if of.method in ("none", "counted") else f"{middle} ({difference_interval(of)})"
+
+
+def short_label(of: Difference) -> str:
+    """A figure's label where there is little room; what stands beside it says what percentiles are of."""
+    return of.label.replace(OF_THE_RUNS, "")
 
 
 def difference_interval(of: Difference) -> str:

@@ -1,7 +1,7 @@
 """The named checks of [method 3]: each takes the evidence of a trial and answers with its number and its limit.
 
     driver         the plan was kept, events were available in time, clocks agree            else invalid
-    connected      no process of the SUT died, no read was aborted, no task was retried      else not sustained
+    connected      no process of the SUT died; in the span no read aborted, no task retried  else not sustained
     backlog_trend  the backlog does not grow by more than 1 % of the rate                    else not sustained
     output_trend   results do not fall behind by more than 0.01 s per second                 else not sustained
     latency_trend  nothing shows that results are later by more than 0.01 s every second     else not sustained

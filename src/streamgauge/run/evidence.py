@@ -89,7 +89,7 @@ def evidence_of(
         sinks=verified.results if verified else (),
         # A job of the user's own may end a read as it likes: `limit` does.
         aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
-        retried_tasks=journal.retried_tasks(as_a_rule=own_job),
+        retried_tasks=journal.retried_tasks(done.spans.measured_from_us, done.measured_until, as_a_rule=own_job),
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=done.interrupted,
@@ -98,6 +98,7 @@ def evidence_of(
         stood_still_s=figures.stood_still_us(done) / US,
         span_s=max(0, done.measured_until - done.spans.measured_from_us) / US,
         others_share=figures.others_share(done),
+        others_burst_share=figures.others_burst_share(done),
         levels=ready.limits if latencies is not None else (),
     )
 

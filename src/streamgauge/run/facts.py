@@ -21,7 +21,12 @@ TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
 BOUND_S_MIN = 10.0
 """Seconds of event time that must be able to wait before a full queue says anything about the system under test."""
 OTHERS_SHARE_MAX = 0.1
-"""Where other processes use more of the machine than this, that something was too slow may be their doing."""
+"""Where other processes use more of the machine than this, mean over the span, that something was too slow may be their
+doing.
+"""
+OTHERS_BURST_S, OTHERS_BURST_SHARE_MAX = 5.0, 0.5
+"""So is it where they use more than this of it for so many seconds, which may be little of a span: batches queue up
+then. What a virtual machine is denied is theirs too, and comes to 8 % in such a time: it must not count."""
 
 _NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
 _LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
@@ -87,7 +92,7 @@ class Evidence:
     `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
     `span_s`: the measured span.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
-    that was too slow beside that is not condemned for it.
+    that was too slow beside that is not condemned for it. `others_burst_share`: the most of any `OTHERS_BURST_S`.
     """
 
     planned_per_s: Floats
@@ -120,6 +125,7 @@ class Evidence:
     batches_ever: int = 0
     look: int = 0
     others_share: float = 0.0
+    others_burst_share: float = 0.0
     disk_share: float = 0.0
     stood_still_s: float = 0.0
     span_s: float = 0.0
@@ -139,6 +145,15 @@ class Evidence:
         if not 0 <= self.look < LOOKS:
             raise ValueError(f"look must be 0 to {LOOKS - 1}, got {self.look}")
         return TREND_CONFIDENCE
+
+
+def busy_others(share: float, burst_share: float) -> tuple[str, str] | None:
+    """What other processes used of the machine, and what is allowed, in words; None where they used no more."""
+    if share > OTHERS_SHARE_MAX:
+        return f"{share:.0%} of the machine", f"{OTHERS_SHARE_MAX:.0%}"
+    if burst_share > OTHERS_BURST_SHARE_MAX:
+        return f"{burst_share:.0%} of the machine for {OTHERS_BURST_S:.0f} s", f"{OTHERS_BURST_SHARE_MAX:.0%}"
+    return None
 
 
 def parse_limit(text: str, setting: str = "limit") -> ServiceLevel:

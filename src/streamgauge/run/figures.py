@@ -23,6 +23,7 @@ from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.criteria import SLIP_US_MAX
+from streamgauge.run.facts import OTHERS_BURST_S
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
 
@@ -185,6 +186,28 @@ def others_share(done: Conducted) -> float:
     if percent is None and done.journal.others:
         percent = float(np.mean([cpu for _, cpu in done.journal.others]))
     return (percent or 0.0) / machine_percent()
+
+
+def others_burst_share(done: Conducted) -> float:
+    """The most of the machine that they used for `OTHERS_BURST_S` on end, in the same time; 0 where it was shorter.
+
+    A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
+    """
+    spans = done.spans
+    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(done.journal.others)]
+    inside = [one for one in known if spans.measured_from_us <= one[0] < spans.measured_to_us] or known
+    bursts = (_first_seconds(inside[place:], OTHERS_BURST_S - 0.5) for place in range(len(inside)))
+    return max(bursts, default=0.0) / machine_percent()
+
+
+def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> float:
+    """The mean percent of the first samples (when, seconds, percent) that last so long together; 0 where all do not."""
+    lasted_s = used = 0.0
+    for _, seconds, percent in samples:
+        lasted_s, used = lasted_s + seconds, used + seconds * percent
+        if lasted_s >= least_s:
+            return used / lasted_s
+    return 0.0
 
 
 def core_wait_us(done: Conducted) -> float:

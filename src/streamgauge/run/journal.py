@@ -141,24 +141,38 @@ class Journal:
         """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
         return sum(from_us <= when < to_us for when in self.aborted_us)
 
-    def retried_tasks(self, as_a_rule: bool = False) -> int:
-        """How many tasks ran again, at least: by what was read again, and by what was sent again."""
-        return max(self.reads_again(as_a_rule), len(self.retried_us))
+    def retried_tasks(self, from_us: int, to_us: int, as_a_rule: bool = False) -> int:
+        """How many tasks ran again in that time, at least: by what was read again, and by what was sent again.
 
-    def reads_again(self, as_a_rule: bool = False) -> int:
-        """How many reads were of what had been read before.
-
-        `as_a_rule`: a job that uses an input twice reads it again in every batch; only reads beyond that are counted.
+        Before the span the engine may still be starting, as with reads that are cut off.
         """
-        again = Counter(_reading(part) for part in self.all_hand_outs() if part.again)
-        if not as_a_rule:
-            return again.total()
+        sent_again = sum(from_us <= when < to_us for when in self.retried_us)
+        return max(self.reads_again(as_a_rule, from_us, to_us), sent_again)
+
+    def reads_again(self, as_a_rule: bool = False, from_us: int = 0, to_us: int = 2**62) -> int:
+        """How many reads in that time were of what had been read before; each counts when it was, not by its stamp.
+
+        `as_a_rule`: a job that uses an input twice reads it again in every batch; only reads beyond that are counted,
+        and those are the last of their batch.
+        """
+        again: dict[tuple[str, Batch], list[int]] = defaultdict(list)
+        for part in self.all_hand_outs():
+            if part.again:
+                again[_reading(part)].append(part.when_us)
+        usual = self._usually_again(again) if as_a_rule else {}
+        beyond = (when for reading, times in again.items() for when in sorted(times)[usual.get(reading[0], 0) :])
+        return sum(from_us <= when < to_us for when in beyond)
+
+    def _usually_again(self, again: dict[tuple[str, Batch], list[int]]) -> dict[str, int]:
+        """Stream to how often each committed batch reads it again, at least."""
         committed = {(commit.query, commit.batch) for commit in self.commits}
         usual: dict[str, int] = {}
-        for stream, batch in {_reading(part) for part in self.all_hand_outs()}:
+        for reading in {_reading(part) for part in self.all_hand_outs()}:
+            stream, batch = reading
             if batch in committed:
-                usual[stream] = min(usual.get(stream, again[stream, batch]), again[stream, batch])
-        return sum(max(0, count - usual.get(stream, 0)) for (stream, _), count in again.items())
+                times = len(again.get(reading, ()))
+                usual[stream] = min(usual.get(stream, times), times)
+        return usual
 
     def reread_events(self) -> int:
         return sum(part.events for part in self.all_hand_outs() if part.again)

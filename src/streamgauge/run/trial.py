@@ -34,7 +34,7 @@ from streamgauge.run.evidence import (
     unsustainable,
     worth_extending,
 )
-from streamgauge.run.facts import OTHERS_SHARE_MAX
+from streamgauge.run.facts import busy_others
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
@@ -325,8 +325,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
     if done.prolonged_us:
         reason = "the engine's first batch was not done, or its backlog still draining"
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
-    if (others := figures.others_share(done)) > OTHERS_SHARE_MAX:
-        warnings.append(f"other processes used {others:.0%} of the machine: figures hold only beside such a load")
+    if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
+        warnings.append(f"other processes used {busy[0]}: figures hold only beside such a load")
     warnings += _work_done_twice(done.journal)
     if done.looks > 1:
         warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")

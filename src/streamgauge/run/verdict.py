@@ -3,7 +3,8 @@
 Pure: numbers in, `result.Verdict` out. No clock, no process, no file, no chance (the bootstrap has a fixed seed).
 A check that crashes is undecided, never a pass. Interrupted outranks invalid, invalid outranks not sustained, not
 sustained outranks undecided; only where every check is ok is a rate called sustained. What was too slow while other
-processes were busy on the machine is no proof against the system, and so invalid; what held has held in spite of them.
+processes were busy on the machine is no proof against the system, and so invalid; likewise where nothing could be
+decided beside them. What held has held in spite of them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import numpy as np
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of
 from streamgauge.run.facts import (
-    OTHERS_SHARE_MAX,
     TREND_CONFIDENCE,
     Evidence,
     Floats,
     Samples,
     ServiceLevel,
+    busy_others,
     parse_limit,
 )
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
@@ -34,14 +35,15 @@ def judge(evidence: Evidence) -> Verdict:
     """All checks on one trial, and the verdict that they give together [method 3]."""
     checks = tuple(_guarded(name, check, evidence) for name, check in checks_of(evidence))
     value, deciding = _combine(checks, evidence.interrupted)
-    if value == "not_sustained" and _others_may_have_slowed(deciding, evidence):
-        return _disturbed(checks, deciding, evidence)
+    busy = busy_others(evidence.others_share, evidence.others_burst_share)
+    if busy is not None and _others_may_have_slowed(value, deciding):
+        return _disturbed(value, checks, deciding, busy)
     return Verdict(
         value=value,
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
         sentence=_sentence(value, deciding),
-        advice=_advice(value, deciding, evidence) + _others(value, evidence),
+        advice=_advice(value, deciding, evidence) + _others(value, busy),
     )
 
 
@@ -49,19 +51,26 @@ _PROOF_BESIDE_OTHERS = ("connected", "answers")
 """What other processes do not bring about by taking the system's processors: all other checks say that it was slow."""
 
 
-def _others_may_have_slowed(deciding: tuple[Check, ...], evidence: Evidence) -> bool:
-    slow = not any(check.name in _PROOF_BESIDE_OTHERS for check in deciding)
-    return slow and evidence.others_share > OTHERS_SHARE_MAX
+def _others_may_have_slowed(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
+    """Too slow by all that decided; or not decided by something that a slower system makes harder to decide."""
+    if value == "undecided":
+        return any(check.state == "undecided" and check.name not in _PROOF_BESIDE_OTHERS for check in deciding)
+    return value == "not_sustained" and not any(check.name in _PROOF_BESIDE_OTHERS for check in deciding)
 
 
-def _disturbed(checks: tuple[Check, ...], deciding: tuple[Check, ...], evidence: Evidence) -> Verdict:
-    """Of a system that was too slow while others had a part of its machine. Each check keeps what it has seen.
+def _disturbed(
+    value: VerdictValue, checks: tuple[Check, ...], deciding: tuple[Check, ...], busy: tuple[str, str]
+) -> Verdict:
+    """Of a system that was too slow, or could not be judged, while others had a part of its machine. Each check keeps
+    what it has seen.
 
-    Invalid, because that alone is made again by a search; a "not sustained" would be its upper end for good.
+    Invalid, because that alone is made again by a search; anything else would be its upper end for good.
     """
+    used, allowed = busy
+    nothing = "that it stayed undecided" if value == "undecided" else "that it was too slow"
     sentence = (
-        f"invalid: other processes used {evidence.others_share:.0%} of the machine, at most {OTHERS_SHARE_MAX:.0%} is "
-        f"allowed, so it is no proof against the system that it was too slow ({_because(deciding)})"
+        f"invalid: other processes used {used}, at most {allowed} is allowed, so it is no proof against the system "
+        f"{nothing} ({_because(deciding)})"
     )
     names = tuple(check.name for check in deciding)
     return Verdict(value="invalid", checks=checks, decided_by=names, sentence=sentence, advice=_ADVICE_DISTURBED)
@@ -139,13 +148,13 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     return _advice_undecided(first, evidence)
 
 
-def _others(value: VerdictValue, evidence: Evidence) -> str:
+def _others(value: VerdictValue, busy: tuple[str, str] | None) -> str:
     """A machine that is busy besides may be what kept the system, or the driver, from its work."""
-    if value in ("sustained", "interrupted") or evidence.others_share <= OTHERS_SHARE_MAX:
+    if busy is None or value in ("sustained", "interrupted"):
         return ""
     return (
-        f"; but first see what else runs on this machine: other processes used {evidence.others_share:.0%} of it "
-        "meanwhile, which may be the reason"
+        f"; but first see what else runs on this machine: other processes used {busy[0]} meanwhile, which may be the "
+        "reason"
     )
 
 

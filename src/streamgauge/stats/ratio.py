@@ -6,11 +6,13 @@ either from several runs (`over_runs`), or from the seconds of a single one by c
 uncertain, where a division of two intervals would not.
 
 Histograms are resampled whole, second by second, and merged before a percentile is read: percentiles are never averaged
-within a run. Coverage of the 95 % interval by simulation (tests/stats/test_ratio.py repeats the outlines): runs whose
-starts differ by 5 or 20 %, 4000 simulations each: two or three a side 96-98 %, five 95 %, three against six 95 %, one
-against four 93-94 %. Seconds of two single runs, 150 simulations each: 8 to 60 independent ones 93-96 % for p50 and
-92-96 % for p99; with a correlation of 0.5 between neighbours 95 % and 89 % (60 seconds), of 0.7 91 % (200 seconds). It
-says how sure the figure of *these* runs is; how much another start of the engine differs, only repetition can tell.
+within a run. Over runs the unit is the run, and a run's percentile is one observation of it: the mean of the runs' p99
+is a statistic over runs, and no p99 of all their results together; it is called so. Coverage of the 95 % interval by
+simulation (tests/stats/test_ratio.py repeats the outlines): runs whose starts differ by 5 or 20 %, 4000 simulations
+each: two or three a side 96-98 %, five 95 %, three against six 95 %, one against four 93-94 %. Seconds of two single
+runs, 150 simulations each: 8 to 60 independent ones 93-96 % for p50 and 92-96 % for p99; with a correlation of 0.5
+between neighbours 95 % and 89 % (60 seconds), of 0.7 91 % (200 seconds). It says how sure the figure of *these* runs
+is; how much another start of the engine differs, only repetition can tell.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Estimate:
 
 
 def over_runs(values: ArrayLike, resolution: float = 0.0) -> Estimate:
-    """The mean of one figure over independent runs (n,).
+    """The mean of one figure over independent runs (n,): of percentiles the mean of the runs' own, and no percentile
+    of all results together.
 
     `resolution`: the width within which each value is known; repeating does not make the mean surer than that. One run
     says nothing about the next: its error is infinite.

@@ -10,10 +10,10 @@ Pure: no engine, no clock, no chance. The steps, in order:
  4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search
     steps down by the width from the rate that failed, and confirms again.
 
-A trial that is invalid, because something disturbed the driver, is made once more at the same rate; a second time there
-is no upper end, and what held is confirmed. Where that rate lies far above what held, or is a first guess, less is
-tried first. At 90 % it ends nothing: nothing is said against the rate above. Undecided there, it is made once more too,
-since a rate is not worth much where less of it could not be shown to hold.
+A trial that is invalid, because something disturbed the driver or took the system's processors, is made once more at
+the same rate; a second time there is no upper end, and what held is confirmed. Where that rate lies far above what
+held, or is a first guess, less is tried first. At 90 % it ends nothing: nothing is said against the rate above.
+Undecided there, it is made once more too, since a rate is not worth much where less of it could not be shown to hold.
 
 *Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
 "does not hold": the search must go on, and only proof may raise the answer. It stays undecided in the table of trials,

@@ -21,7 +21,8 @@ class Comparable:
     """One figure: `of` a run (None: that run has none, and `missing` says why), `within` a single run its error.
 
     `share`: compared as a share of A's; otherwise counted, and compared as it is. `bound`: whether a run's figure only
-    says "at least this much", since results of it never came.
+    says "at least this much"; `bound_because`: of what. `label_over_runs`: what its mean over several runs is called,
+    where that is no such figure itself (a mean of percentiles is no percentile).
     """
 
     name: str
@@ -32,15 +33,20 @@ class Comparable:
     within: Callable[[Observed, float], Estimate] | None = None
     missing: Callable[[Observed], str] = lambda _: "there is no such figure"
     bound: Callable[[Observed], bool] = lambda _: False
+    bound_because: str = ""
     share: bool = True
+    label_over_runs: str = ""
 
 
 def comparables() -> dict[str, Comparable]:
     """Every figure there is by its name, in the order in which they are shown."""
     throughput = [
-        Comparable("sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search),
+        Comparable(
+            "sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search,
+            bound=_never_refused, bound_because="no higher rate was shown to fail (an undecided one bounds nothing)",
+        ),
         Comparable("ingested", "ingested", "events/s", "higher", _ingested, _column_mean("handed_out", sawtooth=True)),
-    ]
+    ]  # fmt: skip
     latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *PERCENTILES)]
     resources = [
         Comparable("cpu", "CPU of the system", "%", "lower", _cpu, _column_mean("sut_cpu_percent"), _not_recorded),
@@ -75,12 +81,15 @@ def choices() -> str:
 
 def _latency(kind: str, name: str) -> Comparable:
     shown = words.statistic(name)
+    over_runs = f"{KINDS[kind]}{words.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
     return Comparable(
         f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
         of=partial(_latency_of, kind, name),
         within=partial(_latency_within, kind, name) if kind in ("event_time", "processing_time") else None,
         missing=partial(_no_latency, kind, shown),
         bound=partial(_is_bound, kind, name),
+        bound_because="results that never came count as at least this late",
+        label_over_runs=over_runs,
     )  # fmt: skip
 
 
@@ -129,6 +138,11 @@ def _sustained(run: Observed) -> float | None:
 
 def _no_search(_: Observed) -> str:
     return "a single run has no highest sustained rate"
+
+
+def _never_refused(run: Observed) -> bool:
+    """Whether a search's rate is a lower bound alone, as its upper end was undecided or is not there."""
+    return run.result.search is not None and run.result.search.refused_per_s is None
 
 
 def _ingested(run: Observed) -> float | None:

@@ -25,6 +25,8 @@ CONFIDENCES = (0.5, 0.999)
 KEPT_UP = 0.99
 """From this share of the offered rate on, a run took in all that there was."""
 
+_OPEN = "the runs vary too much to bound it"
+
 Method = Literal["runs", "seconds", "brackets"]
 
 
@@ -95,8 +97,10 @@ class _Values:
 def _difference(one: Comparable, a: Side, b: Side, confidence: float) -> Difference:
     """One figure on both sides, with the interval of its difference or the reason why there is none."""
     left, right = (_Values(side, tuple(one.of(run) for run in side.runs)) for side in (a, b))
+    several = max(len(left.values), len(right.values)) > 1
     base = Difference(
-        name=one.name, label=one.label, unit=one.unit, better=one.better, share=one.share,
+        name=one.name, label=(several and one.label_over_runs) or one.label, unit=one.unit, better=one.better,
+        share=one.share,
         a=left.mean, b=right.mean, a_runs=left.values, b_runs=right.values,
     )  # fmt: skip
     missing = _missing(one, left) or _missing(one, right)
@@ -113,9 +117,8 @@ def _difference(one: Comparable, a: Side, b: Side, confidence: float) -> Differe
         return base.model_copy(update={"difference": right.mean / left.mean - 1, "reason": method})
     low = 0.0 if any(map(one.bound, a.runs)) else interval.low
     high = math.inf if any(map(one.bound, b.runs)) else interval.high
-    reason = (
-        "results that never came count as at least this late" if (low, high) != (interval.low, interval.high) else ""
-    )
+    reason = _OPEN if (interval.low, interval.high) == (0.0, math.inf) else ""
+    reason = one.bound_because if any(map(one.bound, (*a.runs, *b.runs))) else reason
     known = base.model_copy(update={"reason": reason})
     return _with_interval(known, interval.estimate - 1, low - 1, high - 1, method)
 
@@ -151,12 +154,15 @@ def _over_runs(one: Comparable, a: _Values, b: _Values) -> tuple[Estimate, Estim
 
 
 def _resolution(one: Comparable, values: _Values) -> float:
-    """The width of the searches' brackets: a rate that was searched is known to no better."""
+    """The width of the searches' brackets, events per second: a rate that was searched is known to no better.
+
+    Of brackets with both ends tested. One without leaves its side's end of the interval open (`Comparable.bound`).
+    """
     searches = [run.result.search for run in values.side.runs if run.result.search]
     if one.name != "sustained" or not searches:
         return 0.0
-    widths = [one.high - one.low for one in searches if one.high is not None and one.low is not None]
-    return max(widths, default=0.0)
+    tested = [(one.low, one.refused_per_s) for one in searches]
+    return max((high - low for low, high in tested if low is not None and high is not None), default=0.0)
 
 
 def _brackets(a: Observed, b: Observed, confidence: float) -> Interval:
@@ -165,7 +171,6 @@ def _brackets(a: Observed, b: Observed, confidence: float) -> Interval:
     assert one is not None
     assert other is not None
     rate_a, rate_b = one.sustained_per_s or math.nan, other.sustained_per_s or math.nan
-    # An upper end that was undecided bounds nothing.
     low = rate_b / max(one.refused_per_s, rate_a) if one.refused_per_s is not None else 0.0
     high = max(other.refused_per_s, rate_b) / rate_a if other.refused_per_s is not None else math.inf
     return Interval(rate_b / rate_a, low, high, confidence, 1)
@@ -180,6 +185,8 @@ def _with_interval(base: Difference, difference: float, low: float, high: float,
 
 
 def _says(base: Difference, low: float, high: float) -> str:
+    if base.share and low <= -1 and high == math.inf:
+        return "unknown"
     if low <= 0 <= high:
         return "no_difference"
     return "better" if (low > 0) == (base.better == "higher") else "worse"

@@ -95,4 +95,6 @@ def _decided(rule: Rule, of: Difference) -> tuple[State, str]:
         return "failed", f"{said}: beyond the limit"
     if most <= limit:
         return "passed", f"{said}: within the limit"
-    return "unknown", f"{said}: the interval crosses the limit, so it is not known; more runs make it narrower"
+    open_end = of.low is None or of.high is None
+    why = of.reason if open_end and of.reason else "more runs make it narrower"
+    return "unknown", f"{said}: the interval crosses the limit, so it is not known; {why}"
