@@ -132,7 +132,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
 
 
 def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
-    """Two verified trials on one Spark; in the third it is killed: `connected` decides, and nothing is left."""
+    """Two verified trials on one Spark; in the third it is killed: `connected` fails, and nothing is left."""
     with started(tmp_path, "identity", "20k", {}, {}) as running:
         for number in (1, 2):
             check_answers(running.trial(number), 90_000)
@@ -145,11 +145,13 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
 
         judged = running.trial(3, kill)
         verdict = judged.result.verdict
-        assert (verdict.value, verdict.decided_by) == ("not_sustained", ("connected",)), verdict.sentence
-        assert "-9" in verdict.sentence
+        # On a starved machine the driver may be invalid besides.
+        assert verdict.value in ("not_sustained", "invalid"), verdict.sentence
+        connected = next(check for check in verdict.checks if check.name == "connected")
+        assert (connected.state, "-9" in connected.sentence) == ("failed", True), connected.sentence
         trial = running.folder.trials()[2]
         assert trial.read_result() == judged.result
-        assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == "not_sustained"
+        assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == verdict.value
         driver = [pid for name, role, pid in running.rig.processes() if role == "driver" and name != RUNNER]
         assert len(driver) == 3
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from streamgauge.events import US
+from streamgauge.experiment import build
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.measure.monitors import Usage
 from streamgauge.measure.recorder import Commit
+from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
@@ -126,3 +128,10 @@ class Makers:
 def make() -> Makers:
     """Makers of stories, plans, commits, ticks and usages."""
     return Makers()
+
+
+@pytest.fixture(scope="module")
+def ready() -> Ready:
+    """A checked experiment with finite reach."""
+    values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "30s"}}
+    return check(build(values))

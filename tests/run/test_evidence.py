@@ -9,40 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.run.made_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram
 from streamgauge.measure.latency import SecondsTable, SinkLatencies
-from streamgauge.result import Latencies, Latency, Verdict, Verification
-from streamgauge.run import criteria, evidence, figures
+from streamgauge.run import evidence, figures, watching
 from streamgauge.run.check import Ready, check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.verdict import judge
-from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
-
-START = 1_700_000_000 * US
-RATE = 1000.0
-SECONDS = 40
-RIGHT = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
-LATENCIES = Latencies(event_time_us=Latency(p50=500_000.0, count=9, effective_count=9))
-
-
-@pytest.fixture(scope="module")
-def ready() -> Ready:
-    """A checked experiment with finite reach."""
-    values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "30s"}}
-    return check(build(values))
-
-
-def done_of(make: Any, profile: str = "constant", **story: Any) -> Conducted:
-    """40 s: 5 of warm-up, 30 measured, 5 of tail."""
-    spans = Spans(START, START + 5 * US, START + 35 * US, START + 40 * US)
-    made = make.story(plan=make.plan(seconds=120, profile=profile), seconds=SECONDS, **story)
-    return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
 
 
 def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verified:
@@ -73,16 +52,6 @@ def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") ->
 def judged(ready: Ready, done: Conducted, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
     verdict = judge(evidence.evidence_of(ready, done, RATE, by or verified(), LATENCIES))
     return verdict.value, verdict.decided_by
-
-
-def cut_short(done: Conducted, after_us: int) -> Conducted:
-    """The same trial, had it ended then: nothing later was offered, read or committed."""
-    journal, until = done.journal, START + after_us
-    journal.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in journal.chunks]
-    journal.hand_outs = [[part for part in log if part.ingest_us <= until] for log in journal.hand_outs]
-    journal.commits = [commit for commit in journal.commits if commit.committed_us <= until]
-    done.drained, done.deadline_us = False, until
-    return done
 
 
 def test_a_steady_right_trial_is_sustained(ready: Ready, make: Any) -> None:
@@ -181,9 +150,9 @@ def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
     done = done_of(make, profile=profile, growth_us=growth_us)
     value, by = judged(ready, done)
     assert (value, set(by)) == expected
-    hopeless = evidence.hopeless_reason(ready, done, RATE, START + 34 * US)
+    hopeless = watching.hopeless_reason(ready, done, RATE, START + 34 * US)
     assert ("drain" in (hopeless or "")) is bool(growth_us)
-    assert not evidence.starting(done)
+    assert not watching.starting(done)
     assert figures.backlog(done).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
 
 
@@ -368,7 +337,7 @@ def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
     assert verdict.value == value
     assert "queue_bound" in verdict.decided_by
     assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
-    assert reason in (evidence.hopeless_reason(ready, done, RATE, START + 20 * US) or "")
+    assert reason in (watching.hopeless_reason(ready, done, RATE, START + 20 * US) or "")
 
 
 def test_an_interrupted_trial_is_interrupted(ready: Ready, make: Any) -> None:
@@ -421,161 +390,6 @@ def test_limits_are_judged_after_the_run_only(make: Any) -> None:
     limited = check(build(values))
     assert len(evidence.evidence_of(limited, done_of(make), RATE, verified(), LATENCIES).levels) == 1
     assert evidence.evidence_of(limited, done_of(make), RATE, None, None).levels == ()
-
-
-# --- while it runs ---
-
-
-def test_a_clear_trial_is_not_extended(ready: Ready, make: Any) -> None:
-    """Nothing would be decided that is not decided now."""
-    done = done_of(make)
-    done.deadline_us = 0
-    assert not evidence.worth_extending(ready, done, RATE, 2.0)
-
-
-@pytest.mark.parametrize(("longest", "worth"), [(2.0, True), (1.5, False)])
-def test_a_trial_with_too_few_windows_is_extended_where_that_brings_enough(
-    make: Any, longest: float, worth: bool
-) -> None:
-    """Three windows are due in 30 s at a slide of 10 s, six in twice as long, and four in half as long again."""
-    values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
-    few = check(build({**values, "load": {"rate": 1000, "duration": "30s"}}))
-    done = done_of(make)
-    done.deadline_us = 0
-    assert evidence.worth_extending(few, done, RATE, longest) is worth
-
-
-def test_windows_are_due_by_the_slide() -> None:
-    """Of what is windowed alone."""
-    windowed = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
-    assert check(build(windowed)).windows_due(39 * US) == 3
-    assert check(build({"workload": "identity"})).windows_due(39 * US) is None
-
-
-def test_a_failed_trial_is_not_extended(ready: Ready, make: Any) -> None:
-    """More time would not acquit it."""
-    done = done_of(make, growth_us=100_000)
-    done.deadline_us = 0
-    assert not evidence.worth_extending(ready, done, RATE, 2.0)
-
-
-def noisy(make: Any) -> Conducted:
-    """A trial whose batches come at wild moments."""
-    random = np.random.default_rng(5)
-    done = done_of(make)
-    late = {batch: int(random.integers(0, 900_000)) for batch in range(SECONDS)}
-    done.journal.hand_outs = [
-        [HandOut(p.stream, p.from_us, p.to_us, p.events, p.ingest_us + late[p.batch], p.batch, False) for p in log]
-        for log in done.journal.hand_outs
-    ]
-    done.journal.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in done.journal.commits]
-    done.deadline_us = 0
-    return done
-
-
-def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
-    """It carries no trend yet; where not even the longest span could tell, it is given up."""
-    assert evidence.worth_extending(ready, noisy(make), RATE, 3.0)
-    assert not evidence.worth_extending(ready, noisy(make), RATE, 1.5)
-
-
-def test_a_search_is_told_what_can_no_longer_hold(ready: Ready, make: Any) -> None:
-    """At the end of the last look: a failed trend, or an undecided one; a level trial is verified."""
-    level, growing = done_of(make), done_of(make, growth_us=100_000)
-    level.deadline_us = growing.deadline_us = 0
-    assert evidence.unsustainable(ready, level, RATE) is None
-    assert str(evidence.unsustainable(ready, growing, RATE)).startswith("the backlog grows by")
-    assert str(evidence.unsustainable(ready, noisy(make), RATE)).startswith("still undecided: ")
-
-
-def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
-    """Falling by a tenth of the rate a second at the end of the warm-up: not yet; level or growing: yes."""
-    for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
-        done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
-        done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-        assert evidence.starting(done) is falls
-
-
-@pytest.mark.parametrize(
-    ("interval_s", "prolonged_s", "starts"), [(1.0, 0, True), (1.0, 30, False), (3.0, 0, False), (0.0, 0, False)]
-)
-def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
-    make: Any, interval_s: float, prolonged_s: int, starts: bool
-) -> None:
-    """What waits is level at three seconds: the rise may still be felt, or it is the rate; half a minute tells."""
-    done = done_of(make, read_after_us=3 * US)
-    done.spans = Spans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    done.prolonged_us = prolonged_s * US
-    assert evidence.starting(done, interval_s) is starts
-
-
-@pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
-def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, faster: bool) -> None:
-    """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""
-    done = done_of(make)
-    done.spans = Spans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    reads = {part.batch: part.when_us for log in done.journal.hand_outs for part in log}
-    done.journal.commits = [
-        make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
-    ]
-    assert evidence.starting(done) is faster
-
-
-def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
-    """Events that were read are none: the first batch may still be at work when the span would begin."""
-    done = done_of(make)
-    assert not evidence.starting(done)
-    done.journal.sinks = ("", "late")
-    assert evidence.starting(done)
-    done.journal.sinks, done.journal.commits = ("",), []
-    assert evidence.starting(done)
-
-
-def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:
-    """Where twice the span could not tell either, it stays undecided; a little further away it is extended."""
-    done = done_of(make)
-    for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
-        trend = criteria.answer(
-            "backlog_trend",
-            "undecided",
-            slope,
-            0.01,
-            "s/s",
-            "",
-            Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40),
-        )
-        judged = Verdict(value="undecided", checks=(trend,), sentence="")
-        monkeypatch.setattr(evidence, "judge", lambda _, judged=judged: judged)
-        assert evidence.worth_extending(ready, done, RATE, 2.0) is worth
-
-
-def test_a_full_queue_is_hopeless_at_once(ready: Ready, make: Any) -> None:
-    """Even in the warm-up: generators have stopped."""
-    done = done_of(make)
-    assert evidence.hopeless_reason(ready, done, RATE, START + US) is None
-    done.journal.overflowed = True
-    assert evidence.hopeless_reason(ready, done, RATE, START + US) == "the queue's bound was reached"
-
-
-def test_steady_trials_are_not_hopeless(ready: Ready, make: Any) -> None:
-    """At any moment of the span."""
-    for second in range(0, 36, 5):
-        done = cut_short(done_of(make), second * US)
-        assert evidence.hopeless_reason(ready, done, RATE, START + second * US) is None
-
-
-def test_what_is_not_due_yet_does_not_wait(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:
-    """A queue that holds less than what is left of the span is not full because of that."""
-    monkeypatch.setattr(Ready, "bound_s", lambda *_: (10.0, True))
-    for second in range(12, 36, 5):
-        done = cut_short(done_of(make), second * US)
-        assert evidence.hopeless_reason(ready, done, RATE, START + second * US) is None
-
-
-def test_a_trial_that_can_no_longer_drain_is_hopeless(ready: Ready, make: Any) -> None:
-    """Half of the rate is taken, and the span is nearly over."""
-    done = cut_short(done_of(make, growth_us=500_000), 34 * US)
-    assert "drain" in (evidence.hopeless_reason(ready, done, RATE, START + 34 * US) or "")
 
 
 # --- an engine that stops ---

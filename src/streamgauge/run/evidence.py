@@ -1,52 +1,31 @@
-"""From what the conductor saw to what a verdict rests on; and the two questions asked while a trial still runs."""
+"""From what the conductor saw to what a verdict rests on."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamgauge.events import US
 from streamgauge.measure.histogram import Histogram
-from streamgauge.result import Check, Latencies
+from streamgauge.result import Latencies
 from streamgauge.run import figures
 from streamgauge.run.check import Ready
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import (
-    BACKLOG_SLOPE_SHARE_MAX,
-    BATCHES_MIN,
     SLIP_US_MAX,
-    TREND_POINTS_MIN,
-    WINDOWS_MIN,
 )
 from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.figures import FOREVER_US
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
-from streamgauge.run.verdict import Evidence, Samples, hopeless, judge
-from streamgauge.stats.bootstrap import independent_slope_interval
+from streamgauge.run.verdict import Evidence, Samples
 
-LEVEL_US = 10 * US
-"""So much of a warm-up's end tells whether it has levelled off."""
-BEHIND_INTERVALS, BEHIND_BATCHES, BEHIND_MAX_US = 1.5, 3, 30 * US
-"""So many of the engine's intervals may wait at the end of the warm-up, by so many batches; at most so long is waited
-for that, since at some rates more always waits."""
-FASTER_US, FASTER_BATCHES_MIN = 20 * US, 4
-FASTER_SHARE, FASTER_ERRORS = 0.05, 1.5
-"""An engine still gets faster where the later half of those seconds has batches shorter by that share, and by so many
-standard errors: rather some seconds of warm-up for nothing than a rate that holds for an engine of that age alone."""
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
 DRAINING_FLOOR_S = 1.0
-HALF_REACHED = 1.0
-"""A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
-the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
 Pair = tuple[Any, Any]
-TRENDS = ("backlog_trend", "output_trend", "evidence")
-"""What a longer span may decide; the first two are trends."""
 
 
 def evidence_of(
@@ -55,7 +34,7 @@ def evidence_of(
     """The evidence of a trial; without `verified` the answers are not judged."""
     journal = done.journal
     planned, kept = _kept(done)
-    backlogs = _backlogs(done)
+    backlogs = backlogs_of(done)
     bound_s, cut = ready.bound_s(rate_per_s)
     own_job = isinstance(ready.workload, OwnJob)
     steady = ready.experiment.load.profile == "constant"
@@ -82,8 +61,8 @@ def evidence_of(
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
-        batches=_batches(journal, done.spans.measured_from_us, done.spans.measured_to_us),
-        batches_ever=_batches(journal, done.spans.start_us, FOREVER_US),
+        batches=batches_between(journal, done.spans.measured_from_us, done.spans.measured_to_us),
+        batches_ever=batches_between(journal, done.spans.start_us, FOREVER_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
@@ -103,114 +82,11 @@ def evidence_of(
     )
 
 
-def starting(done: Conducted, interval_s: float = 0.0) -> bool:
-    """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
-    surely still working off the backlog of the start, or its batches still get shorter.
-
-    `interval_s`: of the engine's batches. While much more than that waits, the rise of the rate may still be felt: near
-    its limit an engine takes half a minute to forget it.
-    """
-    if not done.journal.committed_until():
-        return True
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
-    until = done.spans.measured_from_us
-    if done.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts):
-        return True
-    return any(_falls(part, until) or _gets_faster(part, until) for part in parts)
-
-
-def _behind(journal: Journal, until: int, interval_s: float) -> bool:
-    """Whether the last batches before then found much more waiting than an interval's events."""
-    times, waits = journal.backlog_waits()
-    latest = waits[times < until][-BEHIND_BATCHES:]
-    return interval_s > 0 and latest.size > 0 and float(np.median(latest)) > BEHIND_INTERVALS * interval_s
-
-
-def _gets_faster(journal: Journal, until: int) -> bool:
-    """Whether batches took surely less time, for the event time they took, in the later part of the last seconds.
-
-    A JVM compiles for minutes; a rate that still rises makes the share grow, and hides nothing.
-    """
-    times, shares = journal.work_shares()
-    lately = shares[(times >= until - FASTER_US) & (times < until)]
-    half = lately.size // 2
-    if half < FASTER_BATCHES_MIN:
-        return False
-    earlier, later = lately[:half], lately[half:]
-    noise = float(np.hypot(_error(earlier), _error(later)))
-    return float(earlier.mean() - later.mean()) > max(FASTER_SHARE * float(earlier.mean()), FASTER_ERRORS * noise)
-
-
-def _error(values: Any) -> float:
-    return float(values.std(ddof=1)) / math.sqrt(values.size)
-
-
-def _falls(journal: Journal, until: int) -> bool:
-    times, waits = journal.backlog_waits()
-    times, waits = times[times < until], waits[times < until]
-    first = min(int(np.searchsorted(times, until - LEVEL_US)), max(0, times.size - TREND_POINTS_MIN))
-    lately = _samples((times[first:], waits[first:]))
-    return independent_slope_interval(lately.time_s, lately.value).high < -BACKLOG_SLOPE_SHARE_MAX
-
-
-def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> bool:
-    """At the end of the span: whether one that is `longest` times as long may decide what this one cannot."""
-    # Nothing has counted the windows yet that closed: those that were due are the most that can have.
-    span_us = done.spans.measured_to_us - done.spans.measured_from_us
-    found = replace(evidence_of(ready, done, rate_per_s, None, None), windows_closed=ready.windows_due(span_us))
-    verdict = judge(found)
-    if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
-        return False
-    due_at_most = ready.windows_due(round(span_us * longest))
-    if due_at_most is not None and due_at_most < WINDOWS_MIN:
-        return False
-    undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
-    # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
-    return "evidence" in undecided or (
-        bool(undecided) and all(_may_be_decided(check, longest) for check in undecided.values())
-    )
-
-
-def too_few_batches(done: Conducted) -> bool:
-    """Whether the span so far holds fewer batches than any verdict needs."""
-    return _batches(done.journal, done.spans.measured_from_us, done.spans.measured_to_us) < BATCHES_MIN
-
-
-def _may_be_decided(check: Check, longest: float) -> bool:
-    """A slope's interval narrows with the span's power 1.5. Too little evidence may always become enough."""
-    if check.value is None or check.limit is None or check.low is None or check.high is None:
-        return True
-    half = (check.high - check.low) / 2 * longest**-1.5
-    return not math.isfinite(half) or abs(check.value - check.limit) >= HALF_REACHED * half
-
-
-def unsustainable(ready: Ready, done: Conducted, rate_per_s: float) -> str | None:
-    """At the end of the last look: the reason why it will not be sustained, where a trend says so already.
-
-    Failed, or still undecided: whatever the answers are, such a trial cannot hold any more.
-    """
-    trends = [one for one in judge(evidence_of(ready, done, rate_per_s, None, None)).checks if one.name in TRENDS[:2]]
-    failed = [check.sentence for check in trends if check.state == "failed"]
-    still = [f"still undecided: {check.sentence}" for check in trends if check.state == "undecided"]
-    return next(iter(failed + still), None)
-
-
-def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:
-    """While the trial runs: why it can only end as not sustained."""
-    if done.journal.overflowed:
-        return "the queue's bound was reached" if done.journal.memory_full_us is None else "the queue's memory was full"
-    if now_us < done.spans.measured_from_us:
-        return None
-    remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)
-    reasons = [hopeless(each, ready.bound_s(rate_per_s)[0], remaining_s) for each in _backlogs(done)]
-    return next((reason for reason in reasons if reason is not None), None)
-
-
-def _backlogs(done: Conducted) -> tuple[Samples, ...]:
+def backlogs_of(done: Conducted) -> tuple[Samples, ...]:
     """The backlog of every query, in seconds of event time, since each reads at a pace of its own."""
     parts = {query: done.journal.of_query(query) for query in done.journal.queries()}
     found = [
-        _samples(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts.values()
+        samples_of(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts.values()
     ]
     return tuple(found) or (Samples.of([], []),)
 
@@ -261,7 +137,7 @@ def _output_lags(done: Conducted) -> tuple[Samples, ...]:
     silent = [sink for sink in done.journal.sinks if sink not in served]
     several = len(done.journal.sinks) > 1
     found = [
-        _samples(_with_open_lag(part, done), _sinks_of(part) if several and len(parts) > 1 else "")
+        samples_of(_with_open_lag(part, done), _sinks_of(part) if several and len(parts) > 1 else "")
         for part in parts
         if part.sinks
     ]
@@ -273,7 +149,7 @@ def _lags_at_commits(done: Conducted) -> tuple[Samples, ...]:
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
     serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
     return tuple(
-        _samples(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
+        samples_of(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
         for part in serial
     )
 
@@ -342,7 +218,7 @@ def _offering_judged_until(done: Conducted) -> int:
     return min(end, max(reached, due))
 
 
-def _samples(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
+def samples_of(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
     times, values = pair
     start = times[0] if len(times) else 0
     return Samples((times - start) / US, values.astype(float), about)
@@ -352,7 +228,7 @@ def _largest(backlog: Samples) -> float:
     return float(backlog.value.max()) if len(backlog.value) else 0.0
 
 
-def _batches(journal: Journal, from_us: int, to_us: int) -> int:
+def batches_between(journal: Journal, from_us: int, to_us: int) -> int:
     """Batches committed in that time, by the sink that has fewest."""
     counts = dict.fromkeys(journal.sinks, 0)
     for commit in journal.commits:

@@ -26,14 +26,7 @@ from streamgauge.run.check import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
-from streamgauge.run.evidence import (
-    evidence_of,
-    hopeless_reason,
-    starting,
-    too_few_batches,
-    unsustainable,
-    worth_extending,
-)
+from streamgauge.run.evidence import evidence_of
 from streamgauge.run.facts import busy_others
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import UNJUDGED, verify_own
@@ -41,6 +34,7 @@ from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
+from streamgauge.run.watching import hopeless_reason, starting, too_few_batches, unsustainable, worth_extending
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment, only_on
 

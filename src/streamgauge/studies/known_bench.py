@@ -14,10 +14,10 @@ from streamgauge.events import US, Clock
 from streamgauge.experiment import build
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import Conductor, drain_backlog
-from streamgauge.run.evidence import hopeless_reason
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import create_folder
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, conclude, next_start, rig_settings, run_trial
+from streamgauge.run.watching import hopeless_reason
 from streamgauge.system.children import wait_until
 from streamgauge.system.scratch import Scratch
 

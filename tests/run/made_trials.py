@@ -1,0 +1,32 @@
+"""Trials made by rule, for the tests of what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.events import US
+from streamgauge.result import Latencies, Latency, Verification
+from streamgauge.run.conduct import Conducted, Spans
+
+START = 1_700_000_000 * US
+RATE = 1000.0
+SECONDS = 40
+RIGHT = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
+LATENCIES = Latencies(event_time_us=Latency(p50=500_000.0, count=9, effective_count=9))
+
+
+def done_of(make: Any, profile: str = "constant", **story: Any) -> Conducted:
+    """40 s: 5 of warm-up, 30 measured, 5 of tail."""
+    spans = Spans(START, START + 5 * US, START + 35 * US, START + 40 * US)
+    made = make.story(plan=make.plan(seconds=120, profile=profile), seconds=SECONDS, **story)
+    return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
+
+
+def cut_short(done: Conducted, after_us: int) -> Conducted:
+    """The same trial, had it ended then: nothing later was offered, read or committed."""
+    journal, until = done.journal, START + after_us
+    journal.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in journal.chunks]
+    journal.hand_outs = [[part for part in log if part.ingest_us <= until] for log in journal.hand_outs]
+    journal.commits = [commit for commit in journal.commits if commit.committed_us <= until]
+    done.drained, done.deadline_us = False, until
+    return done
