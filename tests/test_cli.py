@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from streamgauge import cli
-from streamgauge.errors import DriverError, EngineError, Interrupted, MachineError
+from streamgauge.errors import DriverError, EngineError, InputError, Interrupted, MachineError
 from streamgauge.experiment import read
 from streamgauge.result import Check, Result, Verdict
 from streamgauge.studies import sustain
@@ -129,6 +129,17 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
     assert list(stand.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["set", "option"])
+def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
+    """Which of the two was meant is not known; the message shows both."""
+    with pytest.raises(InputError) as caught:
+        cli._pairs(name, ["range=4s", "other=1", " range =8s"])
+    (problem,) = caught.value.problems
+    assert (problem.setting, problem.got) == (f"--{name}", " range =8s")
+    assert "'4s'" in problem.rule
+    assert cli._pairs(name, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -155,6 +166,7 @@ def test_a_search_or_an_input_is_told_all_its_problems(stand: Path, words: list[
         ["run", "identity", "--engine", "sprak"],
         ["run", "identity", "--set", "rang=8s"],
         ["run", "identity", "--option", "tirgger=1s"],
+        ["run", "identity", "--bind", ""],
         ["run", "identity", "--limit", "p98<=2s"],
         ["run", "identity", "--memory", "much"],
         ["run", "identity", "--generators", "none"],

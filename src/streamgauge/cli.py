@@ -141,12 +141,19 @@ def _as_interrupt(*_: object) -> NoReturn:
 
 
 def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
-    problems, pairs = [], {}
+    """NAME=VALUE as given to `--name`; a name that is given twice would pass over one of its values in silence."""
+    problems: list[Problem] = []
+    pairs: dict[str, str] = {}
     for text in given or []:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
+        before, equals, value = text.partition("=")
+        key = before.strip()
+        if not equals or not key:
             problems.append(Problem(f"--{name}", "must be NAME=VALUE", text, f"--{name} {key or 'name'}=value"))
-        pairs[key.strip()] = value
+        elif key in pairs:
+            rule = f"must give each name once; {key} has {pairs[key]!r} already"
+            problems.append(Problem(f"--{name}", rule, text, f"--{name} {text} alone"))
+        else:
+            pairs[key] = value
     if problems:
         raise InputError(problems)
     return pairs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 SCHEMA_VERSION = 1
 
@@ -227,13 +227,15 @@ class SearchResult(Answer):
     """The highest sustained rate: `low` held, `high` did not (null where nothing was found).
 
     `high_verdict` is that of the trial that `high` rests on. Undecided is no proof that it fails: then the bracket is
-    not tested at both ends, and has no `relative_width`.
+    not tested at both ends, and has no `relative_width`. `refused_per_s` is the least rate above `low` that a trial has
+    shown to fail: `high` itself, or one above it where `high` was undecided.
     """
 
     sustained_per_s: float | None
     low: float | None
     high: float | None
     high_verdict: VerdictValue | None = None
+    refused_per_s: float | None = None
     relative_width: float | None
     confirmed: bool
     at_90_percent: TrialSummary | None = None
@@ -242,10 +244,13 @@ class SearchResult(Answer):
     sentence: str = ""
     limit: str = ""
 
-    @property
-    def refused_per_s(self) -> float | None:
-        """The upper end, where a trial has shown that it fails."""
-        return None if self.high_verdict == "undecided" else self.high
+    @model_validator(mode="before")
+    @classmethod
+    def _with_refused(cls, values: Any) -> Any:
+        """Results of before this was kept: the upper end, where a trial has shown that it fails."""
+        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") == "undecided":
+            return values
+        return {**values, "refused_per_s": values.get("high")}
 
 
 class Phase(Answer):

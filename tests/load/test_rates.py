@@ -93,7 +93,7 @@ def test_wrong_texts_are_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_profile(text, 100.0, 60.0)
     (problem,) = caught.value.problems
-    assert problem.setting == "profile"
+    assert problem.setting == "load.profile"
     assert problem.got == text
     parse_profile(problem.way_out.removeprefix("--profile "), 100.0, 60.0)
 

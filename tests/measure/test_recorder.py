@@ -58,6 +58,18 @@ def rows_staged(ledger: Ledger) -> int:
     return sum(staged.rows for staged in ledger._staged.values())
 
 
+def test_a_committed_batch_leaves_nothing_behind() -> None:
+    """Of its attempts nothing is remembered, those that were not accepted included; of a batch under way it is."""
+    ledger = ledger_of()
+    for batch in range(20):
+        for attempt in (0, 1):
+            ledger.begin(("q", batch, 0, attempt, "out"))
+            stage(ledger, batch, 0, attempt)
+        ledger.begin(("q", batch + 1, 1, 2, "out"))
+        assert ledger.commit("q", batch, [[0, 1]], ["out"])
+    assert (ledger._begun, ledger._staged) == ({("q", 20, 1, "out")}, {})
+
+
 def test_nothing_counts_before_its_commit() -> None:
     """Staged rows are known and not accepted."""
     ledger = ledger_of()

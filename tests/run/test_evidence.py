@@ -188,6 +188,26 @@ def test_a_recorder_that_waits_for_its_disk_is_invalid(ready: Ready, make: Any, 
     assert (verdict.value, "for its disk" in verdict.sentence) == (value, value == "invalid")
 
 
+@pytest.mark.parametrize(("percent", "value"), [(20.0, "not_sustained"), (80.0, "invalid")])
+def test_an_engine_that_falls_behind_beside_others_proves_nothing(
+    ready: Ready, make: Any, monkeypatch: pytest.MonkeyPatch, percent: float, value: str
+) -> None:
+    """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    done = done_of(make, growth_us=50_000)
+    done.journal.others = [(START + second * US, percent) for second in range(SECONDS)]
+    assert judged(ready, done)[0] == value
+
+
+def test_bursts_of_others_reach_the_verdict(ready: Ready, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few seconds of all processors are little of the whole span, and enough to leave an engine behind."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
+    done = done_of(make, growth_us=50_000)
+    done.journal.others = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
+    assert judged(ready, done)[0] == "invalid"
+
+
 def test_a_starved_driver_is_invalid(ready: Ready, make: Any) -> None:
     """A generator that waits a second for a core, each time, stamps nothing rightly."""
     done = done_of(make)

@@ -90,6 +90,22 @@ def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
     assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
 
 
+def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
+    """Peaks are sampled at hand-outs, and the last of those came long before: what waits at the end is more."""
+    done = make.story().done()
+    done.journal.hand_outs = [[part for part in log if part.to_us <= START + 8 * US] for log in done.journal.hand_outs]
+    backlog = figures.backlog(done)
+    assert (backlog.max, backlog.end) == (backlog.end, 7000)
+
+
+@pytest.mark.parametrize(("after_us", "share"), [(-1, 0.0), (0, 0.1), (10 * US - 1, 0.1), (10 * US, 0.0)])
+def test_what_was_written_to_disk_counts_within_the_span(make: Any, after_us: int, share: float) -> None:
+    """Ten seconds of it: before, an engine is starting; after, it sends what is owed for no figure of ours."""
+    done = make.story().done()
+    done.journal.written = [(done.spans.measured_from_us + after_us, "q/0", 1.0)]
+    assert figures.disk_share(done) == pytest.approx(share)
+
+
 def test_slip_has_its_percentiles(make: Any) -> None:
     """Half a chunk in the middle; the largest nearly a whole one; both plus the lateness."""
     slip = figures.slip(make.story(slip_us=1000).done())

@@ -75,6 +75,15 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
     assert (journal.offered_events(), journal.handed_out_events(), len(journal.commits)) == (1, 1000, 1)
 
 
+def test_what_happened_before_the_plan_is_left_out(make: Any) -> None:
+    """Reads that were cut off, tasks that ran again and seconds of writing of the trial before."""
+    journal = Journal(make.plan(partitions=1))
+    when = [START - 1, START]
+    written = [(each, "q/0", 0.5) for each in when]
+    journal.add(make.tick([[]], [[]], [], aborted_us=when, retried_us=when, written=written))
+    assert (journal.aborted_us, journal.retried_us, journal.written) == ([START], [START], [(START, "q/0", 0.5)])
+
+
 def test_ticks_add_up(make: Any) -> None:
     """An overflow is not forgotten; of the recorder's running sum of ignored rows, earlier trials have their own."""
     journal = Journal(make.plan(partitions=1))

@@ -230,7 +230,7 @@ def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(rig: 
 
 
 def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: Path) -> None:
-    """Generators stop there because nobody reads; the trial judges that."""
+    """Generators stop there because nobody reads; the trial judges that, and the next one on the rig has its own."""
     settings = replace(rig_settings(ready), bound_us=200_000)
     with Rig(settings, Played, tmp_path, Clock.fixed_now()) as rig:
         start = next_start(rig)
@@ -238,8 +238,14 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: Ready, tmp_path: 
         rig.start(plan)
         rig.begin(plan, start + 60 * US, CHUNK_US)
         last = watched(rig, Journal(plan, rig.sinks), lambda tick: tick.ended)
+        reached_us = rig.reached_us
+        # The next plan begins in an hour, so nothing is offered that could find the queue full again.
+        later = start + 3600 * US
+        rig.begin(ready.plan(later, RATE, 60.0), later + 60 * US, CHUNK_US)
+        following = rig.tick()
     assert (last.overflowed, last.memory_full_us) == (True, None)
-    assert rig.reached_us == start + 200_000
+    assert reached_us == start + 200_000
+    assert following.overflowed is False
 
 
 def test_a_full_queue_hides_no_failure_of_the_recorder(ready: Ready, tmp_path: Path) -> None:

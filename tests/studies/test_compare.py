@@ -167,11 +167,13 @@ def search(
     sustained: float | None,
     confirmed: bool = True,
     high_verdict: Any = "not_sustained",
+    refused: float | None = None,
 ) -> Path:
     trial = TrialSummary(number=2, purpose="confirm", offered_per_s=sustained, verdict="sustained")
     found = SearchResult(
         sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained, high_verdict=high_verdict,
         relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so",
+        **({} if refused is None else {"refused_per_s": refused}),
     )  # fmt: skip
     return make(name, seed, search=found)
 
@@ -191,6 +193,13 @@ def test_an_upper_end_that_was_undecided_bounds_nothing(make: Make) -> None:
     rate, turned = (figure(compare(str(one), str(other)), "sustained") for one, other in ((a, b), (b, a)))
     assert (rate.low, rate.high, rate.says) == (pytest.approx(9e5 / 1.05e6 - 1), None, "no_difference")
     assert (turned.low, turned.high) == (None, pytest.approx(1.05e6 / 9e5 - 1))
+
+
+def test_a_refused_rate_above_an_undecided_one_bounds_a_search(make: Make) -> None:
+    """B may be faster than its undecided upper end, but not than what failed there."""
+    a, b = search(make, "a", 1, 1e6), search(make, "b", 2, 9e5, high_verdict="undecided", refused=1.2e6)
+    rate = figure(compare(str(a), str(b)), "sustained")
+    assert (rate.low, rate.high) == pytest.approx((9e5 / 1.05e6 - 1, 1.2e6 / 1e6 - 1))
 
 
 def test_a_gate_on_searches_reads_the_sustained_rate(make: Make) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
 from streamgauge.result import SearchResult, VerdictValue
-from streamgauge.studies.bracket import DRAIN_FLATTERS
+from streamgauge.studies.bracket import DRAIN_FLATTERS, State
 from streamgauge.studies.search import Settings, TrialOutcome, TrialRequest, replay, search
 
 CEILING = 50e6
@@ -197,6 +197,36 @@ def test_undecided_is_not_held_and_is_reported_as_undecided() -> None:
     assert "undecided" in {trial.verdict for trial in result.trials}
     assert "undecided, which is not proof" in result.sentence
     assert (result.high_verdict, result.relative_width) == ("undecided", None)
+
+
+def test_a_refused_rate_bounds_the_answer_although_less_was_undecided() -> None:
+    """An undecided rate below it takes its place as the upper end, and is no proof; the one above still is."""
+    sut = Scripted(0.9e6, lambda rate, number, purpose: "undecided" if 0.9e6 < rate <= 1.1e6 else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=1.3e6))
+    failed = [trial.offered_per_s for trial in result.trials if trial.verdict == "not_sustained"]
+    assert result.low is not None
+    assert result.high is not None
+    assert result.refused_per_s == min(rate for rate in failed if rate is not None)
+    assert result.low <= 0.9e6 < result.high <= 1.1e6 < result.refused_per_s
+
+
+def test_a_refused_rate_that_lies_no_higher_than_what_holds_bounds_nothing() -> None:
+    """The rate that a search ends with was confirmed after another trial at it had failed."""
+    state = State(PLENTY)
+    for rate, verdict in ((2e6, "not_sustained"), (1e6, "not_sustained"), (1e6, "sustained")):
+        state.note(TrialOutcome(rate, verdict), rate)  # type: ignore[arg-type]
+    assert (state.low, state.refused_per_s) == (1e6, 2e6)
+
+
+@pytest.mark.parametrize(("verdict", "refused"), [("not_sustained", 2e6), ("undecided", None), (None, 2e6)])
+def test_results_of_before_refused_rates_were_kept_are_read(
+    verdict: VerdictValue | None, refused: float | None
+) -> None:
+    """There the upper end is the only rate known to have failed."""
+    values = {"sustained_per_s": 1e6, "low": 1e6, "high": 2e6, "high_verdict": verdict, "relative_width": 1.0}
+    found = SearchResult.model_validate({**values, "confirmed": True})
+    assert found.refused_per_s == refused
+    assert SearchResult.model_validate_json(found.model_dump_json()) == found
 
 
 @pytest.mark.parametrize(

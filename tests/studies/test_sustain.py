@@ -21,6 +21,7 @@ from streamgauge.errors import DriverError, EngineError, InputError, MachineErro
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Check, Result, Verdict, VerdictValue
+from streamgauge.run import single
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
@@ -34,6 +35,7 @@ from streamgauge.studies.sustain import (
     Sustain,
     ceiling_kept,
     limit_of,
+    outcome_of,
     outcome_of_overload,
     recorded,
     trial_shown,
@@ -84,6 +86,47 @@ def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> No
     assert shown is not None
     assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
     assert limit_of(shown) == ""
+
+
+def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) -> None:
+    """The one before that held at the rate is shown; where none is left, none is."""
+    remember(study, 3, HELD_PER_S, "sustained")
+    found = replay(Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True), recorded(study)[:2]).result()
+    found = found.model_copy(update={"trials": (*found.trials, found.trials[0].model_copy(update={"folder": "t/03"}))})
+    shown = []
+    for number in ("none", "03", "01"):
+        shutil.rmtree(study.path / "trials" / number, ignore_errors=True)
+        result = trial_shown(study, found)
+        shown.append(Path(result.folder).name if result and result.folder else result and result.run_id)
+    assert shown[2] is None
+    assert None not in shown[:2]
+    assert shown[0] != shown[1]
+
+
+def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of all generators which have a core each: eight of them on two make no more than two would."""
+    monkeypatch.setattr(single, "measure_ceiling", lambda plan, columns: 1000.0)
+    monkeypatch.setattr(single, "cpus", lambda: [0, 1])
+    ready = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
+    ceiling = single.ceiling_of(ready, 100.0)
+    few = single.ceiling_of(dataclasses.replace(ready, generators=1), 100.0)
+    work = Sustain(ready, study, worker(study).view, ceiling)
+    assert (ceiling, few, work.settings().ceiling_per_s) == (2000.0, 1000.0, 1800.0)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "hopeless", "why"),
+    [
+        ("not_sustained", "the queue's bound was reached", "the queue's bound was reached"),
+        ("not_sustained", "", "the backlog grew"),
+        ("invalid", "the queue's bound was reached", "the backlog grew"),
+    ],
+)
+def test_why_a_trial_failed_is_what_ended_it(study: RunFolder, verdict: VerdictValue, hopeless: str, why: str) -> None:
+    """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
+    result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
+    judged: Any = SimpleNamespace(result=result, done=SimpleNamespace(hopeless=hopeless))
+    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
 
 
 def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:

@@ -148,6 +148,17 @@ def test_a_child_that_ends_is_reported_with_its_exit_code(start: Start) -> None:
     assert child.exit_code == 7
 
 
+def test_an_ended_child_is_told_of_at_every_request(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the request still finds a reader, as that of a child's own child: no time is waited out."""
+    child = start()
+    with pytest.raises(ChildFailed, match="exit code 7"):
+        child.ask("end", timeout_s=60)
+    monkeypatch.setattr(child, "_send", lambda message: None)
+    for _ in range(2):
+        with pytest.raises(ChildFailed, match="exit code 7"):
+            child.ask("echo", timeout_s=0.0, value=1)
+
+
 def test_a_killed_child_is_reported_with_its_signal(start: Start) -> None:
     """-9 says that somebody killed it."""
     child = start()

@@ -210,6 +210,17 @@ def test_a_cut_inside_a_chunk_is_refused(low: int, high: int) -> None:
         queue.take("ads", START + low, START + high, COLUMNS, 0)
 
 
+def test_a_commit_forgets_who_read_what() -> None:
+    """Else every read would look through those of all trials before."""
+    queue = queue_of()
+    for index in range(20):
+        offer(queue, index)
+        queue.take("ads", at(index), at(index + 1), COLUMNS, index)
+        queue.commit(at(index))
+    reads = queue._reads["ads"]
+    assert (len(reads._first), [len(had) for had in reads._had.values()]) == (1, [1])
+
+
 def test_a_commit_frees_memory_and_never_goes_back() -> None:
     """Bytes of committed chunks are free; an older commit that comes later changes nothing."""
     queue = queue_of()

@@ -52,13 +52,23 @@ def test_what_waits_is_what_the_slowest_lacks() -> None:
     assert reads.reached_us == 10
 
 
+def kept(reads: Reads) -> int:
+    """Ranges that are remembered: of first hand-outs, and of every reader."""
+    return len(reads._first) + sum(len(had) for had in reads._had.values())
+
+
 def test_forgotten_history_is_gone() -> None:
-    """Committed ranges are not asked for again, so nothing of them is kept."""
-    reads = Reads("purchases")
-    reads.note(0, 10, 0, ("q0", 0), 100)
-    reads.note(10, 20, 1, ("q0", 0), 200)
-    reads.forget(10)
-    assert kinds(reads.note(10, 20, 1, ("q1", 0), 300)) == [(10, 20, "shared", 200)]
+    """Committed ranges are not asked for again, so nothing of them is kept; what is not committed is still known.
+
+    A search reads for hours, and every read looks through all that is kept.
+    """
+    reads, readers = Reads("purchases"), (("q0", 0), ("q1", 0))
+    for number in range(1000):
+        for reader in readers:
+            reads.note(10 * number, 10 * number + 10, number, reader, 100 + number)
+        reads.forget(10 * number)  # the last range stays
+        assert kept(reads) == 1 + len(readers)
+    assert kinds(reads.note(9990, 10_000, 1000, ("q2", 0), 5000)) == [(9990, 10_000, "shared", 1099)]
 
 
 READS = st.tuples(st.integers(0, 20), st.integers(1, 10), st.sampled_from([("a", 0), ("a", 1), ("b", 0)]))

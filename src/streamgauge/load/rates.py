@@ -152,7 +152,7 @@ def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfil
         return RateProfile(_ramp(text, rest, rate_per_s, duration_s))
     if kind == "burst":
         return RateProfile(_burst(text, rest, rate_per_s, duration_s))
-    raise InputError(Problem("profile", f"must be one of {FORMS}", text, "--profile constant"))
+    raise InputError(Problem("load.profile", f"must be one of {FORMS}", text, "--profile constant"))
 
 
 def _check_positive(setting: str, value: float, unit: str, way_out: str) -> None:
@@ -222,4 +222,4 @@ _EXAMPLES = {"step": "step:200k@30s,50k@45s", "ramp": "ramp:200k", "burst": "bur
 
 def _problem(text: str, rule: str) -> InputError:
     kind = text.strip().partition(":")[0]
-    return InputError(Problem("profile", rule, text, f"--profile {_EXAMPLES[kind]}"))
+    return InputError(Problem("load.profile", rule, text, f"--profile {_EXAMPLES[kind]}"))

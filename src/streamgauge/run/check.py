@@ -213,7 +213,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
     wanted = _wanted(experiment, flow, bytes_max)
     problems += [
-        *rerun.not_taken(experiment),
+        *rerun.not_taken(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *(_capability_problems(flow, engine) if flow and engine else []),
@@ -314,6 +314,8 @@ def _try(call: Callable[[], Any], problems: list[Problem]) -> Any:
 
 
 def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload | None, Any, Flow | None]:
+    if NUL in experiment.workload:
+        return None, None, None
     workload = _try(lambda: get_workload(experiment.workload), problems)
     if workload is None:
         return None, None, None
@@ -432,6 +434,26 @@ def _wanted_problems(wanted: Wanted, engine: Capabilities) -> list[Problem]:
     return found
 
 
+NUL = "\0"
+"""In no path and no address: the system refuses it with an error that names nothing."""
+
+
+def _text_problems(experiment: Experiment) -> Iterator[Problem]:
+    """Words that no system call takes. An empty address is every address there to a socket, and none to a transport."""
+    examples = {"bind": "--bind 127.0.0.1", "out": "--out DIR", "workload": "streamgauge workloads lists them"}
+    for name, way_out in examples.items():
+        if NUL in (getattr(experiment, name) or ""):
+            yield Problem(name, "must not hold a NUL character", getattr(experiment, name), way_out)
+    for name in ("bind", "out"):
+        if getattr(experiment, name) == "":
+            yield Problem(name, "must not be empty", "", examples[name])
+
+
+def _usable(text: str) -> bool:
+    """Whether a word may be given to the system; one that may not is refused by `_text_problems`."""
+    return text != "" and NUL not in text
+
+
 def _transport_problems(experiment: Experiment, engine: Capabilities | None, generators: int) -> Iterator[Problem]:
     names = transports.NAMES
     if experiment.transport not in names:
@@ -441,6 +463,8 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
     elif engine and experiment.transport not in engine.transports:
         rule = f"is none that {engine.name} can read"
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
+    if not _usable(experiment.bind):
+        return
     if reason := _port_problem(experiment.bind, 0):
         yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
         return
@@ -494,6 +518,8 @@ def _memory(experiment: Experiment, problems: list[Problem]) -> int:
 
 
 def _place_problems(experiment: Experiment) -> Iterator[Problem]:
+    if experiment.out is not None and not _usable(experiment.out):
+        return
     root = Path(experiment.out or "runs")
     standing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
     if not standing.is_dir():

@@ -156,7 +156,7 @@ def busy_others(share: float, burst_share: float) -> tuple[str, str] | None:
     return None
 
 
-def parse_limit(text: str, setting: str = "limit") -> ServiceLevel:
+def parse_limit(text: str, setting: str = "limits") -> ServiceLevel:
     """`event_time_p99 <= 2s` as a service level; `p99<=2s` means event time. InputError on anything else."""
     match = _LIMIT.match(text)
     if match is None:

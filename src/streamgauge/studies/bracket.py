@@ -126,13 +126,17 @@ class Ended(Exception):
 
 @dataclass
 class State:
-    """What is known so far: `low` held, `high` did not; `drained_per_s` is the least that a failed trial drained."""
+    """What is known so far: `low` held, `high` did not; `drained_per_s` is the least that a failed trial drained.
+
+    `refused` are the rates that a trial has shown to fail; `high` may lie below them all, where it was undecided.
+    """
 
     settings: Settings
     trials: list[tuple[TrialRequest, TrialOutcome]] = field(default_factory=list)
     held: set[float] = field(default_factory=set)
     high: float | None = None
     high_verdict: VerdictValue | None = None
+    refused: set[float] = field(default_factory=set)
     drained_per_s: float | None = None
     confirmed_per_s: float | None = None
     ended: str = ""
@@ -141,6 +145,12 @@ class State:
     def low(self) -> float | None:
         """The rate that was confirmed; before that, the highest that held and was not refuted since."""
         return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
+
+    @property
+    def refused_per_s(self) -> float | None:
+        """The least rate above `low` that a trial has shown to fail; nothing of the search's strategy rests on it."""
+        low = self.low or 0.0
+        return min((rate for rate in self.refused if rate > low), default=None)
 
     @property
     def at_90_percent(self) -> TrialSummary | None:
@@ -154,6 +164,8 @@ class State:
         if outcome.holds:
             self.held.add(rate_per_s)
             return
+        if outcome.verdict == "not_sustained":
+            self.refused.add(rate_per_s)
         if outcome.drained_per_s:
             self.drained_per_s = min(outcome.drained_per_s, self.drained_per_s or math.inf)
         if self.high is None or rate_per_s <= self.high:

@@ -127,6 +127,7 @@ def _result(state: State) -> SearchResult:
         low=state.low,
         high=state.high,
         high_verdict=state.high_verdict,
+        refused_per_s=state.refused_per_s,
         relative_width=width(state) if state.high_verdict == "not_sustained" else None,
         confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,

@@ -409,12 +409,16 @@ def warnings_of(search: SearchResult) -> Iterator[str]:
 def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     """The trial whose figures a search shows: the last one that held at the rate it found, else the last there is.
 
-    Read from the study's folder, so that a search that was killed and went on shows the same.
+    Read from the study's folder, so that a search that was killed and went on shows the same. One whose folder somebody
+    has cleared away gives its place to the one before; a search that has ended is not lost for it.
     """
     rate = search.sustained_per_s
     held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
     kept = [folder.path / "trials" / Path(trial.folder).name for trial in held if trial.folder]
-    return RunFolder.open(kept[-1]).read_result() if kept else None
+    for path in reversed(kept):
+        with suppress(InputError):
+            return RunFolder.open(path).read_result()
+    return None
 
 
 def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy) -> Verdict:

@@ -21,10 +21,13 @@ from streamgauge.flow.nodes import Flow
 
 PREFIX = "spark."
 
-_LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
-_STANDALONE = re.compile(r"spark://[\w.-]+:\d+(,[\w.-]+:\d+)*")
-_KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:\d+)?/?")
-_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}")
+_LOCAL = re.compile(
+    r"local(\[([1-9][0-9]*|\*)(,\s*[1-9][0-9]*)?\])?"
+    r"|local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]"
+)
+_STANDALONE = re.compile(r"spark://[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*")
+_KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:[0-9]+)?/?")
+_LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}")
 _EVERYWHERE = "0.0.0.0"
 """To listen on; nobody can be sent there."""
 _IMAGES = ("spark.kubernetes.container.image", "spark.kubernetes.executor.container.image")
@@ -35,20 +38,22 @@ _TYPES: tuple[tuple[str, str, str, str], ...] = (
     (
         r"spark\.(sql\.shuffle\.partitions|default\.parallelism|cores\.max|task\.cpus|(driver|executor)\.cores"
         r"|executor\.instances)",
-        r"[1-9]\d*",
+        r"[1-9][0-9]*",
         "a whole number of at least 1",
         "2",
     ),
     (
         r"spark\.(driver|executor)\.(memory|memoryOverhead)|spark\.memory\.offHeap\.size|spark\.driver\.maxResultSize",
-        r"\d+([kmgtp]b?|b)?",
+        r"[0-9]+([kmgtp]b?|b)?",
         "a size as Spark writes it, such as 512m or 4g",
         "4g",
     ),
-    (r"spark\.memory\.(fraction|storageFraction)", r"0?\.\d+", "a share between 0 and 1", "0.6"),
+    (r"spark\.memory\.(fraction|storageFraction)", r"0?\.[0-9]+", "a share between 0 and 1", "0.6"),
 )
 """(names, values, the rule in words, a value that is right); values in any case."""
 
+_NAME = re.compile(r"spark(\.[^\s.=\0]+)+")
+"""Labels of Kubernetes are part of names, with slashes and more."""
 _ELSEWHERE = {"spark.master": "--master", "spark.driver.memory": "--option driver_memory"}
 """Settings that are asked for by a word of ours: two words for one thing could disagree."""
 
@@ -99,6 +104,10 @@ def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:
 
 def _types(users: dict[str, str]) -> Iterator[Problem]:
     for name, value in users.items():
+        if not _NAME.fullmatch(name):
+            rule = "must be a setting's name: words after dots, none of them empty, without spaces or ="
+            yield Problem(f"option {name}", rule, value, "--option spark.NAME=VALUE")
+            continue
         if name in _ELSEWHERE:
             way_out = f"{_ELSEWHERE[name]}{'=' if ' ' in _ELSEWHERE[name] else ' '}{value}"
             yield Problem(f"option {name}", "is asked for by a word of streamgauge", value, way_out)

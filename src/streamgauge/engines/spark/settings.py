@@ -170,21 +170,21 @@ def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
 
 
 def _check_trigger(value: str) -> Problem | None:
-    if value == "auto" or re.fullmatch(r"\d+ (millisecond|minute)s?|\d+(\.\d{1,9})? seconds?", value):
+    if value == "auto" or re.fullmatch(r"[0-9]+ (millisecond|minute)s?|[0-9]+(\.[0-9]{1,9})? seconds?", value):
         return None
     rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
     return Problem("option trigger", rule, value, '--option trigger="1 second"')
 
 
 def _check_buckets(value: str) -> Problem | None:
-    if value.isdecimal() and 1 <= int(value) <= 4096:
+    if re.fullmatch("[0-9]+", value) and 1 <= int(value) <= 4096:
         return None
     return Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
 
 
 def _heap_bytes(value: str) -> int:
     """A heap as it is written, in bytes; 0 where it is not written so."""
-    found = re.fullmatch(r"(\d+)([mg])", value)
+    found = re.fullmatch(r"([0-9]+)([mg])", value)
     return int(found.group(1)) * {"m": 2**20, "g": 2**30}[found.group(2)] if found else 0
 
 
