@@ -163,7 +163,9 @@ def _standstill(evidence: Evidence) -> _Part:
 def _connected(evidence: Evidence) -> Check:
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
     parts = [
-        _Part(evidence.sut_alive, 1, 0, "deaths", f"a process of the system under test died{reason}"),
+        _Part(
+            evidence.sut_alive, 1, 0, "deaths", f"a process of the system under test died, or does not answer{reason}"
+        ),
         _counted(
             evidence.aborted_reads,
             "aborted reads",
