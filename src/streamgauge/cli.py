@@ -306,8 +306,8 @@ def generate(
     generators: Generators = None, seed: Seed = "1", profile: Profile = "constant",
     start: Annotated[str | None, typer.Option(
         metavar="TIMESTAMP",
-        help="a run's start_time: write what a run of these settings was offered at least, warm-up and tail included"
-        "  [default: now, and the span alone]",
+        help="a run's start_time: write what a run of these settings was offered at least, warm-up and tail included; "
+        "one that was extended, or warmed up for longer, had more: --of  [default: now, and the span alone]",
     )] = None,
     of: Annotated[str | None, typer.Option(
         metavar="RUN", help="a run's folder: write all that this very run was offered, its extensions included"

@@ -139,13 +139,19 @@ def _described(
     return Description(inputs, mode, keys, reach_us, reference, assumed)
 
 
+_REACH_ASSUMED = (
+    f"reach not declared: taken as {DEFAULT_REACH} of event time, by which warm-up and tail are longer; "
+    'a job without windows or state has reach="0s"'
+)
+
+
 def _reach(reach: str | None, mode: Mode) -> tuple[int | None, tuple[str, ...]]:
     """(microseconds or None, what was assumed)."""
     if reach is None and mode == "update":
         return None, ("reach not declared: taken as unbounded, as results are updates",)
     if reach == UNBOUNDED:
         return None, ()
-    said = () if reach is not None else (f"reach not declared: taken as {DEFAULT_REACH} of event time",)
+    said = () if reach is not None else (_REACH_ASSUMED,)
     return round(parse_duration(reach or DEFAULT_REACH, "@job reach") * US), said
 
 

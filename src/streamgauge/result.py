@@ -206,7 +206,7 @@ class Operator(Answer):
 class TrialSummary(Answer):
     """One line of a search; `verdict` is null for an overload trial, which is not judged.
 
-    `others_cpu_percent`: as in the trial's own result; null where it has none.
+    `others_cpu_percent`, `reference_work_us`: as in the trial's own result; null where it has none.
     """
 
     number: int
@@ -221,6 +221,7 @@ class TrialSummary(Answer):
     folder: str = ""
     engine_start: int = 0
     others_cpu_percent: float | None = None
+    reference_work_us: float | None = None
 
 
 class SearchResult(Answer):
@@ -286,6 +287,7 @@ class Result(Answer):
     """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
 
     `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
+    `reference_work_us`: CPU time of the same small piece of work, its median over that span: the machine's own speed.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -308,6 +310,7 @@ class Result(Answer):
     operators: tuple[Operator, ...] = ()
     processes: tuple[ProcessUse, ...] = ()
     others_cpu_percent: float | None = None
+    reference_work_us: float | None = None
     phases: tuple[Phase, ...] = ()
     input: Input | None = None
     warnings: tuple[str, ...] = ()

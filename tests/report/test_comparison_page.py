@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from streamgauge.errors import InputError, MachineError
-from streamgauge.report import comparison_page, difference_plot
+from streamgauge.report import comparison_page, difference_plot, words
 from streamgauge.result import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
 
 CHROMIUM = shutil.which("chromium")
@@ -101,6 +101,14 @@ def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: p
     fail_with(errno.ENOSPC)
     with pytest.raises(MachineError, match=r"--html NAME\.html elsewhere"):
         comparison_page.write_comparison(tmp_path / "page.html", comparison())
+
+
+def test_the_headline_says_where_different_things_were_measured() -> None:
+    """Another rate offered is no better and no worse of the system."""
+    asked = NotTheSame(setting="load.rate", a=("5000",), b=("20000",))
+    other = comparison().model_copy(update={"not_the_same": (asked,)})
+    assert words.compared(other).startswith("A and B are of different load.rate; B is ")
+    assert words.compared(comparison()).startswith("B is ")
 
 
 def test_page_says_what_was_found() -> None:

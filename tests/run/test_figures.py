@@ -272,6 +272,19 @@ def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
 
+def test_the_machines_own_speed_is_of_the_measured_span(make: Any) -> None:
+    """Its median there, each second's own, and whether the last third was slower than the first."""
+    done = make.story().done()
+    assert (figures.reference_work_us(done), figures.slowed_by(done)) == (None, 0.0)
+    span = range(done.spans.measured_from_us, done.spans.measured_to_us, US // 2)
+    done.journal.reference_work = [(START + US, 9000.0)] + [(when, 1000.0) for when in span]
+    assert (figures.reference_work_us(done), figures.slowed_by(done)) == (1000.0, 0.0)
+    assert figures.series(done, None)["reference_work_us"].to_pylist()[1] == 9000.0
+    third = len(span) // 3
+    done.journal.reference_work = [(when, 1000.0 if n < third else 1300.0) for n, when in enumerate(span)]
+    assert figures.slowed_by(done) == pytest.approx(0.3)
+
+
 @pytest.mark.parametrize("apart_s", [1.0, 1.1])
 def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest.MonkeyPatch, apart_s: float) -> None:
     """Both of two cores for some seconds of the span, whichever those are; before the span nobody minds."""

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from tests.run.made_trials import START
 
 from streamgauge.events import US
 from streamgauge.experiment import build
@@ -23,8 +24,8 @@ from streamgauge.result import Verification
 from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
-from streamgauge.run.conduct import Spans
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start
+from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, snapshot
 from streamgauge.system.machine import cpus
 
 NOW = 1_700_000_000 * US + 300_000
@@ -326,3 +327,24 @@ def test_the_log_has_no_kind_without_figures(make: Any) -> None:
     assert kinds_in(trial._hlog(verified_of(("one", early)), spans)) == {
         "match_time": [(spans.measured_from_us // US, 2)]
     }
+
+
+def test_a_phase_is_shown_until_it_is_decided_that_it_ends(make: Any) -> None:
+    """The look at the warm-up's end may find that it goes on: progress never goes back from "measured"."""
+    spans = Spans(START, START + 5 * US, START + 35 * US, START + 40 * US)
+    done = Conducted(make.story().journal(), spans)
+    assert snapshot(done, spans.measured_from_us + 100_000).phase == "warm-up"
+    assert snapshot(done, spans.measured_from_us + 600_000).phase == "measured"
+    assert snapshot(done, spans.start_us).phase == "warm-up"
+
+
+def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
+    """Longer warm-up, extended span, Ctrl-C."""
+    done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 35 * US, START + 40 * US))
+    assert snapshot(done, START + US).note == ""
+    done.prolonged_us = 15 * US
+    assert "warm-up 15 s longer" in snapshot(done, START + US).note
+    done.looks = 2
+    assert "extended" in snapshot(done, START + US).note
+    done.interrupted = True
+    assert snapshot(done, START + US).note.startswith("stopping")

@@ -40,7 +40,7 @@ from streamgauge.studies.sustain import (
     recorded,
     trial_shown,
     warnings_of,
-    with_others,
+    with_surroundings,
 )
 from streamgauge.system.lock import held
 
@@ -178,11 +178,25 @@ def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monk
     busy = RunFolder.open(study.path / "trials" / "02")
     busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
     settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = with_others(study, replay(settings, recorded(study)).result())
+    found = with_surroundings(study, replay(settings, recorded(study)).result())
     assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
     assert list(warnings_of(found)) == ["trial 2: other processes used 40% of the machine"]
     shutil.rmtree(busy.path)
-    assert with_others(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
+    assert with_surroundings(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
+
+
+@pytest.mark.parametrize(("slow_us", "said"), [(1100.0, False), (1200.0, True)])
+def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow_us: float, said: bool) -> None:
+    """The same small work took longer in one trial: its rate is of another machine."""
+    for number, took_us in (("01", 1000.0), ("02", slow_us)):
+        trial = RunFolder.open(study.path / "trials" / number)
+        trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    found = with_surroundings(study, replay(settings, recorded(study)).result())
+    assert [trial.reference_work_us for trial in found.trials] == [1000.0, slow_us]
+    warned = [text for text in warnings_of(found) if "not the same in all trials" in text]
+    assert len(warned) == said
+    assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0].replace("\u202f", " ")
 
 
 def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:

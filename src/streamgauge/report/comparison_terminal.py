@@ -27,6 +27,8 @@ def show_comparison(comparison: Comparison, page: Path | None = None, on: Consol
         say(to, (failure, "bold red"))
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         say(to, (f"{name}  ", "bold"), words.side(side, comparison.kind))
+    for one in comparison.not_the_same:
+        say(to, (f"{'not the same':<14}", "yellow"), words.not_the_same(one))
     say(to, "")
     to.print(_figures(comparison))
     if any(words.OF_THE_RUNS in figure.label for figure in comparison.figures):
@@ -36,8 +38,6 @@ def show_comparison(comparison: Comparison, page: Path | None = None, on: Consol
     say(to, "")
     for warning in comparison.warnings:
         say(to, f"{'warning':<14}{warning}")
-    for one in comparison.not_the_same:
-        say(to, (f"{'not the same':<14}", "yellow"), words.not_the_same(one))
     if not comparison.not_the_same:
         say(to, f"{'the same':<14}workload, parameters, settings, isolation and machine")
     for gate in comparison.gates:

@@ -136,7 +136,10 @@ def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
         return []
     driver = f"driver {words.percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
     others = f", others {words.percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else ""
-    return [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver + others)]
+    found = [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver + others)]
+    if result.reference_work_us is not None:
+        found.append(("reference work", words.time_us(result.reference_work_us), "the machine's own speed, median"))
+    return found
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:

@@ -14,6 +14,7 @@ series.parquet, one row per second of planned time, ascending:
     slip_us_max                 greatest lateness of the driver against its own plan
     sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
     others_cpu_percent          the same of all processes that are neither driver nor SUT
+    reference_work_us           CPU time of the same small piece of work: how fast the machine itself was
     sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
     loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
     frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
@@ -43,6 +44,7 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("sut_cpu_percent", pa.float64()),
         pa.field("driver_cpu_percent", pa.float64()),
         pa.field("others_cpu_percent", pa.float64()),
+        pa.field("reference_work_us", pa.float64()),
         pa.field("sut_memory_bytes", pa.int64()),
         pa.field("driver_memory_bytes", pa.int64()),
         pa.field("loopback_bytes_per_s", pa.float64()),

@@ -363,4 +363,7 @@ def _cpu_facts(result: Result) -> list[tuple[str, str]]:
     text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}"
     if result.others_cpu_percent is not None:
         text += f"   others {words.percent(result.others_cpu_percent)}"
-    return [("cpu", f"{text}   of a core")]
+    text += "   of a core"
+    if result.reference_work_us is not None:
+        text += f"   (reference work {words.time_us(result.reference_work_us)})"
+    return [("cpu", text)]

@@ -306,7 +306,9 @@ def compared(of: Comparison) -> str:
     """The answer as a headline: which side failed, then which figures differ."""
     failed = [name for name, one in (("A", of.a), ("B", of.b)) if any(run.failed for run in one.runs)]
     before = f"{' and '.join(failed)} failed; " if failed else ""
-    return before + _compared_figures(of)
+    asked = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
+    other = f"A and B are of different {' and '.join(asked)}; " if asked else ""
+    return before + other + _compared_figures(of)
 
 
 def _compared_figures(of: Comparison) -> str:

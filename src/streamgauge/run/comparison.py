@@ -138,6 +138,8 @@ def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:
     found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
     matched = f"{counts.matched:,} matched, {found}" if found else "all matched"
     of = "" if whole else " of what was committed"
+    if not counts.expected and not found:
+        return f"no {noun.rstrip('s')} was due{of}, so nothing was compared"
     return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 

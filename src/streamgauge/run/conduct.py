@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.measure.monitors import Monitors, loopback_bytes
+from streamgauge.measure.reference_work import ReferenceWork
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig, Tick
 from streamgauge.system.interrupts import held_back
@@ -155,6 +156,7 @@ class Conductor:
         self._levelling, self._interval_s = levelling, interval_s
         self.done = Conducted(Journal(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
+        self._reference_work = ReferenceWork()
         self._status_due = 0.0
 
     def conduct(self) -> Conducted:
@@ -178,6 +180,7 @@ class Conductor:
             done.driver_failed = str(error)
         except KeyboardInterrupt:
             done.interrupted = True
+            self._on_tick(done)  # to halt and to judge takes seconds, in which nobody should have to ask again
         self._wind_up()
         return done
 
@@ -215,6 +218,7 @@ class Conductor:
             if self._monitors.others_percent is not None:
                 journal.others.append((now_us, self._monitors.others_percent))
             journal.loopback.append((now_us, loopback_bytes()))
+            journal.reference_work.append((now_us, self._reference_work.cpu_us()))
         self._forget_committed()
         self._check_engine()
         self._on_tick(self.done)

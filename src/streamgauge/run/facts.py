@@ -24,6 +24,8 @@ OTHERS_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, mean over the span, that something was too slow may be their
 doing.
 """
+MACHINE_SHARE_MAX = 0.15
+"""Where the same small work takes longer by more than this, the machine is not the one that it was."""
 OTHERS_BURST_S, OTHERS_BURST_SHARE_MAX = 5.0, 0.5
 """So is it where they use more than this of it for so many seconds, which may be little of a span: batches queue up
 then. What a virtual machine is denied is theirs too, and comes to 8 % in such a time: it must not count."""

@@ -28,6 +28,8 @@ from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
 
 FOREVER_US = 2**62
+SLOWED_SAMPLES_MIN = 5
+"""So many of the reference work in a third of the span, before the thirds are compared."""
 
 
 def phases(spans: Spans, deadline_us: int) -> tuple[Phase, ...]:
@@ -173,8 +175,7 @@ def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
 
 def others_percent(done: Conducted) -> float | None:
     """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
-    spans = done.spans
-    inside = [cpu for when, cpu in done.journal.others if spans.measured_from_us <= when < spans.measured_to_us]
+    inside = _inside(done, done.journal.others)
     return float(np.mean(inside)) if inside else None
 
 
@@ -186,6 +187,24 @@ def others_share(done: Conducted) -> float:
     if percent is None and done.journal.others:
         percent = float(np.mean([cpu for _, cpu in done.journal.others]))
     return (percent or 0.0) / machine_percent()
+
+
+def reference_work_us(done: Conducted) -> float | None:
+    """CPU time of the reference work, its median over the measured span; None where it was not done."""
+    inside = _inside(done, done.journal.reference_work)
+    return float(np.median(inside)) if inside else None
+
+
+def slowed_by(done: Conducted) -> float:
+    """By what share the reference work took longer in the last third of the measured span than in its first."""
+    inside = _inside(done, done.journal.reference_work)
+    third = len(inside) // 3
+    return float(np.median(inside[-third:]) / np.median(inside[:third])) - 1 if third >= SLOWED_SAMPLES_MIN else 0.0
+
+
+def _inside(done: Conducted, samples: list[tuple[int, float]]) -> list[float]:
+    spans = done.spans
+    return [value for when, value in samples if spans.measured_from_us <= when < spans.measured_to_us]
 
 
 def others_burst_share(done: Conducted) -> float:
@@ -275,7 +294,8 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
         "slip_us_max": _slip_max(journal, starts),
         "frontier_lag_us": _frontier_lag(journal, starts),
         **_usage_columns(journal, starts),
-        "others_cpu_percent": _others(journal, starts),
+        "others_cpu_percent": _of_second(journal.others, starts),
+        "reference_work_us": _of_second(journal.reference_work, starts),
         "loopback_bytes_per_s": _loopback(journal, starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
@@ -365,8 +385,8 @@ def _usage_columns(journal: Journal, starts: Ints) -> dict[str, Any]:
     return columns
 
 
-def _others(journal: Journal, starts: Ints) -> list[float | None]:
-    by_second = {when // US: cpu for when, cpu in journal.others}
+def _of_second(samples: list[tuple[int, float]], starts: Ints) -> list[float | None]:
+    by_second = {when // US: value for when, value in samples}
     return [by_second.get(int(start) // US) for start in starts]
 
 

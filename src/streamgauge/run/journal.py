@@ -43,6 +43,7 @@ class Journal:
     `stood_still`: when a standstill of the recorder ended, and how long it was.
     `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
+    `reference_work`: CPU time of the same small piece of work at that moment, microseconds.
     """
 
     plan: Plan
@@ -55,6 +56,7 @@ class Journal:
     retried_us: list[int] = field(default_factory=list)
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
+    reference_work: list[tuple[int, float]] = field(default_factory=list)
     written: list[tuple[int, str, float]] = field(default_factory=list)
     stood_still: list[tuple[int, int]] = field(default_factory=list)
     overflowed: bool = False

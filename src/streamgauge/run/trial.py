@@ -27,7 +27,7 @@ from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.evidence import evidence_of
-from streamgauge.run.facts import busy_others
+from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
@@ -45,6 +45,8 @@ _LACKING = (OSError, MemoryError)
 EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 """So long may the engine take to tell of its batches; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
 START_LEAD_US = 700_000
+DECIDING_US = 300_000
+"""So long a phase is shown on after its end."""
 LEVEL_STEP_US = 5 * US
 """A warm-up at whose end the engine is still starting goes on by such steps."""
 LATE_S = 8.0
@@ -239,15 +241,28 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     latencies = [c.latency_us_p99 for c in commits if c.emitted_us >= since and c.latency_us_p99 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
-        phase=figures.phase_at(spans, now_us),
+        # What follows a phase is only known once the look at its end has decided that it does not go on.
+        phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=offered,
         ingested_per_s=journal.ingested_since(since) / seconds,
         backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
         event_time_p99_us=max(latencies, default=None),
-        note="",
+        note=_note(done),
     )
+
+
+def _note(done: Conducted) -> str:
+    """Why a trial takes longer than was planned."""
+    if done.interrupted:
+        return "stopping; what was measured is kept"
+    notes = []
+    if done.prolonged_us:
+        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as the engine was still starting")
+    if done.looks > 1:
+        notes.append("extended, as a trend was undecided")
+    return "; ".join(notes)
 
 
 def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
@@ -299,6 +314,7 @@ def _unjudged(
         driver=figures.driver(done),
         processes=figures.processes(done),
         others_cpu_percent=figures.others_percent(done),
+        reference_work_us=figures.reference_work_us(done),
         phases=figures.phases(done.offered_spans, done.deadline_us),
         input=figures.offered_input(done),
         warnings=_warnings(ready, done, rate_per_s),
@@ -321,6 +337,11 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
     if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
         warnings.append(f"other processes used {busy[0]}: figures hold only beside such a load")
+    if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
+        warnings.append(
+            f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
+            "and a trend may be its doing"
+        )
     warnings += _work_done_twice(done.journal)
     if done.looks > 1:
         warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")

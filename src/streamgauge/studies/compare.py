@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import words
 from streamgauge.result import Comparison, Difference
+from streamgauge.run.facts import MACHINE_SHARE_MAX
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.comparable import Comparable, comparables
@@ -192,6 +194,20 @@ def _says(base: Difference, low: float, high: float) -> str:
     return "better" if (low > 0) == (base.better == "higher") else "worse"
 
 
+def _machine_warnings(a: Side, b: Side) -> list[str]:
+    """Where the machine itself was faster on one side: differences of that size may be its doing."""
+    took = [[run.result.reference_work_us for run in side.runs if run.result.reference_work_us] for side in (a, b)]
+    if not all(took):
+        return []
+    times = median(took[1]) / median(took[0])
+    if 1 / (1 + MACHINE_SHARE_MAX) <= times <= 1 + MACHINE_SHARE_MAX:
+        return []
+    return [
+        f"the machine itself was not the same: the reference work took {abs(times - 1):.0%} "
+        f"{'longer' if times > 1 else 'less'} for B, and so much of a difference may be its doing"
+    ]
+
+
 def _warnings(a: Side, b: Side) -> list[str]:
     """What a reader of the differences must know."""
     runs = [*a.runs, *b.runs]
@@ -203,6 +219,7 @@ def _warnings(a: Side, b: Side) -> list[str]:
     ]
     shared = [run.folder.name for run in a.runs if any(same_run(run, other) for other in b.runs)]
     found += [f"{name} stands on both sides: what they share cannot differ" for name in shared]
+    found += _machine_warnings(a, b)
     several = max(len(a.runs), len(b.runs))
     if several == 1:
         found.append("one run a side: another start of the same engine may differ by more than these intervals say")

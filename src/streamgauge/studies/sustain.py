@@ -23,7 +23,7 @@ from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
 from streamgauge.measure.monitors import machine_percent
-from streamgauge.report import rerun
+from streamgauge.report import rerun, words
 from streamgauge.report.page import write_page
 from streamgauge.report.store import OUT, RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
@@ -31,7 +31,7 @@ from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, Verd
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
-from streamgauge.run.facts import OTHERS_SHARE_MAX
+from streamgauge.run.facts import MACHINE_SHARE_MAX, OTHERS_SHARE_MAX
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
@@ -369,7 +369,7 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
 def _result(work: Sustain, search: SearchResult, seconds: float, ended_by: EndedBy) -> Result:
     """The study's result: that of the best trial, under the search's verdict."""
     chosen = trial_shown(work.folder, search)
-    search = with_others(work.folder, search).model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
+    search = with_surroundings(work.folder, search).model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
     base = chosen or work.folder.read_result()
     experiment = work.ready.experiment
     return base.model_copy(update={
@@ -382,15 +382,18 @@ def _result(work: Sustain, search: SearchResult, seconds: float, ended_by: Ended
     })  # fmt: skip
 
 
-def with_others(folder: RunFolder, search: SearchResult) -> SearchResult:
-    """The search with what other processes used during each of its trials, from the trials' own folders."""
+def with_surroundings(folder: RunFolder, search: SearchResult) -> SearchResult:
+    """The search with what other processes used during each of its trials, and how fast the machine itself was, from
+    the trials' own folders.
+    """
 
     def told(trial: TrialSummary) -> TrialSummary:
         if not trial.folder:  # an overload trial
             return trial
         with suppress(InputError):  # somebody has cleared the folder away
             result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
-            return trial.model_copy(update={"others_cpu_percent": result.others_cpu_percent})
+            known = {name: getattr(result, name) for name in ("others_cpu_percent", "reference_work_us")}
+            return trial.model_copy(update=known)
         return trial
 
     near = search.at_90_percent
@@ -399,11 +402,25 @@ def with_others(folder: RunFolder, search: SearchResult) -> SearchResult:
 
 
 def warnings_of(search: SearchResult) -> Iterator[str]:
-    """Each trial beside which other processes were busy: the result's own figures are those of one trial alone."""
+    """Each trial beside which other processes were busy, since the result's own figures are those of one trial alone;
+    then whether the machine itself was not the same in all of them.
+    """
     for trial in search.trials:
         share = (trial.others_cpu_percent or 0.0) / machine_percent()
         if share > OTHERS_SHARE_MAX:
             yield f"trial {trial.number}: other processes used {share:.0%} of the machine"
+    known = [trial for trial in search.trials if trial.reference_work_us]
+    fast, slow = (pick(known, key=_reference_work_us, default=None) for pick in (min, max))
+    if fast and slow and _reference_work_us(slow) > _reference_work_us(fast) * (1 + MACHINE_SHARE_MAX):
+        yield (
+            f"the machine itself was not the same in all trials: the same small work took "
+            f"{words.time_us(fast.reference_work_us)} in trial {fast.number}, "
+            f"{words.time_us(slow.reference_work_us)} in trial {slow.number}"
+        )
+
+
+def _reference_work_us(trial: TrialSummary) -> float:
+    return trial.reference_work_us or 0.0
 
 
 def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:

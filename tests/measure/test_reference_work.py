@@ -1,0 +1,22 @@
+"""The same small piece of work, timed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from streamgauge.measure.reference_work import ReferenceWork
+
+
+def test_it_is_the_threads_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In microseconds; what the thread waited for a core is not in it."""
+    readings = iter([5_000_000, 6_250_000])
+    monkeypatch.setattr(time, "thread_time_ns", lambda: next(readings))
+    assert ReferenceWork().cpu_us() == 1250.0
+
+
+def test_it_takes_some_time() -> None:
+    """A clock that is too coarse, or work that is none, would give 0."""
+    work = ReferenceWork()
+    assert min(work.cpu_us() for _ in range(5)) > 0
