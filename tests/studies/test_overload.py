@@ -15,7 +15,17 @@ from streamgauge.run.check import FRESH_WARMUP_S
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.studies import overload as module
-from streamgauge.studies.overload import FIRST_RATE_PER_S, FIRST_S, LAST_S, STEP, STEP_S, Overloaded, overload
+from streamgauge.studies.overload import (
+    FIRST_RATE_PER_S,
+    FIRST_S,
+    LARGER,
+    LAST_S,
+    PACE_S,
+    STEP,
+    STEP_S,
+    Overloaded,
+    overload,
+)
 from streamgauge.system.machine import cpus
 from streamgauge.transports.seam import HandOut
 
@@ -87,6 +97,14 @@ def test_a_slow_engine_is_not_judged_before_it_is_warm(monkeypatch: pytest.Monke
     assert climbed.seen == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest)]
 
 
+def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that drains a tenth of the first stair would be guessed by batches of ten times what it will get."""
+    climbed = Stairs(monkeypatch, 1e4)
+    assert climbed.climb(50e6).drained_per_s == pytest.approx(1e4)
+    assert climbed.seen[-1] == (1e5, LAST_S)
+    assert climbed.paces[-2:] == [pytest.approx(PACE_S / 2), pytest.approx(PACE_S * LARGER / 10)]
+
+
 def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first stair drained little, the same stair made again, shortly, all of it: that was no limit."""
     climbed = Stairs(monkeypatch, 1e6)
@@ -114,7 +132,7 @@ def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pyt
 
     monkeypatch.setattr(module, "_step", chewing)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(20_000)
-    assert len(stairs.seen) == 3
+    assert len(stairs.seen) == 4
 
 
 def test_nearly_all_there_is_is_a_drain_rate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,9 @@ UNBOUNDED_TAIL_S = 2.0
 TAIL_MARGIN_S = 1.0
 FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
 FAST_RATE_PER_S = 200_000
+CHUNK_SHARE_MAX = 0.05
+"""Of the interval of the engine's batches: so little is nothing beside what an event waits for its batch. Short chunks
+cost: a hundred a second of two streams took 18 % of a core in each generator, beside 12 k events/s."""
 EVENT_BYTES_SLACK = 1.01
 """What an event takes may be so much more than what is computed: Arrow pads, and lengths of texts vary."""
 QUEUE_BYTES = 4 * 2**30
@@ -174,7 +177,8 @@ class Ready:
         asked = self.experiment.load.chunk
         if asked is not None:
             return round(asked * US)
-        return FAST_CHUNK_US if rate_per_s >= FAST_RATE_PER_S else SLOW_CHUNK_US
+        coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
+        return FAST_CHUNK_US if coarse else SLOW_CHUNK_US
 
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
         """(seconds of the rate that the queue holds, whether memory cut that below what was asked).
