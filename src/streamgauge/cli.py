@@ -72,7 +72,7 @@ Chunk = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="how much event time travels at once  [default: 50ms; 10ms below 200k/s where batches are less than 1s apart]",
+        help="how much event time travels at once  [default: 50ms; 10ms below 200k/s with batches less than 1s apart]",
     ),
 ]
 Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]

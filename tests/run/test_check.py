@@ -566,7 +566,8 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     """50 ms at high rates, and where batches are a second apart or more; 10 ms at low ones, else what was asked."""
     for workload, options, low in (
         ("identity", {}, 10_000), ("windowed_aggregation", {}, 50_000),
-        ("windowed_aggregation", {"trigger": "999 milliseconds"}, 10_000), ("identity", {"trigger": "1 second"}, 50_000),
+        ("windowed_aggregation", {"trigger": "999 milliseconds"}, 10_000),
+        ("identity", {"trigger": "1 second"}, 50_000),
     ):  # fmt: skip
         ready = check_experiment(experiment.build({"workload": workload, "options": options}))
         assert (ready.chunk_for(1e6), ready.chunk_for(1e5)) == (50_000, low), (workload, options)
