@@ -272,6 +272,14 @@ def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
 
+def test_how_much_of_the_time_batches_filled(make: Any) -> None:
+    """By the event time that each took; nothing where no batch was committed."""
+    done = make.story(commit_after_us=250_000).done()
+    assert figures.busy_share(done) == pytest.approx(0.25)
+    done.journal.commits = []
+    assert figures.busy_share(done) is None
+
+
 def test_the_machines_own_speed_is_of_the_measured_span(make: Any) -> None:
     """Its median there, each second's own, and whether the last third was slower than the first."""
     done = make.story().done()

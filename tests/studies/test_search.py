@@ -267,6 +267,25 @@ def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None
     assert (result.confirmed, result.low, result.high) == (True, rates[-1], rates[-2])
 
 
+def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
+    """The guess was a quarter of what it holds: batches filled a quarter of the time, and say so."""
+    capacity = 1e6
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        verdict: VerdictValue = "sustained" if rate <= capacity else "not_sustained"
+        drained = 0.25 * capacity if purpose == "overload" else None
+        asked.append(rate)
+        return TrialOutcome(rate, verdict, drained, purpose=purpose, busy_share=rate / capacity)
+
+    asked: list[float] = []
+    result = search(trial, Settings(ceiling_per_s=CEILING, quick=True))
+    guess = 0.25 * capacity / DRAIN_FLATTERS
+    assert asked[1:3] == [pytest.approx(guess), pytest.approx(0.9 * capacity)]
+    assert result.low is not None
+    assert 0.95 * capacity <= result.low <= capacity
+    assert len(asked) <= 5
+
+
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     """What does not hold at 90 % was not sustained at 100 %."""
     failures = iter(["not_sustained"])

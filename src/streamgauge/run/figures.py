@@ -110,6 +110,13 @@ def _unread(done: Conducted) -> int:
     return due - done.journal.taken_events(when + 1)
 
 
+def busy_share(done: Conducted) -> float | None:
+    """The share of the time that batches filled in the measured span, median, of the query that is busiest."""
+    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    shares = [shares for part in parts if (shares := within(part.work_shares(), done.spans)[1]).size]
+    return max((float(np.median(each)) for each in shares), default=None)
+
+
 def within(samples: tuple[Ints, Any], spans: Spans) -> tuple[Ints, Any]:
     """The samples of the measured span."""
     times, values = samples

@@ -36,6 +36,9 @@ Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 DRAIN_FLATTERS, FAILED_FLATTERS = 1.2, 1.05
 """Rate drained over rate sustained, of the overload trial and of a judged one that fell behind; only where to look next
 rests on it."""
+BUSY_MOST, BUSY_FAR = 0.9, 1.2
+"""An engine whose batches fill that share of the time may hold its limit. Where a rate held while they filled so much
+less that it promises more than the second figure, the next rate is the promised one: a guess was far too low."""
 _STEP_MAX, _WIDE = 4.0, 1.5
 _GROWTH = {"sustained": 2, "undecided": 1.5}
 """How steps grow, as a power: down faster than up, since a drain rate flatters more often than it falls short, and
@@ -94,6 +97,7 @@ class TrialRequest:
 @dataclass(frozen=True)
 class TrialOutcome:
     """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
+    `busy_share`: the share of the time that the engine's batches filled, median; None where that is not known.
 
     An overload trial is not judged: its verdict only says whether the engine kept up with what was offered, or that the
     driver failed.
@@ -107,6 +111,7 @@ class TrialOutcome:
     event_time_p50_us: float | None = None
     event_time_p99_us: float | None = None
     backlog_slope_share: float | None = None
+    busy_share: float | None = None
     seconds: float = 0.0
     folder: str = ""
     engine_start: int = 0
@@ -219,7 +224,7 @@ def _bracket(state: State, guess: float) -> Asking:
         if state.low is not None and state.high is not None:
             return
         if outcome.holds:
-            following = starving.at_most(rate, _within(state.settings, rate * step))
+            following = starving.at_most(rate, _within(state.settings, rate * _up(step, outcome.busy_share)))
         else:
             following = _within(state.settings, _below(rate, step, outcome.drained_per_s))
         if following == rate:
@@ -253,6 +258,12 @@ class _Starving:
         if self._rate_per_s <= low * self._near:
             raise self._reason
         return math.sqrt(low * self._rate_per_s)
+
+
+def _up(step: float, busy_share: float | None) -> float:
+    """How much higher the next rate is: a step, or further where the engine was idle for long."""
+    promised = BUSY_MOST / busy_share if busy_share else 0.0
+    return max(step, min(promised, _STEP_MAX)) if promised > BUSY_FAR else step
 
 
 def _below(rate: float, step: float, drained_per_s: float | None) -> float:

@@ -28,6 +28,7 @@ from streamgauge.report.page import write_page
 from streamgauge.report.store import OUT, RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, VerdictValue
+from streamgauge.run import figures
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import Ready, check
 from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
@@ -145,7 +146,8 @@ class Sustain:
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
         write_page(folder, describe(self.ready.flow))
-        return outcome_of(request, judged, folder), judged.done.journal
+        found = replace(outcome_of(request, judged, folder), busy_share=figures.busy_share(judged.done))
+        return found, judged.done.journal
 
     def _warm(self, rig: Rig, rate_per_s: float) -> None:
         """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
