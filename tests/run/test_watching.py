@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,21 @@ def test_a_trial_that_can_no_longer_drain_is_hopeless(ready: Ready, make: Any) -
     """Half of the rate is taken, and the span is nearly over."""
     done = cut_short(done_of(make, growth_us=500_000), 34 * US)
     assert "drain" in (watching.hopeless_reason(ready, done, RATE, START + 34 * US) or "")
+
+
+@pytest.mark.parametrize(("slip_us", "lost"), [(0, False), (90_000, False), (250_000, True)])
+def test_a_plan_that_was_not_kept_is_seen_at_once(make: Any, slip_us: int, lost: bool) -> None:
+    """Whatever comes after, such a trial is invalid: not before the span, and not of what is not due yet."""
+    done = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+    assert (watching.invalid_reason(done) is not None) is lost
+    assert watching.invalid_reason(cut_short(done_of(make, slip_us=slip_us), 5 * US)) is None
+
+
+def test_one_second_that_was_lost_is_enough(make: Any) -> None:
+    """Seen while it is among the last ones."""
+    done = done_of(make)
+    late = [replace(chunk, published_us=chunk.published_us + US * (10 * US < chunk.from_us - START < 11 * US))
+            for chunk in done.journal.chunks[0]]  # fmt: skip
+    done.journal.chunks[0] = late
+    assert watching.invalid_reason(cut_short(done, 12 * US)) is not None
+    assert watching.invalid_reason(cut_short(done, 9 * US)) is None

@@ -268,18 +268,18 @@ def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None
 
 
 def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
-    """The guess was a quarter of what it holds: batches filled a quarter of the time, and say so."""
+    """The guess was too low by more than half: batches filled little of the time, and say so."""
     capacity = 1e6
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         verdict: VerdictValue = "sustained" if rate <= capacity else "not_sustained"
-        drained = 0.25 * capacity if purpose == "overload" else None
+        drained = 0.5 * capacity if purpose == "overload" else None
         asked.append(rate)
         return TrialOutcome(rate, verdict, drained, purpose=purpose, busy_share=rate / capacity)
 
     asked: list[float] = []
     result = search(trial, Settings(ceiling_per_s=CEILING, quick=True))
-    guess = 0.25 * capacity / DRAIN_FLATTERS
+    guess = 0.5 * capacity / DRAIN_FLATTERS
     assert asked[1:3] == [pytest.approx(guess), pytest.approx(0.9 * capacity)]
     assert result.low is not None
     assert 0.95 * capacity <= result.low <= capacity

@@ -224,7 +224,7 @@ class Journal:
         spans = list(pairwise(borders))
         kept = np.zeros(len(spans), np.int64)
         for partition, log in enumerate(self.chunks):
-            for chunk in log:
+            for chunk in (one for one in log if from_us < one.to_us and one.from_us < to_us):
                 for second in _seconds_of(chunk, from_us, to_us):
                     low, high = spans[second]
                     due_us = max(low + US, chunk.to_us) + slip_us

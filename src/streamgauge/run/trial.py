@@ -34,7 +34,14 @@ from streamgauge.run.own_job import OwnJob
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
-from streamgauge.run.watching import hopeless_reason, starting, too_few_batches, unsustainable, worth_extending
+from streamgauge.run.watching import (
+    hopeless_reason,
+    invalid_reason,
+    starting,
+    too_few_batches,
+    unsustainable,
+    worth_extending,
+)
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment, only_on
 
@@ -126,7 +133,7 @@ def run_trial(
         closes_late=ready.closing_sinks, interval_s=ready.interval_s,
         hold_us=HOLD_US if settings.may_extend else 0,
         levelling=lambda done: _levelling_us(ready, done, settings),
-        hopeless=lambda done: hopeless_reason(ready, done, settings.rate_per_s, rig.clock.now_us()),
+        hopeless=lambda done: _hopeless(ready, done, settings, rig.clock.now_us()),
         undecided=lambda done: _extension_us(ready, done, settings),
         failed=lambda done: _failed(ready, done, settings),
     )  # fmt: skip
@@ -270,6 +277,12 @@ def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
     return LEVEL_STEP_US if starting(done, ready.interval_s) else 0
+
+
+def _hopeless(ready: Ready, done: Conducted, settings: TrialSettings, now_us: int) -> str | None:
+    """A search makes an invalid trial again, and need not wait for its end; a run's figures show what happened."""
+    reason = hopeless_reason(ready, done, settings.rate_per_s, now_us)
+    return reason or (invalid_reason(done) if settings.skip_answers_when_failed else None)
 
 
 def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:

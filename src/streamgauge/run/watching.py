@@ -14,7 +14,14 @@ from streamgauge.events import US
 from streamgauge.result import Check
 from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, BATCHES_MIN, TREND_POINTS_MIN, WINDOWS_MIN
+from streamgauge.run.criteria import (
+    BACKLOG_SLOPE_SHARE_MAX,
+    BATCHES_MIN,
+    PLAN_SHARE_MIN,
+    SLIP_US_MAX,
+    TREND_POINTS_MIN,
+    WINDOWS_MIN,
+)
 from streamgauge.run.evidence import backlogs_of, batches_between, evidence_of, samples_of
 from streamgauge.run.journal import Journal
 from streamgauge.run.verdict import hopeless, judge
@@ -32,6 +39,8 @@ standard errors: rather some seconds of warm-up for nothing than a rate that hol
 HALF_REACHED = 1.0
 """A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
 the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
+PLAN_LOOK_S = 3
+"""Seconds: more than lies between two looks."""
 TRENDS = ("backlog_trend", "output_trend", "evidence")
 """What a longer span may decide; the first two are trends."""
 
@@ -126,6 +135,18 @@ def unsustainable(ready: Ready, done: Conducted, rate_per_s: float) -> str | Non
     failed = [check.sentence for check in trends if check.state == "failed"]
     still = [f"still undecided: {check.sentence}" for check in trends if check.state == "undecided"]
     return next(iter(failed + still), None)
+
+
+def invalid_reason(done: Conducted) -> str | None:
+    """While the trial runs: why it can only end as invalid. The last seconds alone are looked at, each time."""
+    low_us, until_us = done.spans.measured_from_us, min(done.spans.measured_to_us, done.offered_until())
+    whole = (until_us - low_us) // US
+    if whole < 1:
+        return None
+    from_us = low_us + max(0, whole - PLAN_LOOK_S) * US
+    planned, kept = done.journal.kept_events(from_us, low_us + whole * US, SLIP_US_MAX)
+    lost = (kept < PLAN_SHARE_MIN * planned) & (planned > 0)
+    return "the generators did not keep the plan" if lost.any() else None
 
 
 def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:
