@@ -310,7 +310,7 @@ def generate(
     start: Annotated[str | None, typer.Option(
         metavar="TIMESTAMP",
         help="a run's start_time: write what a run of these settings was offered at least, warm-up and tail included; "
-        "one that was extended, or warmed up for longer, had more: --of  [default: now, and the span alone]",
+        "one that was extended or warmed up longer had more: see the next option  [default: now, and the span alone]",
     )] = None,
     of: Annotated[str | None, typer.Option(
         metavar="RUN", help="a run's folder: write all that this very run was offered, its extensions included"

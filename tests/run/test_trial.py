@@ -243,7 +243,7 @@ def test_stopping_the_verification_keeps_what_was_measured(
     """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
     judged, folder = concluded(stop, make, tmp_path, monkeypatch)
     assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
-    assert judged.result.environment["chunk_ms"] == 10
+    assert judged.result.environment["chunk_ms"] == 50
     assert judged.result.rate is not None
     assert judged.result.rate.ingested_per_s == pytest.approx(1000)
 

@@ -75,7 +75,7 @@ class Stairs:
         return overload(nothing, nothing, most_per_s, lambda _: None)
 
 
-@pytest.mark.parametrize(("capacity_per_s", "stairs", "last_s"), [(2e5, 2, LAST_S), (1e6, 3, LAST_S)])
+@pytest.mark.parametrize(("capacity_per_s", "stairs", "last_s"), [(2e5, 2, LAST_S), (2e6, 3, LAST_S)])
 def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
 ) -> None:
@@ -107,7 +107,7 @@ def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPat
 
 def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first stair drained little, the same stair made again, shortly, all of it: that was no limit."""
-    climbed = Stairs(monkeypatch, 1e6)
+    climbed = Stairs(monkeypatch, 2e6)
     step = climbed.step
 
     def cold(*asked: Any) -> Conducted:
@@ -118,7 +118,7 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
     found = climbed.climb(50e6)
     assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6]
     assert climbed.seen[1] == (1e5, STEP_S)
-    assert found.drained_per_s == pytest.approx(1e6)
+    assert found.drained_per_s == pytest.approx(2e6)
 
 
 def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,3 +50,29 @@ def test_a_null_comes_only_where_it_was_declared() -> None:
     (bundle,) = bundles.bundled([holed], ["v"])
     assert bundle.column("v").to_pylist() == [[1, None]]
     assert to_arrow_schema(bundles.bundle_schema({"v": LongType()}, ["v"]), timezone="UTC").equals(bundle.schema)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, bundles.EVENTS, 5000])), min_size=1, max_size=4))
+def test_a_shared_column_comes_once_a_bundle(hand_outs: list[tuple[int, int]]) -> None:
+    """A bundle ends where the ingest time changes, and each event keeps its own."""
+    ingest = [time for time, events in hand_outs for _ in range(events)]
+    events = pa.RecordBatch.from_arrays(
+        [pa.array(ingest, pa.int64()), pa.array(range(len(ingest)), pa.int64())], names=["ingest_time", "event_time"]
+    )
+    (found,) = bundles.bundled([events])
+    lengths = [len(row) for row in found.column("event_time").to_pylist()]
+    assert max(lengths) <= bundles.EVENTS
+    times = found.column("ingest_time").to_pylist()
+    assert [time for time, length in zip(times, lengths, strict=True) for _ in range(length)] == ingest
+    assert [value for row in found.column("event_time").to_pylist() for value in row] == list(range(len(ingest)))
+    types = {"ingest_time": LongType(), "event_time": LongType()}
+    assert to_arrow_schema(bundles.bundle_schema(types), timezone="UTC").equals(found.schema)
+
+
+def test_a_shared_column_alone_is_one_of_each_event() -> None:
+    """There is nothing else to count events by."""
+    events = pa.RecordBatch.from_arrays([pa.array([7, 7, 8], pa.int64())], names=["ingest_time"])
+    (found,) = bundles.bundled([events])
+    assert found.column("ingest_time").to_pylist() == [[7, 7, 8]]
+    types = {"ingest_time": LongType()}
+    assert to_arrow_schema(bundles.bundle_schema(types), timezone="UTC").equals(found.schema)

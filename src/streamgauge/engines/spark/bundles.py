@@ -2,7 +2,8 @@
 
 A row that comes from a Python source is copied, counted and checked on its own before the query sees it, which costs
 more than aggregating it; a bundle pays that once. The query then begins with `posexplode`, a native expression that is
-compiled into the same loop as what follows it. Most columns hold no nulls, and Spark that knows it does not ask.
+compiled into the same loop as what follows it. Most columns hold no nulls, and Spark that knows it does not ask. The
+ingest time is that of a whole hand-out, so a bundle carries it once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from streamgauge.events import INGEST_TIME
+
 EVENTS = 4096
+SHARED = (INGEST_TIME,)
+"""Columns that are the same for many events one after the other: a bundle ends where one changes."""
 _PLACE = "_place"
 
 
@@ -26,8 +31,9 @@ def row_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> Str
 
 def bundle_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> StructType:
     """The row type of a bundle of the columns `types`."""
+    each = _each(types)
     fields = [
-        StructField(name, ArrayType(type_, containsNull=name in nullable), nullable=False)
+        StructField(name, ArrayType(type_, containsNull=name in nullable) if name in each else type_, nullable=False)
         for name, type_ in types.items()
     ]
     return StructType(fields)
@@ -37,8 +43,7 @@ def bundled(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) ->
     """The same events, `EVENTS` a row at most, without a copy; ValueError where a value is null that may not be."""
     for batch in single(batches, nullable):
         if batch.num_rows:
-            ends = np.minimum(np.arange(0, batch.num_rows + EVENTS, EVENTS), batch.num_rows).astype(np.int32)
-            yield _bundles(batch, pa.array(ends))
+            yield _bundles(batch, _borders(batch))
 
 
 def single(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -51,18 +56,37 @@ def single(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> 
         yield pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
-def _bundles(batch: pa.RecordBatch, offsets: pa.Array) -> pa.RecordBatch:
-    types = [pa.list_(field.with_name("element")) for field in batch.schema]
-    fields = [pa.field(name, type_, nullable=False) for name, type_ in zip(batch.schema.names, types, strict=True)]
-    lists = [
-        pa.ListArray.from_arrays(offsets, column, type=type_)
-        for column, type_ in zip(batch.columns, types, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(lists, schema=pa.schema(fields))
+def _each(names: Iterable[str]) -> list[str]:
+    """The columns that have a value for each event; where there is no other, a shared one has too."""
+    return [name for name in names if name not in SHARED] or list(names)
+
+
+def _borders(batch: pa.RecordBatch) -> np.ndarray:
+    """The rows at which bundles begin, and the end: at most `EVENTS` apart, and where a shared column changes."""
+    borders = np.minimum(np.arange(0, batch.num_rows + EVENTS, EVENTS), batch.num_rows)
+    for name in set(batch.schema.names) - set(_each(batch.schema.names)):
+        values = batch.column(name).to_numpy()
+        borders = np.union1d(borders, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    return np.unique(borders).astype(np.int32)
+
+
+def _bundles(batch: pa.RecordBatch, borders: np.ndarray) -> pa.RecordBatch:
+    each, ends, first = _each(batch.schema.names), pa.array(borders), pa.array(borders[:-1])
+    columns, fields = [], []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        type_ = pa.list_(field.with_name("element")) if field.name in each else field.type
+        fields.append(pa.field(field.name, type_, nullable=False))
+        columns.append(pa.ListArray.from_arrays(ends, column, type=type_) if field.name in each else column.take(first))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def unbundled(frame: DataFrame) -> DataFrame:
     """One row an event again, with the columns of `frame` in their order."""
-    first, *others = frame.columns
+    each = _each(frame.columns)
+    first = each[0]
+    others = [name for name in frame.columns if name != first]
     placed = frame.select(F.posexplode(first).alias(_PLACE, first), *others)
-    return placed.select(first, *[F.col(name)[F.col(_PLACE)].alias(name) for name in others])
+    place = F.col(_PLACE)
+    return placed.select(
+        *[F.col(name)[place].alias(name) if name in each and name != first else F.col(name) for name in frame.columns]
+    )
