@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -180,7 +181,9 @@ class Conductor:
             done.driver_failed = str(error)
         except KeyboardInterrupt:
             done.interrupted = True
-            self._on_tick(done)  # to halt and to judge takes seconds, in which nobody should have to ask again
+            # To halt and to judge takes seconds, in which nobody should have to ask again; somebody may all the same.
+            with suppress(KeyboardInterrupt):
+                self._on_tick(done)
         self._wind_up()
         return done
 
