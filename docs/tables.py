@@ -156,7 +156,7 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 def check_list() -> str:
     """The checks of `run.criteria` with the limits that stand there."""
-    from streamgauge.measure.recorder import STILL_US_MIN
+    from streamgauge.measure.heartbeat import STILL_US_MIN
     from streamgauge.run import criteria as c
 
     rows = {

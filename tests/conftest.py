@@ -1,9 +1,15 @@
-"""Settings of every test."""
+"""Settings of every test, and the guard of those that must start nothing."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from streamgauge.errors import MachineError
+from streamgauge.stats import bootstrap
 from streamgauge.system.java import find_java
 
 # No test may depend on how fast this machine is just now.
@@ -19,3 +25,26 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         find_java()
     except MachineError as error:
         pytest.exit(str(error), returncode=error.exit_code)
+
+
+@pytest.fixture
+def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to stand in; at the end it is as empty, and no process was started."""
+
+    def started(*arguments: Any, **_: Any) -> None:
+        raise AssertionError(f"a process was started: {arguments}")
+
+    stand = tmp_path / "stand"
+    stand.mkdir()
+    monkeypatch.chdir(stand)
+    monkeypatch.setattr(subprocess, "Popen", started)
+    yield stand
+    assert list(stand.iterdir()) == []
+
+
+@pytest.fixture
+def quick_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same intervals of slopes, at a fiftieth of their cost for 60 points: for tests that ask for many."""
+    from tests.stats.quick_draws import replicates
+
+    monkeypatch.setattr(bootstrap, "_replicates", replicates)

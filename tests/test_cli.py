@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from streamgauge.experiment import read
 from streamgauge.result import Check, Result, Verdict
 from streamgauge.studies import sustain
 
+Asked = Callable[..., "subprocess.CompletedProcess[str]"]
 HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
 
 
@@ -46,6 +48,20 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "streamgauge", *words], capture_output=True, text=True, check=False, env=environment
     )
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
+    """The command in this process, as if it were one of its own: an error that it does not tell fails the test."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def one(*words: str) -> subprocess.CompletedProcess[str]:
+        code = call(monkeypatch, *words)
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    return one
 
 
 def result_of(value: Any) -> Result:
@@ -149,9 +165,11 @@ def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
         (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "load.seed", "engine"]),
     ],
 )
-def test_a_search_or_an_input_is_told_all_its_problems(stand: Path, words: list[str], named: list[str]) -> None:
+def test_a_search_or_an_input_is_told_all_its_problems(
+    stand: Path, asked: Asked, words: list[str], named: list[str]
+) -> None:
     """Also where no workload is named, or its run folder is not there; nothing is told twice."""
-    done = command(*words, "--seed", "-1", "--engine", "sprak")
+    done = asked(*words, "--seed", "-1", "--engine", "sprak")
     assert (done.returncode, done.stdout) == (2, "")
     for name in named:
         assert f"{name}: " in done.stderr
@@ -182,9 +200,9 @@ def test_a_search_or_an_input_is_told_all_its_problems(stand: Path, words: list[
     ],
     ids=" ".join,
 )
-def test_bad_words_are_refused(stand: Path, words: list[str]) -> None:
+def test_bad_words_are_refused(stand: Path, asked: Asked, words: list[str]) -> None:
     """Exit code 2, a message on stderr, nothing on stdout, no traceback, nothing made."""
-    done = command(*words)
+    done = asked(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip()
     assert "Traceback" not in done.stderr
@@ -230,28 +248,36 @@ def test_lists_as_json_hold_nothing_else(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["workloads", "engines"])
-def test_lists_for_people(what: str) -> None:
+def test_lists_for_people(what: str, asked: Asked) -> None:
     """A table, with every name in it."""
-    done = command(what)
+    done = asked(what)
     assert done.returncode == 0
-    names = [row["name"] for row in json.loads(command(what, "--json").stdout)]
+    names = [row["name"] for row in json.loads(asked(what, "--json").stdout)]
     assert all(name in done.stdout for name in names)
 
 
-def test_print_toml_comes_back_as_it_went(stand: Path) -> None:
+def test_print_toml_comes_back_as_it_went(stand: Path, asked: Asked) -> None:
     """The file that a command shows asks the same when it is read; nothing is started for it."""
     words = ["run", "windowed_aggregation", "--rate", "1.5M", "--duration", "2m", "--set", "range=10s", "--seed", "7",
-             "--option", "spark.sql.shuffle.partitions=4", "--limit", "p99<=2s", "--generators", "3"]  # fmt: skip
+             "--option", "spark.sql.shuffle.partitions=4", "--limit", "p50<=2s", "--generators", "3"]  # fmt: skip
     shown = command(*words, "--print-toml")
     assert shown.returncode == 0
     path = stand / "experiment.toml"
     path.write_text(shown.stdout)
-    asked = read(path)
-    assert (asked.load.rate, asked.load.duration, asked.load.seed, asked.load.generators) == (1.5e6, 120.0, 7, 3)
-    assert (asked.parameters, asked.limits) == ({"range": "10s"}, ("p99<=2s",))
-    again = command("experiment", str(path), "--print-toml")
+    experiment = read(path)
+    load = experiment.load
+    assert (load.rate, load.duration, load.seed, load.generators) == (1.5e6, 120.0, 7, 3)
+    assert (experiment.parameters, experiment.limits) == ({"range": "10s"}, ("p50<=2s",))
+    again = asked("experiment", str(path), "--print-toml")
     assert (again.returncode, again.stdout) == (0, shown.stdout)
     assert list(stand.iterdir()) == [path]
+
+
+def test_print_toml_shows_nothing_that_would_be_refused(stand: Path) -> None:
+    """A file that cannot be asked is of no use, and who made it would hear of it later."""
+    done = command("run", "windowed_aggregation", "--set", "nope=3", "--print-toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nope" in done.stderr
 
 
 def test_generate_says_what_it_wrote(stand: Path) -> None:

@@ -203,7 +203,10 @@ def _answer(
 ) -> None:
     if print_toml:
         from streamgauge.experiment import to_toml
+        from streamgauge.run.check import check
 
+        if experiment.workload and experiment.load.of is None:  # else a run's folder says what is asked
+            check(experiment, new_folder=False)
         print(to_toml(experiment), end="")
         return
     from streamgauge.report.terminal import show_result

@@ -31,6 +31,8 @@ LINEAGE = (EVENT_TIME, INGEST_TIME, EVENT_ID)
 
 US = 1_000_000
 """Microseconds in a second."""
+FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
+"""Before and after every time there is, with room in a BIGINT for what is added to one."""
 
 STREAM_BITS, PARTITION_BITS, SEQUENCE_BITS = 8, 12, 43
 

@@ -16,7 +16,8 @@ from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Result, Verification
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial
 

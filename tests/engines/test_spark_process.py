@@ -28,7 +28,8 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import source, tumble
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
 

@@ -23,8 +23,9 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Verification
 from streamgauge.run.catalogue import start_of
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.spool import Received
 from streamgauge.run.trial import (

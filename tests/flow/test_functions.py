@@ -1,6 +1,7 @@
 """Every allowed function and operator on its edge rows, on DuckDB, with answers worked out by hand (Spark's)."""
 
 import math
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -101,14 +102,19 @@ AGGREGATES: list[tuple[str, str, list[Any], Any]] = [
 ]  # fmt: skip
 
 
-def _run(columns: dict[str, list[Any]], expression: str) -> Any:
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def _run(con: duckdb.DuckDBPyConnection, columns: dict[str, list[Any]], expression: str) -> Any:
     text = expressions.to_duckdb(expression, COLUMNS)
     rows = max(len(values) for values in columns.values())
     typed = {name: columns.get(name, [None] * rows) for name in COLUMNS}
     lists = ", ".join(f"unnest($%s::{expressions.DUCKDB_TYPES[COLUMNS[name]]}[]) AS {name}" % name for name in typed)
     try:
-        with duckdb.connect() as con:
-            return con.execute(f"SELECT {text} FROM (SELECT {lists})", typed).fetchone()[0]
+        return con.execute(f"SELECT {text} FROM (SELECT {lists})", typed).fetchone()[0]
     except duckdb.Error:
         return STOPPED
 
@@ -119,16 +125,18 @@ def _same(got: Any, wanted: Any) -> bool:
 
 
 @pytest.mark.parametrize(("expression", "row", "wanted"), EDGES, ids=[f"{e[0]} {list(e[1].values())}" for e in EDGES])
-def test_edge_row(expression: str, row: dict[str, Any], wanted: Any) -> None:
+def test_edge_row(con: duckdb.DuckDBPyConnection, expression: str, row: dict[str, Any], wanted: Any) -> None:
     """A function gives on an edge row what it gives on Spark, or stops where Spark stops."""
-    got = _run({name: [value] for name, value in row.items()}, expression)
+    got = _run(con, {name: [value] for name, value in row.items()}, expression)
     assert _same(got, wanted), got
 
 
 @pytest.mark.parametrize(("expression", "column", "values", "wanted"), AGGREGATES)
-def test_edge_group(expression: str, column: str, values: list[Any], wanted: Any) -> None:
+def test_edge_group(
+    con: duckdb.DuckDBPyConnection, expression: str, column: str, values: list[Any], wanted: Any
+) -> None:
     """An aggregate gives over edge values what it gives on Spark, or stops where Spark stops."""
-    got = _run({column: values}, expression)
+    got = _run(con, {column: values}, expression)
     assert _same(got, wanted), got
 
 

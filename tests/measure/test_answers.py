@@ -343,9 +343,22 @@ def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute("SHOW TABLES").fetchall() == []
 
 
+OPEN: list[duckdb.DuckDBPyConnection] = []
+"""The database of all examples: Hypothesis would keep an argument of the test alive beyond the end."""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[None]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        OPEN.append(connection)
+        yield
+        OPEN.clear()
+
+
 SMALL = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 9)), max_size=8)
 
 
+@pytest.mark.usefixtures("database")
 @settings(deadline=None, max_examples=40)
 @given(expected=SMALL, came=SMALL, border=st.integers(0, 10), floats=st.booleans())
 def test_counts_are_their_plain_statement(
@@ -372,9 +385,8 @@ def test_counts_are_their_plain_statement(
         _table([{"event_id": i, "v": v, "event_time": t} for i, v, t in rows], **types) if rows else _none(floats)
         for rows in (list(wanted.values()), came)
     ]
-    with duckdb.connect(config={"threads": 1}) as con:
-        rule = f"event_time < {border}"
-        found = compare(con, lambda: sides[0], lambda: sides[1], IDS, ("v", "event_time"), rule)
+    (con,) = OPEN
+    found = compare(con, lambda: sides[0], lambda: sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
     assert _numbers(found) == plain
 
 

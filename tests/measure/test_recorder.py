@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -23,11 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
+from streamgauge.measure.heartbeat import BEAT_US
 from streamgauge.measure.recorder import (
-    BEAT_US,
-    STILL_US_MIN,
     Commit,
-    Heartbeat,
+    DiskTime,
     Ledger,
     Recorder,
     RecorderSettings,
@@ -221,63 +219,6 @@ class Served:
         return bool(client.act(self.location, TOKEN, "commit", **asked))
 
 
-# --- standing still ---
-
-
-def woken(*at_us: int) -> Heartbeat:
-    """A heart that began at 0 and beat at these times; whoever asks for its news does so at the last of them."""
-    times = iter([0, *at_us, at_us[-1]])
-    heart = Heartbeat(lambda: next(times))
-    for _ in at_us:
-        heart.beat()
-    return heart
-
-
-def test_a_process_that_runs_keeps_nothing_of_it() -> None:
-    """Beats that are late by no more than a slip may be are forgotten, however many there are."""
-    usual, latest = BEAT_US + 500, BEAT_US + STILL_US_MIN
-    assert woken(*range(usual, 1000 * usual, usual)).news() == []
-    assert woken(latest, 2 * latest).news() == []
-
-
-def test_a_standstill_is_told_once_with_its_end_and_its_length() -> None:
-    """What the beat itself takes is not part of it."""
-    heart = woken(BEAT_US, 2_000_000 + 2 * BEAT_US, 2_000_000 + 3 * BEAT_US)
-    assert heart.news() == [(2_000_000 + 2 * BEAT_US, 2_000_000)]
-    assert heart._stood_still == []
-
-
-def test_a_standstill_that_the_heart_has_not_noticed_yet_is_told() -> None:
-    """After it the request may be answered first, and the last look of a trial asks no second time."""
-    times = iter([0, 500_000, 500_100])
-    heart = Heartbeat(lambda: next(times))
-    assert heart.news() == [(500_000, 500_000 - BEAT_US)]
-    heart.beat()
-    assert heart._stood_still == []
-
-
-def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
-    """A real process: for how long it did not run at all, and when that ended."""
-    clock, length_us = Clock.fixed_now(), 300_000
-    settings = RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(tmp_path / "spool"))
-    path = tmp_path / "recorder.json"
-    path.write_text(json.dumps(asdict(settings)))
-    child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "log")
-    try:
-        child.ask("listen")
-        child.ask("status")
-        began_us = clock.now_us()
-        os.kill(child.pid, signal.SIGSTOP)
-        assert wait_until(lambda: clock.now_us() >= began_us + length_us, 20)
-        os.kill(child.pid, signal.SIGCONT)
-        found = child.ask("status")["stood_still"]
-        ended_us = clock.now_us()
-    finally:
-        child.kill()
-    assert all(began_us < when <= ended_us for when, _ in found)
-    assert length_us - 2 * BEAT_US <= sum(late for _, late in found) <= ended_us - began_us
-
-
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A recorder that listens on the loopback."""
@@ -398,24 +339,35 @@ def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.Mo
 
 
 class SlowFile(io.BytesIO):
-    """A disk that takes 30 ms for every write and the last one, the closing, alike."""
+    """A disk on which every write, the last one at the closing too, takes 30 ms of a clock that nothing else moves."""
+
+    now_s = 0.0
 
     def write(self, data: Any) -> int:
-        time.sleep(0.03)
+        SlowFile.now_s += 0.03
         return super().write(data)
 
 
 def test_the_time_that_a_sender_waits_for_the_disk_is_known(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each sender apart, what came since the last look."""
+    """Of each sender apart, all of it and nothing else, what came since the last look."""
+    recorder, clock = served.recorder, served.recorder._clock
+    began_us = clock.now_us()
     served.send(0, [results(0, 10)])
-    ((when_us, sender, quick_s),) = served.recorder.status()["written"]
-    assert (sender, quick_s < 0.03, when_us <= served.recorder._clock.now_us()) == ("q/0", True, True)
+    ((when_us, sender, spent_s),) = recorder.status()["written"]
+    assert (sender, spent_s > 0, began_us <= when_us <= clock.now_us()) == ("q/0", True, True)
+    monkeypatch.setattr(SlowFile, "now_s", 0.0)
+    monkeypatch.setattr(recorder, "_disk", DiskTime(lambda: 7, lambda: SlowFile.now_s))
+    served.send(1, [results(0, 10)])
+    assert recorder.status()["written"] == [(7, "q/0", 0.0)]
     monkeypatch.setattr(pa, "OSFile", lambda path, mode: pa.PythonFile(SlowFile(), "w"))
-    began = time.perf_counter()
-    served.send(1, [results(0, 10), results(10, 10)])
-    ((_, _, slow_s),) = served.recorder.status()["written"]
-    assert 0.09 <= slow_s <= time.perf_counter() - began
-    assert served.recorder.status()["written"] == []
+    served.send(2, [results(0, 10), results(10, 10)])
+    of_one_s = SlowFile.now_s
+    assert of_one_s >= 3 * 0.03  # two batches, and the closing
+    served.send(2, [results(0, 10)], partition=1)
+    assert recorder.status()["written"] == [
+        (7, "q/0", pytest.approx(of_one_s)), (7, "q/1", pytest.approx(SlowFile.now_s - of_one_s))
+    ]  # fmt: skip
+    assert recorder.status()["written"] == []
 
 
 def open_full() -> pa.PythonFile:
@@ -485,3 +437,25 @@ def test_the_recorder_is_a_process_of_its_own(tmp_path: Path) -> None:
     finally:
         child.stop()
     assert child.exit_code == 0
+
+
+def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
+    """A real process: for how long it did not run at all, and when that ended."""
+    clock, length_us = Clock.fixed_now(), 300_000
+    settings = RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(tmp_path / "spool"))
+    path = tmp_path / "recorder.json"
+    path.write_text(json.dumps(asdict(settings)))
+    child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "log")
+    try:
+        child.ask("listen")
+        child.ask("status")
+        began_us = clock.now_us()
+        os.kill(child.pid, signal.SIGSTOP)
+        assert wait_until(lambda: clock.now_us() >= began_us + length_us, 20)
+        os.kill(child.pid, signal.SIGCONT)
+        found = child.ask("status")["stood_still"]
+        ended_us = clock.now_us()
+    finally:
+        child.kill()
+    assert all(began_us < when <= ended_us for when, _ in found)
+    assert length_us - 2 * BEAT_US <= sum(late for _, late in found) <= ended_us - began_us

@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram
 
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, Load, build
-from streamgauge.report import series
+from streamgauge.report import page, series
 from streamgauge.report.store import RunFolder
 from streamgauge.result import (
     Backlog,
@@ -256,7 +256,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def flow() -> list[dict[str, object]]:
-    return [dict(node) for node in FLOW]
+    return made_up_flow()
 
 
 @pytest.fixture
@@ -286,19 +286,38 @@ def make_hlog() -> Callable[[], str]:
 
 @pytest.fixture
 def experiment() -> Experiment:
+    return made_up_experiment()
+
+
+def made_up_experiment() -> Experiment:
     return Experiment(workload="made_up_aggregation", load=Load(rate=200_000.0))
 
 
-@pytest.fixture
-def run_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
-    """A whole made-up run."""
-    folder = RunFolder.create(tmp_path / "runs", "made_up_aggregation", "spark", NOW)
+def made_up_flow() -> list[dict[str, object]]:
+    return [dict(node) for node in FLOW]
+
+
+def whole_run(at: Path, experiment: Experiment) -> RunFolder:
+    """A whole made-up run in a new folder below `at`."""
+    folder = RunFolder.create(at / "runs", "made_up_aggregation", "spark", NOW)
     folder.write_experiment(experiment)
     folder.write_series(made_up_series())
     folder.write_batches(made_up_batches())
     folder.write_hlog(made_up_hlog())
     folder.write_result(made_up_result())
     return folder
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
+    """A whole made-up run."""
+    return whole_run(tmp_path, experiment)
+
+
+@pytest.fixture(scope="session")
+def whole_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a whole made-up run, drawn once for all who only read it."""
+    return page.render(whole_run(tmp_path_factory.mktemp("whole"), made_up_experiment()), made_up_flow())
 
 
 @pytest.fixture

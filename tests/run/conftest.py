@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.run.made_answers import Case
 
 from streamgauge.events import US
 from streamgauge.experiment import build
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.reach import reach_us
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.measure.monitors import Usage
 from streamgauge.measure.recorder import Commit
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Tick
 from streamgauge.transports.seam import Chunk, HandOut
 
@@ -54,6 +59,7 @@ class Story:
     read_after_us: int = 5000
     commit_after_us: int = 400_000
     growth_us: int = 0
+    _before: dict[tuple[int, int, int], int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ticks(self) -> list[Tick]:
         return [self.tick(batch) for batch in range(self.seconds)]
@@ -85,10 +91,14 @@ class Story:
 
     def count(self, partition: int, low: int, high: int, stream: int | None = None) -> int:
         streams = range(len(self.plan.streams)) if stream is None else (stream,)
-        return sum(
-            self.plan.count_before(each, partition, high) - self.plan.count_before(each, partition, low)
-            for each in streams
-        )
+        return sum(self._count_of(each, partition, high, low) for each in streams)
+
+    def _count_of(self, stream: int, partition: int, high: int, low: int) -> int:
+        """Events of [low, high); where one chunk or batch ends the next one begins, so each border is asked once."""
+        for border in (high, low):
+            if (stream, partition, border) not in self._before:
+                self._before[stream, partition, border] = self.plan.count_before(stream, partition, border)
+        return self._before[stream, partition, high] - self._before[stream, partition, low]
 
     def journal(self) -> Journal:
         journal = Journal(self.plan)
@@ -135,3 +145,15 @@ def ready() -> Ready:
     """A checked experiment with finite reach."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "30s"}}
     return check(build(values))
+
+
+@pytest.fixture
+def case(make: Any, tmp_path: Path) -> Callable[..., Case]:
+    any_workload = check(build({"workload": "windowed_aggregation", "load": {"rate": 1000, "generators": 2}}))
+
+    def made(flow: Flow, **more: Any) -> Case:
+        ready = replace(any_workload, flow=flow, reach_us=reach_us(flow))
+        done = make.story(plan=make.plan(streams=2)).done(**more)
+        return Case(ready, done, tmp_path)
+
+    return made

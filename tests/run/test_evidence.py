@@ -16,12 +16,15 @@ from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram
 from streamgauge.measure.latency import SecondsTable, SinkLatencies
 from streamgauge.run import evidence, figures, watching
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.ready import Ready
 from streamgauge.run.verdict import judge
 from streamgauge.transports.seam import HandOut
+
+pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
 def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verified:

@@ -14,14 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge.events import EMISSION_TIME, EVENT_TIME
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, FAR_FUTURE_US
 from streamgauge.experiment import build
 from streamgauge.result import Verification
 from streamgauge.run import native_truth
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes
 from streamgauge.run.native_truth import verify_own
+from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
 
 HEAD = """
@@ -50,12 +51,12 @@ class Case:
     done: Conducted
     folder: Path
 
-    def input(self, before_us: int = 2**62) -> pa.Table:
+    def input(self, before_us: int = FAR_FUTURE_US) -> pa.Table:
         source = Input(self.done.journal.plan, IngestTimes(self.done.journal), self.ready.columns)
         readers = source.readers(self.done.spans.start_us, min(before_us, self.done.spans.end_us))
         return readers["purchases"].read_all()
 
-    def answer(self, query: str, before_us: int = 2**62) -> pa.Table:
+    def answer(self, query: str, before_us: int = FAR_FUTURE_US) -> pa.Table:
         """A query's rows over the input."""
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")

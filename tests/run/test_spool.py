@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.events import US
+from streamgauge.events import FAR_FUTURE_US, FAR_PAST_US, US
 from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.spool import FAR_FUTURE_US, FAR_PAST_US, Received, keep_results
+from streamgauge.run.spool import Received, keep_results
 
 ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]), "value": pa.array([7, 8])})
 
@@ -87,7 +87,7 @@ def test_windows_that_an_earlier_trial_left_open_are_not_this_trials(make: Any, 
 def test_rows_say_which_engine_batch_gave_them(make: Any, tmp_path: Path) -> None:
     """So updates can be counted by it; of each file, whole or in part."""
     done = spooled(make, tmp_path, {0: [make.start + US], 3: [make.start - US, make.start + US]})
-    for low in (-(2**62), make.start):
+    for low in (FAR_PAST_US, make.start):
         named = [(batch.schema.metadata or {})[ENGINE_BATCH] for batch in Received(done).batches(low)]
         assert named == [b"/0", b"/3"]
 
@@ -97,7 +97,7 @@ def test_rows_that_claim_an_earlier_time_in_a_later_batch_are_judged(make: Any, 
     old, own = make.start - US, make.start + US
     done = spooled(make, tmp_path, {1: [old, own], 2: [old, own], 7: [0, own]})
     assert sorted(Received(done).table().column("event_time").to_pylist()) == [0, old, own, own, own]
-    assert Received(done).table(-(2**62), make.start).num_rows == 2
+    assert Received(done).table(FAR_PAST_US, make.start).num_rows == 2
 
 
 @pytest.mark.parametrize(("quiet", "kept"), [(0, 6), (2, 4), (20, 0)])

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from tests.run.made_trials import START
+from tests.run.made_trials import START, cut_short, done_of
 
 from streamgauge.events import US
 from streamgauge.experiment import build
@@ -94,6 +94,16 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
     assert any("used 60% of the machine for 5 s:" in warning for warning in trial._warnings(ready, done, 1000.0))
+
+
+@pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
+def test_a_machine_that_became_slower_is_warned_of(
+    slowed: float, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the span; one that became faster makes no trend that speaks against the system."""
+    monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
+    warnings = trial._warnings(check(build({"workload": "identity"})), make.story().done(), 1000.0)
+    assert any("the machine itself became slower by 16%" in warning for warning in warnings) is warned
 
 
 def test_the_conductor_knows_how_far_apart_batches_are(
@@ -197,6 +207,58 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
     assert judged.result.verdict.value == "interrupted"
     assert folder.read_result().rate is not None
     assert folder.read_series().num_rows
+
+
+LOST = "the generators did not keep the plan"
+
+
+def looked_at_once(
+    slip_us: int, in_search: bool, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, RunFolder]:
+    """A trial whose generators offer so late, seen by its conductor 12 s after its start; and its folder.
+
+    As the real conductor, this one ends it there and then where it is told that it is hopeless.
+    """
+    done = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+
+    def conductor(*_: Any, hopeless: Any, **__: Any) -> Any:
+        def conduct() -> Conducted:
+            done.hopeless = hopeless(done) or ""
+            return done
+
+        return SimpleNamespace(conduct=conduct)
+
+    monkeypatch.setattr(trial, "Conductor", conductor)
+    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [])
+    rig: Any = SimpleNamespace(
+        engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
+    )
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    settings = TrialSettings(1000.0, fresh=True, duration_s=30.0, skip_answers_when_failed=in_search)
+    return trial.run_trial(ready, rig, folder, settings), folder
+
+
+@pytest.mark.parametrize(
+    ("slip_us", "in_search", "hopeless"), [(250_000, True, LOST), (0, True, ""), (250_000, False, "")]
+)
+def test_a_search_ends_an_invalid_trial_at_once(
+    slip_us: int, in_search: bool, hopeless: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
+    monkeypatch.setattr(trial, "conclude", lambda ready, rig, folder, settings, done, *_: done)
+    done, _ = looked_at_once(slip_us, in_search, make, tmp_path, monkeypatch)
+    assert done.hopeless == hopeless
+
+
+def test_a_trial_that_was_ended_as_invalid_is_judged_so(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut short, it has too few batches and no answers as well; but a search makes only an invalid trial again."""
+    judged, folder = looked_at_once(250_000, True, make, tmp_path, monkeypatch)
+    verdict = folder.read_result().verdict
+    assert (judged.result.verdict, judged.verified) == (verdict, None)
+    assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
+    assert f"ended early: {LOST}" in folder.read_result().warnings
 
 
 @pytest.mark.parametrize(("rate_per_s", "chunk_us"), [(1e6, 50_000), (1e5, 10_000)])

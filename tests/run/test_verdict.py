@@ -1,34 +1,19 @@
-"""run/verdict.py and run/criteria.py: planted faults, each found by its check; how often the trend checks err."""
+"""run/verdict.py: planted faults, each found by its check; which verdict that is, what it says, and when to give up."""
 
-import contextlib
-import dataclasses
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from tests.run.made_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
-from streamgauge.errors import InputError
-from streamgauge.result import Check, Latencies, Latency, SinkResult, Verdict, Verification
-from streamgauge.run.criteria import CHECKS, steps
-from streamgauge.run.verdict import Evidence, Samples, hopeless, judge, parse_limit
+from streamgauge.result import Latencies
+from streamgauge.run.criteria import CHECKS
+from streamgauge.run.facts import Samples
+from streamgauge.run.verdict import hopeless, judge
 
-RATE = 100_000.0
-SECONDS = np.arange(60.0)
-LATENCY = Latency(min=1e5, mean=1e6, p50=1e6, p99=3e6, max=4e6, count=10_000, effective_count=10_000)
-RIGHT = Verification(judged=True, independent=True, reference="duckdb", expected=10, matched=10)
-
-
-def ramp(share: float, noise_s: float = 0.05, seed: int = 1) -> Samples:
-    """A backlog (events) that grows by `share` of the rate, with noise."""
-    noise = np.random.default_rng(seed).normal(0, noise_s, SECONDS.size)
-    return Samples(SECONDS, 2 + share * SECONDS + noise)
-
-
-def lag(slope: float) -> Samples:
-    """Output lag in seconds that grows by `slope` a second; the frontier moves at every sample."""
-    return Samples(SECONDS, 1.5 + slope * SECONDS)
+pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
 def first_falling_then_growing() -> Samples:
@@ -36,57 +21,11 @@ def first_falling_then_growing() -> Samples:
     return Samples(SECONDS, np.where(SECONDS < 30, 3 - 0.08 * SECONDS, 0.6 + 0.02 * (SECONDS - 30)))
 
 
-def evidence(**changes: Any) -> Evidence:
-    """A trial at which nothing is wrong, with `changes`."""
-    good = Evidence(
-        planned_per_s=np.full(60, RATE),
-        offered_per_s=np.full(60, RATE),
-        slip_us_p99=60_000,
-        core_wait_us=200.0,
-        sut_alive=True,
-        backlog=(ramp(0.0),),
-        output_lag=(lag(0.0),),
-        output_lag_at_commits=(ramp(0.0),),
-        latency=(ramp(0.0),),
-        backlog_max_s=2.4,
-        bound_s=30.0,
-        verification=RIGHT,
-        batches=40,
-        latencies=Latencies(event_time_us=LATENCY),
-        windows_closed=14,
-    )
-    each = {name: (value,) if isinstance(value, Samples) else value for name, value in changes.items()}
-    return dataclasses.replace(good, **each)
-
-
-def check_of(verdict: Verdict, name: str) -> Check:
-    return next(check for check in verdict.checks if check.name == name)
-
-
 @pytest.mark.parametrize("name", ["output_lag_at_commits", "latency"])
 @pytest.mark.parametrize("noise_s", [0.05, 5.0])
 def test_what_may_only_fail_leaves_nothing_undecided(name: str, noise_s: float) -> None:
     """Batches differ in length, and their results in age; only growth that is sure counts."""
     assert judge(evidence(**{name: ramp(0.01, noise_s)})).value == "sustained"
-
-
-@pytest.mark.parametrize(("growth", "said"), [(0.0, "sustained"), (0.015, "undecided"), (0.04, "not_sustained")])
-@pytest.mark.parametrize("length_s", [0.8, 1.1])
-def test_batches_that_grow_towards_their_interval(growth: float, said: str, length_s: float) -> None:
-    """Batches of 1.4 s at most, in half a minute: what grows too slowly to be sure of it, but would fill the interval
-    in another one, is no proof that the rate is held.
-    """
-    begun, seen = np.arange(0, 30, 1.4), []
-    for seed in range(20):
-        lengths = length_s + growth * begun + np.random.default_rng(seed).normal(0, 0.1, begun.size)
-        at_commits = Samples(begun + lengths, lengths)
-        seen.append(judge(evidence(output_lag_at_commits=at_commits, interval_s=1.4)).value)
-    assert seen.count(said) >= 15
-    if said == "undecided":
-        assert (
-            "would fill the batches' interval"
-            in judge(evidence(output_lag_at_commits=at_commits, interval_s=1.4)).sentence
-        )
 
 
 def test_a_trial_with_nothing_wrong_is_sustained() -> None:
@@ -98,7 +37,6 @@ def test_a_trial_with_nothing_wrong_is_sustained() -> None:
 
 
 ONE_SECOND_SHORT = np.where(SECONDS == 30, 0.98 * RATE, RATE)
-LEVEL = parse_limit("p99 <= 2s")
 FAULTS = [
     ("driver", "invalid", {"offered_per_s": ONE_SECOND_SHORT}),
     ("driver", "invalid", {"slip_us_p99": 150_000}),
@@ -310,106 +248,6 @@ def test_each_look_is_at_a_corrected_level() -> None:
     assert judge(evidence(look=3)).value == "undecided"
 
 
-# --- how often the trend check errs ---
-
-
-def saw_tooth(share: float, random: np.random.Generator) -> Samples:
-    """Backlog (events) just before each hand-out: batches of about a second, autocorrelated, over a minute.
-
-    A second's batch leaves about a second of the rate behind; its length wanders by 10 % and resembles its neighbour's.
-    """
-    length_s = np.empty(60)
-    length_s[0] = random.normal(0, 0.1)
-    for i in range(1, 60):
-        length_s[i] = 0.5 * length_s[i - 1] + random.normal(0, 0.1 * np.sqrt(0.75))
-    time_s = np.cumsum(1 + length_s)
-    return Samples(time_s, 1 + length_s + share * time_s)
-
-
-def states(share: float, runs: int = 80) -> dict[str, float]:
-    random, trend = np.random.default_rng(17), dict(CHECKS)["backlog_trend"]
-    found = [trend(evidence(backlog=saw_tooth(share, random))).state for _ in range(runs)]
-    return {state: found.count(state) / runs for state in ("ok", "failed", "undecided")}
-
-
-@pytest.mark.parametrize(
-    ("share", "right", "least", "wrong", "most"),
-    [
-        (0.0, "ok", 0.9, "failed", 0.0),
-        (0.005, "ok", 0.4, "failed", 0.02),
-        (0.02, "failed", 0.8, "ok", 0.02),
-        (0.03, "failed", 0.95, "ok", 0.0),
-    ],
-)
-def test_the_trend_check_errs_seldom(share: float, right: str, least: float, wrong: str, most: float) -> None:
-    """At 0, 0.5, 2 and 3 % a minute is called right mostly, undecided sometimes, wrong at most in 2 of 100."""
-    found = states(share)
-    assert found[right] >= least
-    assert found[wrong] <= most
-
-
-def test_at_the_limit_a_trend_is_seldom_passed_or_failed() -> None:
-    """Growth of exactly 1 % is called ok or failed no more often than the level allows, with room for short series."""
-    found = states(0.01)
-    assert found["ok"] <= 0.05
-    assert found["failed"] <= 0.05
-
-
-def test_both_phases_mixed_would_not_pass_as_proof() -> None:
-    """Samples of both phases make a saw-tooth of half a second's height; the interval widens and no trend is failed."""
-    mixed = Samples(SECONDS, 1 + 0.5 * (SECONDS % 2))
-    assert check_of(judge(evidence(backlog=mixed)), "backlog_trend").state != "failed"
-
-
-# --- the frontier of windowed results is a staircase ---
-
-
-def staircase(slope: float, windows: int, noise_s: float, seed: int = 1, until_s: float | None = None) -> Samples:
-    """Lag every 10 ms, of windows of 4 s that close 1 s late, later by `slope` a second."""
-    random = np.random.default_rng(seed)
-    ends = 4.0 * np.arange(1, windows + 1)
-    closed_at = ends + 1 + slope * ends + random.normal(0, noise_s, windows)
-    time_s = np.arange(0, until_s or closed_at[-1] + 0.011, 0.01)
-    frontier_s = np.concatenate([[0.0], ends])[np.searchsorted(closed_at, time_s, side="right")]
-    return Samples(time_s, time_s - frontier_s)
-
-
-def test_a_staircase_has_one_observation_a_window() -> None:
-    """A hundred samples a second do not make more evidence out of seven windows."""
-    assert steps(staircase(0.0, 7, 0.02)).value.size == 7
-
-
-def test_the_phase_of_a_staircase_is_no_trend() -> None:
-    """A span that ends in the middle of a step is judged like one that ends after it."""
-    lags = staircase(0.0, 12, 0.02, until_s=51.9)
-    assert check_of(judge(evidence(output_lag=lags)), "output_trend").ok
-
-
-@pytest.mark.parametrize(("slope", "right", "wrong"), [(0.0, "ok", "failed"), (0.08, "failed", "ok")])
-def test_a_few_quiet_windows_decide(slope: float, right: str, wrong: str) -> None:
-    """Eight windows with 30 ms of noise tell no growth from 8 %."""
-    found = dict.fromkeys(("ok", "failed", "undecided"), 0)
-    for seed in range(20):
-        check = check_of(judge(evidence(output_lag=staircase(slope, 8, 0.03, seed))), "output_trend")
-        found[check.state] += 1
-    assert found[right] >= 15
-    assert found[wrong] == 0
-
-
-def test_a_few_noisy_windows_seldom_decide() -> None:
-    """Six windows with half a second of noise growing at the limit: decided no more often than the level allows."""
-    found = [
-        check_of(judge(evidence(output_lag=staircase(0.01, 6, 0.5, seed))), "output_trend").state for seed in range(40)
-    ]
-    assert found.count("undecided") >= 37
-
-
-def test_an_engine_that_stops_giving_results_does_not_pass() -> None:
-    """A frontier that stands still for 20 s leaves no steps behind, and is seen all the same."""
-    stalled = staircase(0.0, 10, 0.02, until_s=62.0)
-    assert check_of(judge(evidence(output_lag=stalled)), "output_trend").state != "ok"
-
-
 # --- hopeless ---
 
 
@@ -421,14 +259,6 @@ def test_steady_growth_is_hopeless() -> None:
 def test_the_bound_reached_is_hopeless_at_once() -> None:
     """No statistics are needed where the queue is full."""
     assert "bound" in (hopeless(Samples.of([1.0], [31.0]), 30.0, 100.0) or "")
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_trial_that_may_still_be_sustained_goes_on(seed: int) -> None:
-    """No growth, in every prefix of a minute: never ended early."""
-    whole = saw_tooth(0.0, np.random.default_rng(seed))
-    for n in range(1, 60, 3):
-        assert hopeless(Samples(whole.time_s[:n], whole.value[:n]), 30.0, 60.0 - n) is None
 
 
 def test_a_stall_that_can_be_caught_up_goes_on() -> None:
@@ -445,141 +275,6 @@ def test_growth_that_has_ended_goes_on() -> None:
     assert hopeless(hump, 60.0, 30.0) is None
 
 
-def wandering(share: float, seed: int) -> Samples:
-    """A backlog (events) whose seconds resemble their neighbours so much that it seems to grow or fall."""
-    random, about_s = np.random.default_rng(seed), np.zeros(60)
-    for i in range(1, 60):
-        about_s[i] = 0.95 * about_s[i - 1] + random.normal(0, 0.3)
-    return Samples(SECONDS, 8 + share * SECONDS + about_s)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.2])
-def test_what_is_hopeless_is_judged_so(share: float) -> None:
-    """A trial is ended early only where its own verdict is that it was not sustained, however the backlog wanders."""
-    ended = 0
-    for seed in range(15):
-        whole = wandering(share, seed)
-        for n in (20, 40, 60):
-            part = Samples(whole.time_s[:n], whole.value[:n])
-            if hopeless(part, 60.0, 0.0) is not None:
-                ended += 1
-                assert check_of(judge(evidence(backlog=part)), "backlog_trend").state == "failed"
-    assert ended or not share
-
-
 def test_little_evidence_is_never_hopeless() -> None:
     """Ten samples of growth are a start, not a verdict."""
     assert hopeless(Samples.of(range(10), [float(t) for t in range(10)]), 60.0, 1.0) is None
-
-
-# --- service levels ---
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "limit_us"),
-    [
-        ("event_time_p99 <= 2s", "event_time_p99", 2e6),
-        ("p99.9<=250ms", "event_time_p99_9", 250e3),
-        ("closing_delay_max <= 1m", "closing_delay_max", 60e6),
-        (" processing_time_mean<=0.5 ", "processing_time_mean", 0.5e6),
-    ],
-)
-def test_limits_are_read_as_people_write_them(text: str, name: str, limit_us: float) -> None:
-    """Kind, statistic and time, with the short form for event time."""
-    level = parse_limit(text)
-    assert (level.name, level.limit_us) == (name, limit_us)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "p99", "p98 <= 2s", "p99 >= 2s", "p99 <= fast", "p99 <= 0s", "throughput_p99 <= 2s"]
-)
-def test_nonsense_limits_are_refused(text: str) -> None:
-    """The message names the setting, what was got and a way out."""
-    with pytest.raises(InputError) as caught:
-        parse_limit(text, "limits.0")
-    assert "limits.0" in str(caught.value)
-    assert "try:" in str(caught.value)
-
-
-@given(st.text(max_size=30))
-def test_no_text_makes_the_parser_crash(text: str) -> None:
-    """Any text is a limit above nothing, or a plain refusal."""
-    with contextlib.suppress(InputError):
-        assert parse_limit(text).limit_us > 0
-
-
-@pytest.mark.parametrize(
-    ("text", "change", "state"),
-    [
-        ("p99 <= 3s", {}, "ok"),
-        ("p99 <= 2.9s", {}, "failed"),
-        ("p99 <= 3s", {"p99": None}, "undecided"),
-        ("p99 <= 3s", {"lower_bounds": 1}, "undecided"),
-        ("p99 <= 2s", {"lower_bounds": 1}, "failed"),
-        ("processing_time_p99 <= 3s", {}, "undecided"),
-    ],
-)
-def test_service_levels_are_judged_on_what_was_measured(text: str, change: dict[str, Any], state: str) -> None:
-    """A figure that is not there, or is only a lower bound, cannot pass."""
-    level = parse_limit(text)
-    latencies = Latencies(event_time_us=LATENCY.model_copy(update=change))
-    assert check_of(judge(evidence(levels=(level,), latencies=latencies)), level.name).state == state
-
-
-# --- several sinks ---
-
-
-def sink(name: str, p99: float = 1e6, **found: int) -> SinkResult:
-    latency = LATENCY.model_copy(update={"p99": p99})
-    return SinkResult(
-        name=name, rows=10, latency=Latencies(event_time_us=latency), verification=RIGHT.model_copy(update=found)
-    )
-
-
-def about(samples: Samples, name: str) -> Samples:
-    return dataclasses.replace(samples, about=name)
-
-
-TREND_PAIRS = [
-    ("backlog_trend", "failed", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.05), "counts"))}),
-    ("backlog_trend", "undecided", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.01), "counts"))}),
-    ("output_trend", "failed", {"output_lag": (about(lag(0.03), "counts"), about(lag(0.0), "dear"))}),
-    ("output_trend", "undecided", {"output_lag": (about(lag(0.0), "dear"), about(Samples.of([], []), "counts"))}),
-]
-
-
-@pytest.mark.parametrize(("name", "state", "fault"), TREND_PAIRS)
-def test_one_query_that_falls_behind_decides_and_is_named(name: str, state: str, fault: dict[str, Any]) -> None:
-    """However well the others do; a sink that nothing came to is never a pass."""
-    check = check_of(judge(evidence(**fault)), name)
-    assert check.state == state
-    assert check.sentence.startswith("counts: ")
-
-
-def test_the_worst_of_queries_that_all_hold_is_shown() -> None:
-    """The number is the largest slope, so that nothing looks better than it is."""
-    both = (about(lag(0.002), "dear"), about(lag(0.005), "counts"))
-    check = check_of(judge(evidence(output_lag=both)), "output_trend")
-    assert (check.state, round(check.value or 0, 4)) == ("ok", 0.005)
-
-
-def test_the_sink_that_is_wrong_is_named() -> None:
-    """The count is the sum; the sentence says where the faults lie."""
-    whole = RIGHT.model_copy(update={"expected": 20, "missing": 2})
-    verdict = judge(evidence(verification=whole, sinks=(sink("dear"), sink("cheap", missing=2))))
-    check = check_of(verdict, "answers")
-    assert (check.state, check.value) == ("failed", 2)
-    assert check.sentence.endswith("2 missing (wrong: cheap; right: 1 of 2 sinks)")
-    assert "cheap" in verdict.sentence
-
-
-def test_a_service_level_holds_for_every_sink() -> None:
-    """The slow one decides, by name."""
-    level = parse_limit("p99 <= 2s")
-    check = check_of(judge(evidence(levels=(level,), sinks=(sink("dear"), sink("slow", 3e6)))), "event_time_p99")
-    assert (check.state, check.value) == ("failed", 3e6)
-    assert check.sentence.startswith("slow: ")
-    closing = parse_limit("closing_delay_p99 <= 2s")
-    one = sink("revenue").model_copy(update={"latency": Latencies(event_time_us=LATENCY, closing_delay_us=LATENCY)})
-    found = check_of(judge(evidence(levels=(closing,), sinks=(sink("dear"), one))), "closing_delay_p99")
-    assert (found.state, found.value) == ("failed", 3e6)

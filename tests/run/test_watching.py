@@ -13,8 +13,9 @@ from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.result import Verdict
 from streamgauge.run import criteria, watching
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.ready import Ready
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.stats.quick_draws import replicates
 
+from streamgauge.stats import bootstrap
 from streamgauge.stats.bootstrap import block_length, independent_slope_interval, slope_interval
 
 
@@ -31,12 +33,23 @@ def coverage(n: int, correlation: float, slope: float, runs: int = 120) -> float
     return inside / runs
 
 
+@pytest.mark.usefixtures("quick_draws")
 @pytest.mark.parametrize(
     ("n", "correlation", "least"), [(10, 0.0, 0.92), (60, 0.0, 0.92), (60, 0.5, 0.86), (200, 0.7, 0.86)]
 )
 def test_the_interval_covers_the_true_slope_about_as_often_as_it_says(n: int, correlation: float, least: float) -> None:
     """Coverage of the 95 % interval stays near 95 % with independent noise, and above 86 % with autocorrelated."""
     assert coverage(n, correlation, slope=0.3) >= least
+
+
+@pytest.mark.parametrize(("n", "length"), [(16, 4), (17, 4), (60, 2), (60, 15), (61, 7), (200, 31), (30, 30)])
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_quick_draws_of_tests_are_those_of_the_library(n: int, length: int, seed: int) -> None:
+    """Replicate by replicate; so what simulations with them say is said of the intervals that users get."""
+    residuals, weights = np.random.default_rng(n).normal(size=(2, n))
+    library = bootstrap._replicates(residuals, weights, length, 200, seed)
+    assert library.std() > 0
+    assert replicates(residuals, weights, length, 200, seed) == pytest.approx(library, rel=1e-9, abs=1e-12)
 
 
 def test_autocorrelated_noise_widens_the_interval_beyond_the_textbook_one() -> None:

@@ -1,4 +1,7 @@
-"""Run folders for the tests of comparisons. All figures are made up by the functions below; nothing was measured."""
+"""Run folders for the tests of comparisons, and a study folder for those of searches.
+
+All figures are made up by the functions below; nothing was measured.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.studies.made_studies import FAILED_PER_S, HELD_PER_S, remember
 
 from streamgauge.events import US
 from streamgauge.experiment import build
@@ -89,4 +93,14 @@ def three(make: Make) -> Callable[..., str]:
         folders = [make(f"{side}/{n}", seed=first_seed + n, **changes) for n in range(3)]
         return str(folders[0].parent)
 
+    return folder
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> RunFolder:
+    """A study with a trial that held, and a later one that did not; both were made before a kill."""
+    now = datetime.now(UTC)
+    folder = RunFolder.create(tmp_path, "filter", "known", now)
+    for number, (rate, verdict) in enumerate([(HELD_PER_S, "sustained"), (FAILED_PER_S, "not_sustained")], start=1):
+        remember(folder, number, rate, verdict)
     return folder

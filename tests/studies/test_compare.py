@@ -103,6 +103,17 @@ def test_one_against_several_borrows_the_spread(make: Make, three: Three) -> Non
     assert any("single run" in warning for warning in found.warnings)
 
 
+@pytest.mark.parametrize(
+    ("of_b_us", "said"), [(1200.0, "20% longer for B"), (1100.0, ""), (900.0, ""), (800.0, "20% less for B")]
+)
+def test_a_machine_that_was_another_one_is_warned_of(make: Make, of_b_us: float, said: str) -> None:
+    """Whichever side it was slower on: what differs by as much may be its doing."""
+    a, b = make("a", 1, reference_work_us=1000.0), make("b", 2, reference_work_us=of_b_us)
+    warned = [each for each in compare(str(a), str(b)).warnings if "the machine itself was not the same" in each]
+    assert len(warned) == bool(said)
+    assert not said or f"the reference work took {said}" in warned[0]
+
+
 def test_a_figure_that_is_missing_is_unknown(make: Make) -> None:
     """A percentile that one run cannot carry has no difference, and the run is named."""
     few = Latencies(event_time_us=Latency(p50=2e5, count=10, effective_count=10))

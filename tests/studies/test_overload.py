@@ -11,9 +11,9 @@ import pytest
 from streamgauge.engines.spark.settings import trigger
 from streamgauge.events import US
 from streamgauge.measure.recorder import Commit
-from streamgauge.run.check import FRESH_WARMUP_S
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
+from streamgauge.run.ready import FRESH_WARMUP_S
 from streamgauge.studies import overload as module
 from streamgauge.studies.overload import (
     FIRST_RATE_PER_S,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from tests.run.made_evidence import evidence
 
+from streamgauge.engines.known.main import slower_by_us
 from streamgauge.errors import DriverError, InputError
+from streamgauge.events import US
+from streamgauge.result import Verdict
+from streamgauge.run.facts import Samples
+from streamgauge.run.verdict import judge
 from streamgauge.studies import proofs, selftest
 from streamgauge.studies.proofs import Rows, Sizes
 
@@ -96,6 +103,36 @@ def test_an_engine_that_gets_slower_is_seen_and_one_that_does_not_is_not(planted
     """The proof fails where nothing is planted."""
     made = proofs.slowing(SHORT, planted=planted)
     assert made.ok is planted, made.sentence
+
+
+def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdict:
+    """The verdict on the proof's trial beside neighbours that delay each batch by 50 ms or so; its batches are those
+    that the engine would make.
+    """
+    random, begun = np.random.default_rng(seed), np.arange(0, proofs.SLOWING_S)
+    work_s = proofs.ROW_RATE_PER_S / 400_000 + random.exponential(0.05, begun.size)
+    cuts_us = ((begun + SHORT.warmup_s) * US).astype(int)
+    lengths = work_s + [slower_by_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
+    backlog = Samples(begun, 1 + backlog_growth * begun + random.exponential(0.05, begun.size))
+    later = {"output_lag_at_commits": Samples(begun + lengths, lengths), "latency": Samples(begun, lengths)}
+    return judge(evidence(backlog=backlog, interval_s=1.0, **later))
+
+
+@pytest.mark.usefixtures("quick_draws")
+@pytest.mark.parametrize("planted", [True, False])
+def test_busy_neighbours_neither_hide_slowing_nor_make_it_up(planted: bool) -> None:
+    """b: the growth that is planted is far above what they add to a batch."""
+    slowing = proofs.SLOWING if planted else 0.0
+    made = [proofs.judge_slowing(of_slowing(slowing, seed)) for seed in range(40)]
+    assert [one.sentence for one in made if one.ok is not planted] == []
+
+
+@pytest.mark.usefixtures("quick_draws")
+def test_what_shows_in_the_backlog_is_no_proof_of_slowing() -> None:
+    """b: it is to be seen before anything waits."""
+    made = proofs.judge_slowing(of_slowing(proofs.SLOWING, 1, backlog_growth=0.1))
+    assert not made.ok
+    assert "the backlog grew" in made.sentence
 
 
 def test_a_planted_stall_is_seen() -> None:

@@ -6,22 +6,21 @@ import dataclasses
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.studies.made_studies import HELD_PER_S
 
 from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError, EngineError, InputError, MachineError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Check, Result, Verdict, VerdictValue
-from streamgauge.run import single
+from streamgauge.result import Result, Verdict, VerdictValue
+from streamgauge.run import figures, single
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Tick
@@ -34,38 +33,14 @@ from streamgauge.studies.sustain import (
     MEMO,
     Sustain,
     ceiling_kept,
-    limit_of,
     outcome_of,
     outcome_of_overload,
     recorded,
-    trial_shown,
-    warnings_of,
-    with_surroundings,
 )
 from streamgauge.system.lock import held
 
-HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> RunFolder:
-    """A study with a trial that held, and a later one that did not; both were made before a kill."""
-    now = datetime.now(UTC)
-    folder = RunFolder.create(tmp_path, "filter", "known", now)
-    for number, (rate, verdict) in enumerate([(HELD_PER_S, "sustained"), (FAILED_PER_S, "not_sustained")], start=1):
-        remember(folder, number, rate, verdict)
-    return folder
-
-
-def remember(study: RunFolder, number: int, rate_per_s: float, verdict: VerdictValue) -> None:
-    trial = study.trial(number, datetime.now(UTC))
-    check = Check(name=f"of {rate_per_s:g}", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
-    kept = trial.read_result().model_copy(update={"verdict": Verdict(value=verdict, checks=(check,), sentence="")})
-    trial.write_result(kept)
-    # Another working folder than the one of the search: only the number of the trial can be relied on.
-    outcome = TrialOutcome(rate_per_s, verdict, rate_per_s, folder=f"elsewhere/{study.name}/trials/{number:02d}")
-    with (study.path / MEMO).open("a") as memo:
-        memo.write(json.dumps(asdict(outcome)) + "\n")
+NOTHING_READ = SimpleNamespace(queries=lambda: ())
+"""A journal of a trial in which the engine took nothing."""
 
 
 def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFolder) -> None:
@@ -75,32 +50,6 @@ def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFo
     assert first.request == again.request
     outcome = TrialOutcome(first.request.rate_per_s, "not_sustained", 5e5)  # type: ignore[union-attr]
     assert replay(Settings(ceiling_kept(study, lambda: next(measured))), [outcome]).request is not None
-
-
-def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> None:
-    """From its folder, although this process has made no trial; never the figures of a rate that failed."""
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = replay(settings, recorded(study)).result()
-    assert found.sustained_per_s == HELD_PER_S
-    shown = trial_shown(study, found)
-    assert shown is not None
-    assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
-    assert limit_of(shown) == ""
-
-
-def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) -> None:
-    """The one before that held at the rate is shown; where none is left, none is."""
-    remember(study, 3, HELD_PER_S, "sustained")
-    found = replay(Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True), recorded(study)[:2]).result()
-    found = found.model_copy(update={"trials": (*found.trials, found.trials[0].model_copy(update={"folder": "t/03"}))})
-    shown = []
-    for number in ("none", "03", "01"):
-        shutil.rmtree(study.path / "trials" / number, ignore_errors=True)
-        result = trial_shown(study, found)
-        shown.append(Path(result.folder).name if result and result.folder else result and result.run_id)
-    assert shown[2] is None
-    assert None not in shown[:2]
-    assert shown[0] != shown[1]
 
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,88 +74,18 @@ def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: py
 def test_why_a_trial_failed_is_what_ended_it(study: RunFolder, verdict: VerdictValue, hopeless: str, why: str) -> None:
     """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
     result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
-    judged: Any = SimpleNamespace(result=result, done=SimpleNamespace(hopeless=hopeless))
+    judged: Any = SimpleNamespace(result=result, done=SimpleNamespace(hopeless=hopeless, journal=NOTHING_READ))
     assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
 
 
-def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:
-    processes = [
-        SimpleNamespace(role="sut", cpu_percent_mean=sut),
-        SimpleNamespace(role="driver", cpu_percent_mean=driver),
-    ]
-    shown: Any = SimpleNamespace(
-        processes=processes, isolation=isolation, environment={"cpus": 2}, experiment={"master": master}
-    )
-    return limit_of(shown)
-
-
-@pytest.mark.parametrize(
-    ("sut", "driver", "isolation", "said"),
-    [
-        (180.0, 15.0, "shared", "the engine is CPU bound"),
-        (110.0, 75.0, "shared", "engine and driver together"),
-        (110.0, 75.0, "pinned", "a task that is always busy uses one core"),
-        (80.0, 20.0, "shared", "not all of the CPU: look at the engine's batches;"),
-    ],
-)
-def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, said: str) -> None:
-    """A driver that takes the processors from the engine is not called the engine's limit."""
-    assert said in limit_said(sut, driver, isolation)
-
-
-@pytest.mark.parametrize(
-    ("master", "said"),
-    [
-        ("local", "110 % of 100 %: the engine has used up what its master allows it"),
-        ("local[1]", "110 % of 100 %: the engine has used up what its master allows it"),
-        ("local[1, 4]", "110 % of 100 %"),
-        ("local[2]", "110 % of 200 %: not all"),
-        ("local[8]", "110 % of 200 %: not all"),
-        ("local[*]", "110 % of 200 %: not all"),
-        ("spark://far:7077", "110 % on this machine: not known, executors run elsewhere"),
-        ("yarn", "not known, executors run elsewhere"),
-    ],
-)
-def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:
-    """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
-    assert said in limit_said(110.0, 20.0, master=master)
-
-
-def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trial that is shown may have been quiet while the one that the upper end rests on was not."""
-    monkeypatch.setattr(sustain, "machine_percent", lambda: 200.0)
-    busy = RunFolder.open(study.path / "trials" / "02")
-    busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = with_surroundings(study, replay(settings, recorded(study)).result())
-    assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
-    assert list(warnings_of(found)) == ["trial 2: other processes used 40% of the machine"]
-    shutil.rmtree(busy.path)
-    assert with_surroundings(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
-
-
-@pytest.mark.parametrize(("slow_us", "said"), [(1100.0, False), (1200.0, True)])
-def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow_us: float, said: bool) -> None:
-    """The same small work took longer in one trial: its rate is of another machine."""
-    for number, took_us in (("01", 1000.0), ("02", slow_us)):
-        trial = RunFolder.open(study.path / "trials" / number)
-        trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = with_surroundings(study, replay(settings, recorded(study)).result())
-    assert [trial.reference_work_us for trial in found.trials] == [1000.0, slow_us]
-    warned = [text for text in warnings_of(found) if "not the same in all trials" in text]
-    assert len(warned) == said
-    assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0].replace("\u202f", " ")
-
-
-def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:
-    """There is no better one; and none at all before the first."""
-    settings = Settings(ceiling_per_s=1e6, start_per_s=FAILED_PER_S, quick=True)
-    assert trial_shown(study, Search(settings).result()) is None
-    failed = recorded(study)[1]
-    shown = trial_shown(study, replay(settings, [failed]).result())
-    assert shown is not None
-    assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
+def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
+    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result(), done=done)
+    request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
+    assert outcome_of(request, judged, study).busy_share is None
+    monkeypatch.setattr(figures, "busy_share", lambda of: 0.25 if of is done else 1 / 0)
+    assert outcome_of(request, judged, study).busy_share == 0.25
 
 
 @pytest.mark.parametrize(("options", "probed"), [({}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)])

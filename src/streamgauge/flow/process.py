@@ -23,12 +23,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from streamgauge.events import FAR_FUTURE_US, FAR_PAST_US
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TIME, ROW, INPUT, ORDINAL = "_time", "_row", "_input", "_ordinal"
 
-BEFORE_ALL, AFTER_ALL = -(2**62), 2**62
+BEFORE_ALL, AFTER_ALL = FAR_PAST_US, FAR_FUTURE_US
 """Watermarks before the first event and after the last; a stateless process is given the first, always."""
 
 

@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import DriverError
-from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, Clock
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
+from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Listen
@@ -33,10 +34,6 @@ Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""
 
 SAMPLE_ROWS = 2048
-BEAT_US = 20_000
-STILL_US_MIN = 100_000
-"""A shorter standstill is what every process of a busy machine has: its stamps are late by no more than a slip may be.
-"""
 
 
 @dataclass(frozen=True)
@@ -158,19 +155,22 @@ def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Stage
 
 
 class DiskTime:
-    """How long each sender (a task's place in its query) was kept waiting while its results were written."""
+    """How long each sender (a task's place in its query) was kept waiting while its results were written.
 
-    def __init__(self, now_us: Callable[[], int]) -> None:
-        self._now_us = now_us
+    `clock_s` times the writes, most of which take less than the run's microseconds could tell.
+    """
+
+    def __init__(self, now_us: Callable[[], int], clock_s: Callable[[], float] = time.perf_counter) -> None:
+        self._now_us, self._clock_s = now_us, clock_s
         self._lock = threading.Lock()
         self._seconds: dict[str, float] = {}
 
     @contextmanager
     def writing(self, sender: str) -> Iterator[None]:
-        began_s = time.perf_counter()
+        began_s = self._clock_s()
         yield
         with self._lock:
-            self._seconds[sender] = self._seconds.get(sender, 0.0) + time.perf_counter() - began_s
+            self._seconds[sender] = self._seconds.get(sender, 0.0) + self._clock_s() - began_s
 
     def news(self) -> list[tuple[int, str, float]]:
         """(now in microseconds, sender, seconds written since the last call)."""
@@ -178,47 +178,6 @@ class DiskTime:
             seconds, self._seconds = self._seconds, {}
             now_us = self._now_us()
             return [(now_us, sender, spent) for sender, spent in seconds.items()]
-
-
-class Heartbeat:
-    """When this process stood still: stopped, starved, or one of its threads held the interpreter for itself.
-
-    A thread sleeps a beat at a time, and how late it wakes is how late every stamp of that time may be. Nothing is kept
-    of a process that runs.
-    """
-
-    def __init__(self, now_us: Callable[[], int]) -> None:
-        self._now_us = now_us
-        self._lock = threading.Lock()
-        self._last_us = now_us()
-        self._stood_still: list[tuple[int, int]] = []
-        self._ended = threading.Event()
-
-    def start(self) -> None:
-        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
-
-    def stop(self) -> None:
-        self._ended.set()
-
-    def beat(self) -> None:
-        """The process runs now; what lies between this and the beat before is a standstill where it is too long."""
-        with self._lock:
-            now_us = self._now_us()
-            late_us = now_us - self._last_us - BEAT_US
-            if late_us > STILL_US_MIN:
-                self._stood_still.append((now_us, late_us))
-            self._last_us = now_us
-
-    def news(self) -> list[tuple[int, int]]:
-        """(when it ended, how long it was) of each standstill since the last call, microseconds."""
-        self.beat()  # whoever asks may be awake before the thread is, and not ask again
-        with self._lock:
-            stood_still, self._stood_still = self._stood_still, []
-            return stood_still
-
-    def _run(self) -> None:
-        while not self._ended.wait(BEAT_US / US):
-            self.beat()
 
 
 class Recorder:

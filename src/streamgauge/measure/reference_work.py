@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 _NUMBERS = 20_000
-"""About a millisecond, once a second: a thousandth of a core."""
+"""One or two milliseconds, once a second: as many thousandths of a core."""
 
 
 class ReferenceWork:

@@ -11,7 +11,6 @@ import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,52 +18,26 @@ from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
-from streamgauge.events import INGEST_TIME, US, parse_size
+from streamgauge.events import US, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
 from streamgauge.flow.graph import operators
-from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.reach import reach_us, slide_us, tail_us
-from streamgauge.load.fields import Payload, StreamSpec
-from streamgauge.load.plan import Plan
-from streamgauge.load.rates import RATE_MAX_PER_S, RISES_FROM, RISES_TO, RateProfile, parse_profile
+from streamgauge.flow.reach import reach_us
+from streamgauge.load.rates import RATE_MAX_PER_S, parse_profile
 from streamgauge.report import rerun
 from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
-from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.own_job import get as get_workload
+from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
 
-FRESH_WARMUP_S = 45.0
-"""A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
-RISE_SHARE, WARM_RISE_S = 0.8, 4.0
-"""So long the rate rises in a warm-up: that share of a fresh engine's first 45 s; where an engine has run before, long
-enough for the few slow batches after an idle time."""
-_RISE_LACKS = 1 - (RISES_FROM + RISES_TO) / 2
-"""Events that a second of rising rate lacks, as a share of those of a second at the whole rate."""
-WARM_WARMUP_SHARE = 0.25
-"""Of the events [K]."""
-UNBOUNDED_TAIL_S = 2.0
-"""Running state has no reach: nothing to close, so the tail only lets the last measured events through."""
-TAIL_MARGIN_S = 1.0
-FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
-FAST_RATE_PER_S = 200_000
-CHUNK_SHARE_MAX = 0.05
-"""Of the interval of the engine's batches: so little is nothing beside what an event waits for its batch. Short chunks
-cost: a hundred a second of two streams took 18 % of a core in each generator, beside 12 k events/s."""
-EVENT_BYTES_SLACK = 1.01
-"""What an event takes may be so much more than what is computed: Arrow pads, and lengths of texts vary."""
 QUEUE_BYTES = 4 * 2**30
 """The queue's bound where none was asked for, on a machine with twice as much."""
-LEVEL_MAX_US = 60 * US
-"""A warm-up at whose end the engine is still starting goes on for at most so long."""
-HOLD_US = 60 * US
-"""How long generators may go on while a trend is judged; far more than that takes."""
 BOUND_INTERVALS_MIN = 3
 """So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
 one more is what a batch that takes too long for once leaves behind."""
@@ -73,131 +46,6 @@ DECIDING = ("run", "sustain")
 """The commands that start an engine and judge it."""
 GENERATORS_MAX = 8
 """No more where none were asked for."""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """An experiment that can be started, with what follows from it."""
-
-    experiment: Experiment
-    workload: Workload
-    parameters: Any
-    engine: Capabilities
-    flow: Flow
-    generators: int
-    bytes_max: int
-    tail_us: int
-    reach_us: int | None
-    limits: tuple[ServiceLevel, ...]
-    driver_cpus: tuple[int, ...] | None
-    sut_cpus: tuple[int, ...] | None
-
-    @property
-    def lineage_flow(self) -> Flow:
-        return with_lineage(self.flow)
-
-    @property
-    def columns(self) -> dict[str, tuple[str, ...]]:
-        """What the transport carries of each stream: what the flow reads, and payloads, which are there for that."""
-        columns = needed_columns(self.lineage_flow)
-        for stream in self.streams(self.experiment.load.rate):
-            if stream.name not in columns:
-                continue
-            payloads = [field.name for field in stream.fields if isinstance(field, Payload)]
-            missing = tuple(name for name in payloads if name not in columns[stream.name])
-            columns[stream.name] = missing + columns[stream.name]
-        return columns
-
-    @property
-    def made_columns(self) -> dict[str, tuple[str, ...]]:
-        """What generators make of each stream: the transport adds the time at which it hands an event out."""
-        return {
-            stream: tuple(name for name in columns if name != INGEST_TIME) for stream, columns in self.columns.items()
-        }
-
-    def of_each_sink(self) -> tuple[Ready, ...]:
-        """The same experiment, as far as each sink is concerned."""
-        return tuple(replace(self, flow=one, reach_us=reach_us(one)) for one in self.flow.each())
-
-    @property
-    def closing_sinks(self) -> tuple[str, ...]:
-        """The sinks whose results come when a window closes."""
-        return tuple(one.flow.sink.name for one in self.of_each_sink() if one.reach_us not in (None, 0))
-
-    @property
-    def interval_s(self) -> float:
-        """How far apart the engine's batches begin, at least; 0 where that is not known."""
-        return interval_of(self.engine.name, _wanted(self.experiment, self.flow, self.bytes_max)).seconds
-
-    def windows_due(self, span_us: int) -> int | None:
-        """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
-        slide = _longest_slide_us(self.flow)
-        return span_us // slide if slide is not None else None
-
-    def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
-        """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
-        _, streams = self.workload.build(self.parameters, rate_per_s)
-        return tuple(streams)
-
-    def warmup_s(self, fresh: bool, duration_s: float) -> float:
-        if self.experiment.load.warmup is not None:
-            return self.experiment.load.warmup
-        of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
-        # Trials begin with empty windows: before they have filled once, an engine has less state than it will have.
-        of_state = (self.reach_us or 0) / US
-        if fresh:
-            rise_s = _rise_s(FRESH_WARMUP_S, fresh)
-            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state)
-        return max(of_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + of_state)
-
-    def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
-        measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
-        measured_to = measured_from + round(duration_s * US)
-        return Spans(start_us, measured_from, measured_to, measured_to + self.tail_us)
-
-    def plan(self, start_us: int, rate_per_s: float, whole_s: float, profile: RateProfile | None = None) -> Plan:
-        profile = profile or parse_profile("constant", rate_per_s, whole_s)
-        load = self.experiment.load
-        return Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
-
-    def trial_plan(self, spans: Spans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
-        """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.
-
-        An engine meets a rising rate: given the whole at once it begins with a backlog, a fresh one of many seconds,
-        and near its limit drains that for minutes, which says nothing of what it sustains.
-        `spare_s` is how much longer the plan may be made.
-        """
-        load = self.experiment.load
-        whole_s = (spans.end_us - spans.start_us) / US + spare_s
-        warmup_s = (spans.measured_from_us - spans.start_us) / US
-        profile = parse_profile(load.profile, rate_per_s, load.duration)
-        return self.plan(spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, _rise_s(warmup_s, fresh)))
-
-    def chunk_for(self, rate_per_s: float) -> int:
-        asked = self.experiment.load.chunk
-        if asked is not None:
-            return round(asked * US)
-        coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
-        return FAST_CHUNK_US if coarse else SLOW_CHUNK_US
-
-    def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
-        """(seconds of the rate that the queue holds, whether memory cut that below what was asked).
-
-        A queue counts its batches as Arrow does. It takes whole chunks, so the last one may not fit.
-        """
-        asked, made = self.experiment.load.bound, self.made_columns
-        streams = self.streams(rate_per_s)
-        event_bytes = EVENT_BYTES_SLACK * sum(stream.bytes_of(made[stream.name]) * stream.share for stream in streams)
-        by_memory = self.bytes_max / (event_bytes * rate_per_s)
-        return min(asked, by_memory), by_memory < asked
-
-
-def _longest_slide_us(flow: Flow) -> int | None:
-    return max((slide for sink in flow.sinks if (slide := slide_us(sink.input)) is not None), default=None)
-
-
-def _rise_s(warmup_s: float, fresh: bool) -> float:
-    return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
 
 
 def check(experiment: Experiment, new_folder: bool = True) -> Ready:
@@ -215,7 +63,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     bytes_max = _memory(experiment, problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
-    wanted = _wanted(experiment, flow, bytes_max)
+    wanted = wanted_of(experiment, flow, bytes_max)
     problems += [
         *rerun.not_taken(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
@@ -232,22 +80,16 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     assert workload is not None
     assert flow is not None
     assert engine is not None
-    reach = reach_us(flow)
     ready = Ready(
         experiment, workload, parameters, engine, flow,
         generators=generators,
         bytes_max=bytes_max,
-        tail_us=round((TAIL_MARGIN_S + max(tail_us(flow) / US, UNBOUNDED_TAIL_S if reach is None else 0.0)) * US),
-        reach_us=reach, limits=tuple(limits),
+        tail_us=input_tail_us(flow),
+        reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
     _longest_plan(ready)
     return ready
-
-
-def spare_s(duration_s: float) -> float:
-    """How much longer than planned a trial may get that may be extended."""
-    return EXTENSIONS_MAX * EXTENSION_SHARE_MAX * duration_s + (HOLD_US + LEVEL_MAX_US) / US
 
 
 def _longest_plan(ready: Ready) -> None:
@@ -353,11 +195,6 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _wanted(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Wanted:
-    load = experiment.load
-    return Wanted(flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind)
-
-
 def _interval_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
     """What the engine's interval, or the flow's windows, say against the queue and the span, before they are tried."""
     if experiment.command in DECIDING:
@@ -367,7 +204,7 @@ def _interval_problems(experiment: Experiment, flow: Flow | None, interval: Batc
 
 def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
     """A span that can only be undecided: even at its longest it holds too few windows or batches."""
-    longest, slide_us = _longest_s(experiment.load), _longest_slide_us(flow) if flow is not None else None
+    longest, slide_us = _longest_s(experiment.load), longest_slide_us(flow) if flow is not None else None
     if longest is None:
         return
     each = [(WINDOWS_MIN, "windows", "slide", slide_us / US)] if slide_us else []
@@ -385,7 +222,7 @@ def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInt
 
 def _level_problems(experiment: Experiment, flow: Flow | None, levels: Sequence[ServiceLevel]) -> Iterator[Problem]:
     """Levels on a percentile that the windows of even the longest span do not carry: they can only be undecided."""
-    longest, slide_us = _longest_s(experiment.load), _longest_slide_us(flow) if flow is not None else None
+    longest, slide_us = _longest_s(experiment.load), longest_slide_us(flow) if flow is not None else None
     if experiment.command not in DECIDING or longest is None or slide_us is None:
         return
     held = round(longest * US) // slide_us
@@ -414,11 +251,6 @@ def _span_in_words(load: Load) -> str:
     if may_extend(load):
         return f"even extended to {_longest_s(load):g} s, the most there is, it"
     return f"a span of {load.duration:g} s (a rate that changes is not extended)"
-
-
-def may_extend(load: Load) -> bool:
-    """Whether a trial may go on past its duration: what follows a profile's end is not the load that was asked for."""
-    return load.profile == "constant"
 
 
 def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:

@@ -139,7 +139,7 @@ def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:
     matched = f"{counts.matched:,} matched, {found}" if found else "all matched"
     of = "" if whole else " of what was committed"
     if not counts.expected and not found:
-        return f"no {noun.rstrip('s')} was due{of}, so nothing was compared"
+        return f"no {noun} were due{of}, so nothing was compared"
     return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 

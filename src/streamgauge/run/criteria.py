@@ -206,15 +206,20 @@ def _at_commits(lag: Samples, evidence: Evidence, verb: str) -> Check | None:
     long as they end within it, nothing waits that the trends at hand-outs could see.
     """
     check = _output_of(lag, evidence, verb)
-    if check.state == "failed" or check.value is None or check.limit is None:
-        return check if check.state == "failed" else None
-    if check.state != "undecided" or check.value <= check.limit:
-        return None
-    usual_s, lately_s = float(np.median(lag.value)), float(np.median(lag.value[-TREND_POINTS_MIN:]))
-    if not usual_s <= evidence.interval_s < lately_s + check.value * float(np.ptp(lag.time_s)):
+    if check.state == "failed":
+        return check
+    if check.state != "undecided" or not _would_fill(evidence.interval_s, lag, check.value):
         return None
     fills = f"one more span like this would fill the batches' interval of {evidence.interval_s:.2g} s"
     return check.model_copy(update={"sentence": f"{check.sentence}; {fills}"})
+
+
+def _would_fill(interval_s: float, lag: Samples, slope: float | None) -> bool:
+    """Whether batches that end within their interval no longer would after one more span of the same growth."""
+    if slope is None or slope <= OUTPUT_SLOPE_MAX:
+        return False
+    usual_s, lately_s = float(np.median(lag.value)), float(np.median(lag.value[-TREND_POINTS_MIN:]))
+    return usual_s <= interval_s < lately_s + slope * float(np.ptp(lag.time_s))
 
 
 def _output_of(lag: Samples, evidence: Evidence, verb: str) -> Check:

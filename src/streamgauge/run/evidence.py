@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.events import US
+from streamgauge.events import FAR_FUTURE_US, US
 from streamgauge.measure.histogram import Histogram
 from streamgauge.result import Latencies
 from streamgauge.run import figures
-from streamgauge.run.check import Ready
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.criteria import (
-    SLIP_US_MAX,
-)
+from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.run.facts import BOUND_S_MIN
-from streamgauge.run.figures import FOREVER_US
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.ready import Ready
 from streamgauge.run.verdict import Evidence, Samples
 
 DRAINING_FACTOR = 2.0
@@ -62,7 +59,7 @@ def evidence_of(
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
         batches=batches_between(journal, done.spans.measured_from_us, done.spans.measured_to_us),
-        batches_ever=batches_between(journal, done.spans.start_us, FOREVER_US),
+        batches_ever=batches_between(journal, done.spans.start_us, FAR_FUTURE_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),

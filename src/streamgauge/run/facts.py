@@ -149,6 +149,12 @@ class Evidence:
         return TREND_CONFIDENCE
 
 
+def machine_differs(one_us: float, other_us: float) -> bool:
+    """Whether the machine was another one where the same small work took `one_us` than where it took `other_us`."""
+    fast_us, slow_us = sorted((one_us, other_us))
+    return slow_us > fast_us * (1 + MACHINE_SHARE_MAX)
+
+
 def busy_others(share: float, burst_share: float) -> tuple[str, str] | None:
     """What other processes used of the machine, and what is allowed, in words; None where they used no more."""
     if share > OTHERS_SHARE_MAX:

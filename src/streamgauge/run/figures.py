@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.events import US
+from streamgauge.events import FAR_FUTURE_US, US
+from streamgauge.measure.heartbeat import STILL_US_MIN
 from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import RUNNER, Usage, machine_percent
-from streamgauge.measure.recorder import STILL_US_MIN
 from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.conduct import Conducted, Spans
@@ -27,7 +27,6 @@ from streamgauge.run.facts import OTHERS_BURST_S
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.seam import HandOut
 
-FOREVER_US = 2**62
 SLOWED_SAMPLES_MIN = 5
 """So many of the reference work in a third of the span, before the thirds are compared."""
 
@@ -266,7 +265,7 @@ def stood_still_us(done: Conducted) -> int:
 
     From the span's begin to the deadline, which follows soon after the last of those results has come.
     """
-    low, high = done.spans.measured_from_us, done.deadline_us or FOREVER_US  # there is no deadline yet while it runs
+    low, high = done.spans.measured_from_us, done.deadline_us or FAR_FUTURE_US  # there is no deadline yet while it runs
     beyond = ((when - late + STILL_US_MIN, when) for when, late in done.journal.stood_still)
     return sum(max(0, min(until, high) - max(since, low)) for since, until in beyond)
 

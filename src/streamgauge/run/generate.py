@@ -17,7 +17,8 @@ from streamgauge.load.rates import Piece, RateProfile, parse_profile
 from streamgauge.report import rerun
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Input, Result
-from streamgauge.run.check import Ready, check, start_us
+from streamgauge.run.check import check, start_us
+from streamgauge.run.ready import Ready
 
 _OWN = ("out", "load.of")
 """Settings that are not the run's."""

@@ -143,15 +143,15 @@ class Journal:
         """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
         return sum(from_us <= when < to_us for when in self.aborted_us)
 
-    def retried_tasks(self, from_us: int, to_us: int, as_a_rule: bool = False) -> int:
+    def retried_tasks(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
         """How many tasks ran again in that time, at least: by what was read again, and by what was sent again.
 
         Before the span the engine may still be starting, as with reads that are cut off.
         """
         sent_again = sum(from_us <= when < to_us for when in self.retried_us)
-        return max(self.reads_again(as_a_rule, from_us, to_us), sent_again)
+        return max(self.reads_again(from_us, to_us, as_a_rule), sent_again)
 
-    def reads_again(self, as_a_rule: bool = False, from_us: int = 0, to_us: int = 2**62) -> int:
+    def reads_again(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
         """How many reads in that time were of what had been read before; each counts when it was, not by its stamp.
 
         `as_a_rule`: a job that uses an input twice reads it again in every batch; only reads beyond that are counted,
@@ -193,7 +193,7 @@ class Journal:
         done = {(commit.query, commit.batch) for commit in self.commits}
         return self._events_of_all(lambda part: (part.query, part.batch) in done)
 
-    def taken_events(self, before_us: int = 2**62) -> int:
+    def taken_events(self, before_us: int) -> int:
         """Events that every reader of their stream had had by then."""
         return self._events_of_all(lambda part: part.when_us < before_us)
 
@@ -224,6 +224,7 @@ class Journal:
         spans = list(pairwise(borders))
         kept = np.zeros(len(spans), np.int64)
         for partition, log in enumerate(self.chunks):
+            # Chosen first: a trial that runs asks often, and only of its last seconds, where few chunks lie.
             for chunk in (one for one in log if from_us < one.to_us and one.from_us < to_us):
                 for second in _seconds_of(chunk, from_us, to_us):
                     low, high = spans[second]
@@ -405,9 +406,9 @@ class _Fed:
 
 
 def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
-    """The seconds of [from_us, to_us), counted from its begin, that a chunk has events of."""
+    """The seconds of [from_us, to_us), counted from its begin, that a chunk which reaches into it has events of."""
     low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
-    return range((low - from_us) // US, -(-(high - from_us) // US)) if low < high else range(0)
+    return range((low - from_us) // US, -(-(high - from_us) // US))
 
 
 def _reading(part: HandOut) -> tuple[str, Batch]:

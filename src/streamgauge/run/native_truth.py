@@ -26,7 +26,6 @@ from streamgauge.measure.answers_sql import kind_of, quoted
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.run import reference
-from streamgauge.run.check import Ready
 from streamgauge.run.comparison import (
     Asked,
     Comparison,
@@ -40,6 +39,7 @@ from streamgauge.run.comparison import (
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, handed_over
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
 from streamgauge.run.spool import Received
 from streamgauge.system.scratch import Scratch

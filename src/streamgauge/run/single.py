@@ -17,8 +17,9 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
-from streamgauge.run.check import Ready, check, may_extend
+from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.ready import Ready, may_extend
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
 from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.events import EMISSION_TIME, EVENT_TIME, INGEST_TIME, US
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, FAR_FUTURE_US, FAR_PAST_US, INGEST_TIME, US
 from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import Journal
@@ -18,8 +18,6 @@ from streamgauge.run.journal import Journal
 SETTLED_US = US
 NEVER = 2**62
 """A batch that no engine reaches."""
-FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
-"""Before and after every event time. A result without one lies in the far past, so that one slice of time has it."""
 
 
 class Received:
@@ -89,7 +87,7 @@ class Received:
 
 
 def _known(times: Any) -> Any:
-    """Event times of which none is null."""
+    """Event times, none of them null: a result without one lies in the far past, so that one slice of time has it."""
     return pc.fill_null(times, FAR_PAST_US)
 
 

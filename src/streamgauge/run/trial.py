@@ -22,7 +22,6 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict, Verification
 from streamgauge.run import figures
-from streamgauge.run.check import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
@@ -31,6 +30,7 @@ from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
 from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify

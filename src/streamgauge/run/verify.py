@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamgauge.engines.oracle.lower import sql as oracle_sql
 from streamgauge.engines.oracle.process import computed, is_independent
-from streamgauge.events import EMISSION_TIME, US, WINDOW_END, WINDOW_START, arrow_type
+from streamgauge.events import EMISSION_TIME, FAR_FUTURE_US, FAR_PAST_US, US, WINDOW_END, WINDOW_START, arrow_type
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
 from streamgauge.flow.nodes import Explode, Flow, Lookup, Process, RunningAggregate, Select, Where, WindowJoin
@@ -25,7 +25,6 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification
-from streamgauge.run.check import Ready
 from streamgauge.run.comparison import (
     Asked,
     Comparison,
@@ -39,8 +38,9 @@ from streamgauge.run.comparison import (
 )
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, Ints, handed_over
+from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
-from streamgauge.run.spool import FAR_FUTURE_US, FAR_PAST_US, Received
+from streamgauge.run.spool import Received
 
 SLICE_US = 5 * US
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)

@@ -12,7 +12,6 @@ import numpy as np
 
 from streamgauge.events import US
 from streamgauge.result import Check
-from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import (
     BACKLOG_SLOPE_SHARE_MAX,
@@ -24,6 +23,7 @@ from streamgauge.run.criteria import (
 )
 from streamgauge.run.evidence import backlogs_of, batches_between, evidence_of, samples_of
 from streamgauge.run.journal import Journal
+from streamgauge.run.ready import Ready
 from streamgauge.run.verdict import hopeless, judge
 from streamgauge.stats.bootstrap import independent_slope_interval
 

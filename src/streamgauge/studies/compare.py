@@ -16,7 +16,7 @@ from typing import Literal
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import words
 from streamgauge.result import Comparison, Difference
-from streamgauge.run.facts import MACHINE_SHARE_MAX
+from streamgauge.run.facts import machine_differs
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.comparable import Comparable, comparables
@@ -199,9 +199,10 @@ def _machine_warnings(a: Side, b: Side) -> list[str]:
     took = [[run.result.reference_work_us for run in side.runs if run.result.reference_work_us] for side in (a, b)]
     if not all(took):
         return []
-    times = median(took[1]) / median(took[0])
-    if 1 / (1 + MACHINE_SHARE_MAX) <= times <= 1 + MACHINE_SHARE_MAX:
+    of_a, of_b = (median(each) for each in took)
+    if not machine_differs(of_a, of_b):
         return []
+    times = of_b / of_a
     return [
         f"the machine itself was not the same: the reference work took {abs(times - 1):.0%} "
         f"{'longer' if times > 1 else 'less'} for B, and so much of a difference may be its doing"

@@ -12,8 +12,9 @@ from streamgauge.engines.known.engine import KnownEngine
 from streamgauge.errors import DriverError, Interrupted
 from streamgauge.events import US, Clock
 from streamgauge.experiment import build
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
 from streamgauge.run.conduct import Conductor, drain_backlog
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import create_folder
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, conclude, next_start, rig_settings, run_trial

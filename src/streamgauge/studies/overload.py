@@ -6,7 +6,7 @@ not keep up with is repeated, until it is warm. At most three seconds of event t
 trigger keeps waiting, and, since it kept up with the stair before, no batch that it chews on for minutes. In the last
 repetition, whose drain rate counts, it is three seconds of what was drained before, so that batches are hardly larger
 than they will be; one more is made where they were by far (Spark's own join drained 15 k/s in batches of 150,000, and
-sustains three times as much in smaller ones). It is a guess for the search and nothing more.
+at 13 k/s in smaller ones was idle for two fifths of the time). It is a guess for the search and nothing more.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from streamgauge.events import US
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.check import FRESH_WARMUP_S, Ready
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.journal import Journal
+from streamgauge.run.ready import FRESH_WARMUP_S, Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, snapshot
 from streamgauge.system.machine import only_on

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from streamgauge.events import US, format_rate
 from streamgauge.experiment import build
-from streamgauge.result import Check
+from streamgauge.result import Check, Verdict
 from streamgauge.run.generate import generate
 from streamgauge.run.single import ceiling_of
 from streamgauge.run.trial import Judged
@@ -39,8 +39,9 @@ FAULTY: dict[str, tuple[str, dict[str, Any], int]] = {
     "windows": ("windowed_aggregation", {"range": "1s", "slide": "500ms", "packs": 100}, 97),
 }
 """What the faults are planted in: the workload that gives such results, and one in how many has the fault."""
-SLOWING, SLOWING_S = 0.03, 10.0
-"""A batch of half a second gets longer by 0.3 s in that time, and still ends before the next one is due."""
+SLOWING, SLOWING_S, SLOWING_BATCH = 0.06, 12.0, "1s"
+"""A batch of a second gets longer by 0.7 s in that time, far more than busy neighbours delay it by, and still ends
+before the next one is due."""
 LIE = "-1s"
 """Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
@@ -207,9 +208,13 @@ def slowing(sizes: Sizes, planted: bool = True) -> Made:
     """b: batches that take longer and longer, and still end within their interval: nothing waits, but results are later
     and later.
     """
-    options = {"capacity": FAST, "batch": "500ms"} | ({"slowing": f"{SLOWING}"} if planted else {})
+    options = {"capacity": FAST, "batch": SLOWING_BATCH} | ({"slowing": f"{SLOWING}"} if planted else {})
     with started("filter", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
-        verdict = bench.trial(ROW_RATE_PER_S, SLOWING_S).result.verdict
+        return judge_slowing(bench.trial(ROW_RATE_PER_S, SLOWING_S).result.verdict)
+
+
+def judge_slowing(verdict: Verdict) -> Made:
+    """b, from the verdict on that trial: a check of the results has failed, and the one of the backlog has not."""
     # Beside busy neighbours the verdict is invalid; what the checks have seen they have seen.
     seen = [name for name in ("output_trend", "latency_trend") if _check(verdict.checks, name).state == "failed"]
     level = _check(verdict.checks, "backlog_trend").state != "failed"

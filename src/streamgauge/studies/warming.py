@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from streamgauge.events import US
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.check import Ready
 from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, snapshot
 from streamgauge.studies.overload import PACE_S, pace_us

@@ -25,10 +25,16 @@ S = 1_000_000
 Row = tuple[Any, ...]
 
 
-@pytest.fixture(scope="module")
+OPEN: list[duckdb.DuckDBPyConnection] = []
+"""That of `con`, for tests by example: Hypothesis would keep an argument of theirs alive beyond the end."""
+
+
+@pytest.fixture(scope="module", autouse=True)
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(config={"threads": 1}) as connection:
+        OPEN.append(connection)
         yield connection
+        OPEN.clear()
 
 
 def _input(schema: Schema, rows: list[Row]) -> pa.Table:
@@ -272,10 +278,9 @@ def _holds(window: Window, start: int, time: int) -> bool:
     return start <= time < start + window.range_us
 
 
-def _fresh(flow: Flow, *rows: Any, **more: Any) -> list[Row]:
-    """An answer on a connection of its own: Hypothesis would keep a shared one alive beyond the end."""
-    with duckdb.connect(config={"threads": 1}) as connection:
-        return _answer(connection, flow, *rows, **more)
+def _shared(flow: Flow, *rows: Any, **more: Any) -> list[Row]:
+    """An answer on the connection of all tests."""
+    return _answer(*OPEN, flow, *rows, **more)
 
 
 def _windowed(stream: Stream, window: Window) -> Flow:
@@ -297,7 +302,7 @@ def test_window_aggregate_is_its_plain_statement(window: Window, rows: list[Row]
             total, low = (sum(values), min(values)) if values else (None, None)
             if inside:
                 wanted.append((key, start, start + window.range_us, total, len(inside), low, last, last + 7))
-    assert Counter(_fresh(_windowed(A, window), rows)) == Counter(wanted)
+    assert Counter(_shared(_windowed(A, window), rows)) == Counter(wanted)
 
 
 @settings(deadline=None)
@@ -312,7 +317,7 @@ def test_window_join_is_its_plain_statement(window: Window, a: list[Row], b: lis
         if left[0] is not None and left[0] == right[0]
         if _holds(window, start, left[2]) and _holds(window, start, right[1])
     ]
-    assert Counter(_fresh(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
+    assert Counter(_shared(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
 
 
 @settings(deadline=None)
@@ -325,8 +330,8 @@ def test_running_is_its_plain_statement(rows: list[Row], asked: list[Row]) -> No
         values = [row[1] for row in rows if row[0] == key and row[2] <= time]
         known = [value for value in values if value is not None]
         whole[key, time] = (key, len(values), sum(known) if known else None, time, time + 7)
-    assert Counter(_fresh(flow, rows)) == Counter(whole.values())
+    assert Counter(_shared(flow, rows)) == Counter(whole.values())
     ends = {(key, max(time for k, time in whole if k == key)) for key, _ in whole}
     before = {(key, max((t for k, t in whole if k == key and t <= time), default=None)) for key, time in asked}
     wanted = [whole[place] for place in ends | before if place in whole]
-    assert Counter(_fresh(flow, rows, points=asked)) == Counter(wanted)
+    assert Counter(_shared(flow, rows, points=asked)) == Counter(wanted)

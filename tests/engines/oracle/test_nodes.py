@@ -1,11 +1,13 @@
 """The oracle's answer of each node against a plain Python statement of its semantics, on small random inputs."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +34,19 @@ RIGHT_ROWS = st.lists(st.tuples(KEYS, VALUES, TIMES), max_size=12)
 WINDOWS = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(lambda t: Window(max(t), min(t)))
 
 
+OPEN: list[duckdb.DuckDBPyConnection] = []
+"""The one database of all examples, each of which replaces the inputs of the one before. It is no argument of the
+tests: Hypothesis would keep that alive beyond the end."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _database() -> Iterator[None]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        OPEN.append(connection)
+        yield
+        OPEN.clear()
+
+
 def _input(fields: Schema, rows: list[Row], first_id: int) -> pa.Table:
     """Rows of (fields..., event_time) with lineage: ingest_time is event_time + 7."""
     times = [row[-1] for row in rows]
@@ -43,13 +58,13 @@ def _input(fields: Schema, rows: list[Row], first_id: int) -> pa.Table:
 
 def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row] | None = None) -> Counter[Row]:
     """The rows of a flow with lineage; borders of windows as microseconds, like the times of the input."""
-    with duckdb.connect(config={"threads": 1}) as con:
-        con.register("a_rows", _input(LEFT, a, 0).to_reader())
-        con.register("b_rows", _input(RIGHT, b or [], B_ID).to_reader())
-        if asked is not None:
-            con.register("asked", pa.table({"word": [p[0] for p in asked], "event_time": [p[1] for p in asked]}))
-        text = lower.sql(with_lineage(flow), {"a": "a_rows", "b": "b_rows"}, "asked" if asked is not None else None)
-        return Counter(tuple(_us(value) for value in row) for row in con.execute(text).fetchall())
+    (con,) = OPEN
+    con.register("a_rows", _input(LEFT, a, 0).to_reader())
+    con.register("b_rows", _input(RIGHT, b or [], B_ID).to_reader())
+    if asked is not None:
+        con.register("asked", pa.table({"word": [p[0] for p in asked], "event_time": [p[1] for p in asked]}))
+    text = lower.sql(with_lineage(flow), {"a": "a_rows", "b": "b_rows"}, "asked" if asked is not None else None)
+    return Counter(tuple(_us(value) for value in row) for row in con.execute(text).fetchall())
 
 
 def _us(value: Any) -> Any:

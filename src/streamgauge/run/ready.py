@@ -1,0 +1,194 @@
+"""An experiment that can be started: every default filled in, and what follows from it.
+
+Only `run.check` makes one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streamgauge.engines.seam import Capabilities, Wanted
+from streamgauge.events import INGEST_TIME, US
+from streamgauge.experiment import Experiment, Load
+from streamgauge.flow.lineage import needed_columns, with_lineage
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.reach import reach_us, slide_us, tail_us
+from streamgauge.load.fields import Payload, StreamSpec
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
+from streamgauge.run.catalogue import interval_of
+from streamgauge.run.conduct import Spans
+from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.run.verdict import ServiceLevel
+from streamgauge.workloads.base import Workload
+
+FRESH_WARMUP_S = 45.0
+"""A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
+RISE_SHARE, WARM_RISE_S = 0.8, 4.0
+"""So long the rate rises in a warm-up: that share of a fresh engine's first 45 s; where an engine has run before, long
+enough for the few slow batches after an idle time."""
+_RISE_LACKS = 1 - (RISES_FROM + RISES_TO) / 2
+"""Events that a second of rising rate lacks, as a share of those of a second at the whole rate."""
+WARM_WARMUP_SHARE = 0.25
+"""Of the events [K]."""
+UNBOUNDED_TAIL_S = 2.0
+"""Running state has no reach: nothing to close, so the tail only lets the last measured events through."""
+TAIL_MARGIN_S = 1.0
+FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
+FAST_RATE_PER_S = 200_000
+CHUNK_SHARE_MAX = 0.05
+"""Of the interval of the engine's batches: so little is nothing beside what an event waits for its batch. Short chunks
+cost: a hundred a second of two streams took 18 % of a core in each generator, beside 12 k events/s."""
+EVENT_BYTES_SLACK = 1.01
+"""What an event takes may be so much more than what is computed: Arrow pads, and lengths of texts vary."""
+LEVEL_MAX_US = 60 * US
+"""A warm-up at whose end the engine is still starting goes on for at most so long."""
+HOLD_US = 60 * US
+"""How long generators may go on while a trend is judged; far more than that takes."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An experiment that can be started, with what follows from it."""
+
+    experiment: Experiment
+    workload: Workload
+    parameters: Any
+    engine: Capabilities
+    flow: Flow
+    generators: int
+    bytes_max: int
+    tail_us: int
+    reach_us: int | None
+    limits: tuple[ServiceLevel, ...]
+    driver_cpus: tuple[int, ...] | None
+    sut_cpus: tuple[int, ...] | None
+
+    @property
+    def lineage_flow(self) -> Flow:
+        return with_lineage(self.flow)
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """What the transport carries of each stream: what the flow reads, and payloads, which are there for that."""
+        columns = needed_columns(self.lineage_flow)
+        for stream in self.streams(self.experiment.load.rate):
+            if stream.name not in columns:
+                continue
+            payloads = [field.name for field in stream.fields if isinstance(field, Payload)]
+            missing = tuple(name for name in payloads if name not in columns[stream.name])
+            columns[stream.name] = missing + columns[stream.name]
+        return columns
+
+    @property
+    def made_columns(self) -> dict[str, tuple[str, ...]]:
+        """What generators make of each stream: the transport adds the time at which it hands an event out."""
+        return {
+            stream: tuple(name for name in columns if name != INGEST_TIME) for stream, columns in self.columns.items()
+        }
+
+    def of_each_sink(self) -> tuple[Ready, ...]:
+        """The same experiment, as far as each sink is concerned."""
+        return tuple(replace(self, flow=one, reach_us=reach_us(one)) for one in self.flow.each())
+
+    @property
+    def closing_sinks(self) -> tuple[str, ...]:
+        """The sinks whose results come when a window closes."""
+        return tuple(one.flow.sink.name for one in self.of_each_sink() if one.reach_us not in (None, 0))
+
+    @property
+    def interval_s(self) -> float:
+        """How far apart the engine's batches begin, at least; 0 where that is not known."""
+        return interval_of(self.engine.name, wanted_of(self.experiment, self.flow, self.bytes_max)).seconds
+
+    def windows_due(self, span_us: int) -> int | None:
+        """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
+        slide = longest_slide_us(self.flow)
+        return span_us // slide if slide is not None else None
+
+    def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
+        """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
+        _, streams = self.workload.build(self.parameters, rate_per_s)
+        return tuple(streams)
+
+    def warmup_s(self, fresh: bool, duration_s: float) -> float:
+        if self.experiment.load.warmup is not None:
+            return self.experiment.load.warmup
+        of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
+        # Trials begin with empty windows: before they have filled once, an engine has less state than it will have.
+        of_state = (self.reach_us or 0) / US
+        if fresh:
+            rise_s = _rise_s(FRESH_WARMUP_S, fresh)
+            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state)
+        return max(of_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + of_state)
+
+    def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
+        measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
+        measured_to = measured_from + round(duration_s * US)
+        return Spans(start_us, measured_from, measured_to, measured_to + self.tail_us)
+
+    def plan(self, start_us: int, rate_per_s: float, whole_s: float, profile: RateProfile | None = None) -> Plan:
+        profile = profile or parse_profile("constant", rate_per_s, whole_s)
+        load = self.experiment.load
+        return Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
+
+    def trial_plan(self, spans: Spans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
+        """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.
+
+        An engine meets a rising rate: given the whole at once it begins with a backlog, a fresh one of many seconds,
+        and near its limit drains that for minutes, which says nothing of what it sustains.
+        `spare_s` is how much longer the plan may be made.
+        """
+        load = self.experiment.load
+        whole_s = (spans.end_us - spans.start_us) / US + spare_s
+        warmup_s = (spans.measured_from_us - spans.start_us) / US
+        profile = parse_profile(load.profile, rate_per_s, load.duration)
+        return self.plan(spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, _rise_s(warmup_s, fresh)))
+
+    def chunk_for(self, rate_per_s: float) -> int:
+        asked = self.experiment.load.chunk
+        if asked is not None:
+            return round(asked * US)
+        coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
+        return FAST_CHUNK_US if coarse else SLOW_CHUNK_US
+
+    def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
+        """(seconds of the rate that the queue holds, whether memory cut that below what was asked).
+
+        A queue counts its batches as Arrow does. It takes whole chunks, so the last one may not fit.
+        """
+        asked, made = self.experiment.load.bound, self.made_columns
+        streams = self.streams(rate_per_s)
+        event_bytes = EVENT_BYTES_SLACK * sum(stream.bytes_of(made[stream.name]) * stream.share for stream in streams)
+        by_memory = self.bytes_max / (event_bytes * rate_per_s)
+        return min(asked, by_memory), by_memory < asked
+
+
+def wanted_of(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Wanted:
+    load = experiment.load
+    return Wanted(flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind)
+
+
+def longest_slide_us(flow: Flow) -> int | None:
+    return max((slide for sink in flow.sinks if (slide := slide_us(sink.input)) is not None), default=None)
+
+
+def input_tail_us(flow: Flow) -> int:
+    """How long input goes on after the measured span: until what was measured has got through."""
+    unbounded_s = UNBOUNDED_TAIL_S if reach_us(flow) is None else 0.0
+    return round((TAIL_MARGIN_S + max(tail_us(flow) / US, unbounded_s)) * US)
+
+
+def may_extend(load: Load) -> bool:
+    """Whether a trial may go on past its duration: what follows a profile's end is not the load that was asked for."""
+    return load.profile == "constant"
+
+
+def spare_s(duration_s: float) -> float:
+    """How much longer than planned a trial may get that may be extended."""
+    return EXTENSIONS_MAX * EXTENSION_SHARE_MAX * duration_s + (HOLD_US + LEVEL_MAX_US) / US
+
+
+def _rise_s(warmup_s: float, fresh: bool) -> float:
+    return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)

@@ -1,0 +1,161 @@
+"""What a search's result says: whose figures it shows, its verdict, what kept the rate from being higher, and what was
+not the same in all of its trials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from streamgauge.errors import InputError, StreamgaugeError
+from streamgauge.experiment import Experiment
+from streamgauge.measure.monitors import machine_percent
+from streamgauge.report import words
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, VerdictValue
+from streamgauge.run.facts import OTHERS_SHARE_MAX, machine_differs
+
+EndedBy = KeyboardInterrupt | StreamgaugeError | None
+"""What ended a search before its time: somebody who stopped it, or a rig that failed."""
+_LOCAL = re.compile(r"local\[(\d+|\*)")
+_BUSY = 0.85
+"""Of the CPU that may be used: so much is used up."""
+
+
+def result_of(
+    folder: RunFolder, experiment: Experiment, search: SearchResult, seconds: float, ended_by: EndedBy
+) -> Result:
+    """The result of the study in `folder`: that of the best trial, under the search's verdict."""
+    chosen = trial_shown(folder, search)
+    search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
+    begun = folder.read_result()
+    base = chosen or begun
+    return base.model_copy(update={
+        "run_id": begun.run_id,
+        "experiment": experiment.model_dump(mode="json"),
+        "verdict": _verdict(search, chosen, ended_by),
+        "search": search,
+        "warnings": tuple(dict.fromkeys((*base.warnings, *warnings_of(search)))),
+        "folder": str(folder.path),
+    })  # fmt: skip
+
+
+def with_surroundings(folder: RunFolder, search: SearchResult) -> SearchResult:
+    """The search with what other processes used during each of its trials, and how fast the machine itself was, from
+    the trials' own folders.
+    """
+
+    def told(trial: TrialSummary) -> TrialSummary:
+        if not trial.folder:  # an overload trial
+            return trial
+        with suppress(InputError):  # somebody has cleared the folder away
+            result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
+            known = {name: getattr(result, name) for name in ("others_cpu_percent", "reference_work_us")}
+            return trial.model_copy(update=known)
+        return trial
+
+    near = search.at_90_percent
+    trials = tuple(told(trial) for trial in search.trials)
+    return search.model_copy(update={"trials": trials, "at_90_percent": told(near) if near is not None else None})
+
+
+def warnings_of(search: SearchResult) -> Iterator[str]:
+    """Each trial beside which other processes were busy, since the result's own figures are those of one trial alone;
+    then whether the machine itself was not the same in all of them.
+    """
+    for trial in search.trials:
+        share = (trial.others_cpu_percent or 0.0) / machine_percent()
+        if share > OTHERS_SHARE_MAX:
+            yield f"trial {trial.number}: other processes used {share:.0%} of the machine"
+    known = [trial for trial in search.trials if trial.reference_work_us]
+    fast, slow = (pick(known, key=_reference_work_us, default=None) for pick in (min, max))
+    if fast and slow and machine_differs(_reference_work_us(fast), _reference_work_us(slow)):
+        yield (
+            f"the machine itself was not the same in all trials: the same small work took "
+            f"{words.time_us(fast.reference_work_us)} in trial {fast.number}, "
+            f"{words.time_us(slow.reference_work_us)} in trial {slow.number}"
+        )
+
+
+def _reference_work_us(trial: TrialSummary) -> float:
+    return trial.reference_work_us or 0.0
+
+
+def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
+    """The trial whose figures a search shows: the last one that held at the rate it found, else the last there is.
+
+    Read from the study's folder, so that a search that was killed and went on shows the same. One whose folder somebody
+    has cleared away gives its place to the one before; a search that has ended is not lost for it.
+    """
+    rate = search.sustained_per_s
+    held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
+    kept = [folder.path / "trials" / Path(trial.folder).name for trial in held if trial.folder]
+    for path in reversed(kept):
+        with suppress(InputError):
+            return RunFolder.open(path).read_result()
+    return None
+
+
+def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy) -> Verdict:
+    checks = chosen.verdict.checks if chosen else ()
+    if isinstance(ended_by, KeyboardInterrupt):
+        sentence = (
+            f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
+        )
+        return Verdict(value="interrupted", checks=checks, sentence=sentence)
+    return Verdict(value=_value(search, failed=ended_by is not None), checks=checks, sentence=search.sentence)
+
+
+def _value(search: SearchResult, failed: bool) -> VerdictValue:
+    """Of a search that nobody stopped. What held stays a lower bound, whatever became of the trials after it.
+
+    Where nothing held, only a trial that is proof says that nothing does.
+    """
+    verdicts = [trial.verdict for trial in search.trials]
+    if search.confirmed or (search.sustained_per_s is not None and not failed):
+        return "sustained"
+    if failed or verdicts[-1:] == ["invalid"]:
+        return "invalid"
+    return "not_sustained" if "not_sustained" in verdicts else "undecided"
+
+
+def limit_of(shown: Result | None) -> str:
+    """What keeps the rate from being higher, as far as the driver can see."""
+    if shown is None:
+        return ""
+    sut = next((one for one in shown.processes if one.role == "sut"), None)
+    driver = sum(one.cpu_percent_mean for one in shown.processes if one.role == "driver")
+    if sut is None:
+        return ""
+    cores = len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1)
+    allowed = cores_of(shown.experiment.get("master"), cores)
+    if allowed is None:
+        here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
+        return f"{here}: not known, executors run elsewhere; driver used {driver:.0f} %"
+    shared = driver if shown.isolation == "shared" else 0.0
+    bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores)
+    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; driver used {driver:.0f} %"
+
+
+def _bound(sut: float, shared: float, allowed: float, whole: float) -> str:
+    """What a SUT that used so much of what its master allows it is bound by; `shared`: the driver's on its cores."""
+    if sut >= _BUSY * allowed:
+        return "the engine is CPU bound" if allowed >= whole else "the engine has used up what its master allows it"
+    if sut + shared >= _BUSY * whole:
+        return "engine and driver together have used up the CPU"
+    single = "; a task that is always busy uses one core and no more" if sut >= _BUSY * 100 else ""
+    return f"not all of the CPU: look at the engine's batches{single}"
+
+
+def cores_of(master: str | None, cores: int) -> int | None:
+    """How many of the `cores` tasks may use; None where the master is not of this machine, or may not be."""
+    if master is None:
+        return cores
+    if master == "local":
+        return 1
+    asked = _LOCAL.match(master)
+    if asked is None:
+        return None
+    return cores if asked.group(1) == "*" else min(int(asked.group(1)), cores)

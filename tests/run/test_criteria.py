@@ -1,0 +1,122 @@
+"""run/criteria.py: what the trends are read from, service levels, and what several sinks and queries come to."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from tests.run.made_evidence import LATENCY, RIGHT, SECONDS, check_of, evidence, lag, ramp, staircase
+
+from streamgauge.result import Latencies, SinkResult
+from streamgauge.run.criteria import steps
+from streamgauge.run.facts import Samples, parse_limit
+from streamgauge.run.verdict import judge
+
+pytestmark = pytest.mark.usefixtures("quick_draws")
+
+
+def test_both_phases_mixed_would_not_pass_as_proof() -> None:
+    """Samples of both phases make a saw-tooth of half a second's height; the interval widens and no trend is failed."""
+    mixed = Samples(SECONDS, 1 + 0.5 * (SECONDS % 2))
+    assert check_of(judge(evidence(backlog=mixed)), "backlog_trend").state != "failed"
+
+
+# --- the frontier of windowed results is a staircase ---
+
+
+def test_a_staircase_has_one_observation_a_window() -> None:
+    """A hundred samples a second do not make more evidence out of seven windows."""
+    assert steps(staircase(0.0, 7, 0.02)).value.size == 7
+
+
+def test_the_phase_of_a_staircase_is_no_trend() -> None:
+    """A span that ends in the middle of a step is judged like one that ends after it."""
+    lags = staircase(0.0, 12, 0.02, until_s=51.9)
+    assert check_of(judge(evidence(output_lag=lags)), "output_trend").ok
+
+
+def test_an_engine_that_stops_giving_results_does_not_pass() -> None:
+    """A frontier that stands still for 20 s leaves no steps behind, and is seen all the same."""
+    stalled = staircase(0.0, 10, 0.02, until_s=62.0)
+    assert check_of(judge(evidence(output_lag=stalled)), "output_trend").state != "ok"
+
+
+# --- service levels ---
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "state"),
+    [
+        ("p99 <= 3s", {}, "ok"),
+        ("p99 <= 2.9s", {}, "failed"),
+        ("p99 <= 3s", {"p99": None}, "undecided"),
+        ("p99 <= 3s", {"lower_bounds": 1}, "undecided"),
+        ("p99 <= 2s", {"lower_bounds": 1}, "failed"),
+        ("processing_time_p99 <= 3s", {}, "undecided"),
+    ],
+)
+def test_service_levels_are_judged_on_what_was_measured(text: str, change: dict[str, Any], state: str) -> None:
+    """A figure that is not there, or is only a lower bound, cannot pass."""
+    level = parse_limit(text)
+    latencies = Latencies(event_time_us=LATENCY.model_copy(update=change))
+    assert check_of(judge(evidence(levels=(level,), latencies=latencies)), level.name).state == state
+
+
+# --- several sinks ---
+
+
+def sink(name: str, p99: float = 1e6, **found: int) -> SinkResult:
+    latency = LATENCY.model_copy(update={"p99": p99})
+    return SinkResult(
+        name=name, rows=10, latency=Latencies(event_time_us=latency), verification=RIGHT.model_copy(update=found)
+    )
+
+
+def about(samples: Samples, name: str) -> Samples:
+    return dataclasses.replace(samples, about=name)
+
+
+TREND_PAIRS = [
+    ("backlog_trend", "failed", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.05), "counts"))}),
+    ("backlog_trend", "undecided", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.01), "counts"))}),
+    ("output_trend", "failed", {"output_lag": (about(lag(0.03), "counts"), about(lag(0.0), "dear"))}),
+    ("output_trend", "undecided", {"output_lag": (about(lag(0.0), "dear"), about(Samples.of([], []), "counts"))}),
+]
+
+
+@pytest.mark.parametrize(("name", "state", "fault"), TREND_PAIRS)
+def test_one_query_that_falls_behind_decides_and_is_named(name: str, state: str, fault: dict[str, Any]) -> None:
+    """However well the others do; a sink that nothing came to is never a pass."""
+    check = check_of(judge(evidence(**fault)), name)
+    assert check.state == state
+    assert check.sentence.startswith("counts: ")
+
+
+def test_the_worst_of_queries_that_all_hold_is_shown() -> None:
+    """The number is the largest slope, so that nothing looks better than it is."""
+    both = (about(lag(0.002), "dear"), about(lag(0.005), "counts"))
+    check = check_of(judge(evidence(output_lag=both)), "output_trend")
+    assert (check.state, round(check.value or 0, 4)) == ("ok", 0.005)
+
+
+def test_the_sink_that_is_wrong_is_named() -> None:
+    """The count is the sum; the sentence says where the faults lie."""
+    whole = RIGHT.model_copy(update={"expected": 20, "missing": 2})
+    verdict = judge(evidence(verification=whole, sinks=(sink("dear"), sink("cheap", missing=2))))
+    check = check_of(verdict, "answers")
+    assert (check.state, check.value) == ("failed", 2)
+    assert check.sentence.endswith("2 missing (wrong: cheap; right: 1 of 2 sinks)")
+    assert "cheap" in verdict.sentence
+
+
+def test_a_service_level_holds_for_every_sink() -> None:
+    """The slow one decides, by name."""
+    level = parse_limit("p99 <= 2s")
+    check = check_of(judge(evidence(levels=(level,), sinks=(sink("dear"), sink("slow", 3e6)))), "event_time_p99")
+    assert (check.state, check.value) == ("failed", 3e6)
+    assert check.sentence.startswith("slow: ")
+    closing = parse_limit("closing_delay_p99 <= 2s")
+    one = sink("revenue").model_copy(update={"latency": Latencies(event_time_us=LATENCY, closing_delay_us=LATENCY)})
+    found = check_of(judge(evidence(levels=(closing,), sinks=(sink("dear"), one))), "closing_delay_p99")
+    assert (found.state, found.value) == ("failed", 3e6)

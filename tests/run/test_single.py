@@ -1,0 +1,43 @@
+"""What a run looks at before it starts anything: this machine, and what generators can make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.run.asked import GOOD
+
+from streamgauge import experiment
+from streamgauge.errors import MachineError
+from streamgauge.run import single
+from streamgauge.run.check import check as check_experiment
+from streamgauge.system.machine import environment
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made before Java is found, and the message says how to get it."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
+        single.run_single(experiment.build(GOOD))
+    assert caught.value.exit_code == 3
+    assert "install" in str(caught.value)
+
+
+def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result then says that there is none."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert environment()["java"] == "not installed"
+    with pytest.raises(MachineError):
+        single.require_machine(check_experiment(experiment.build(GOOD)))
+
+
+def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of fields that the flow does not read, and of ids where it needs them."""
+    asked: list[Any] = []
+    monkeypatch.setattr(single, "measure_ceiling", lambda plan, columns: asked.append(columns) or 1.0)
+    single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
+    assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]

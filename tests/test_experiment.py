@@ -1,0 +1,63 @@
+"""Experiments in files: read as they were written, and refused with the place of what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.run.asked import GOOD
+
+from streamgauge import experiment
+from streamgauge.errors import InputError
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "got"),
+    [
+        ('workload = "identity"\nenginee = "spark"\n', "enginee", "spark"),
+        ('workload = "identity"\n[load]\nrat = 5\n', "load.rat", "5"),
+        ('workload = "identity"\n[search]\nquik = true\n', "search.quik", "True"),
+        ('engine = "spark"\n', "workload", "engine"),
+        ('workload = "identity"\n[load]\nrate = "fast"\n', "load.rate", "fast"),
+        ('workload = "identity"\nlimits = "p99<=2s"\n', "limits", "p99<=2s"),
+        ("workload = identity\n", "FILE", "experiment.toml"),
+        ('workload = "identity\n', "FILE", "experiment.toml"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str) -> None:
+    """Unknown keys of every level, wrong values, and what is no TOML at all."""
+    path = tmp_path / "experiment.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        experiment.read(path)
+    (problem,) = caught.value.problems
+    assert problem.setting == setting
+    assert got in str(problem.got)
+    assert problem.way_out
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: None, lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff\xfe")]
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, make: Any) -> None:
+    """Missing, a folder, or not text."""
+    path = tmp_path / "experiment.toml"
+    make(path)
+    with pytest.raises(InputError, match="FILE"):
+        experiment.read(path)
+
+
+def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
+    """`--print-toml`, read again, is the same experiment, every setting included."""
+    values = GOOD | {
+        "load": {"rate": "1.5M", "duration": "2m", "warmup": "10s", "generators": 3, "chunk": "20ms"},
+        "parameters": {"range": "10s"}, "options": {"spark.sql.shuffle.partitions": "4"}, "limits": ["p99<=2s"],
+        "search": {"quick": True}, "keep_results": True, "port": 5000,
+    }  # fmt: skip
+    asked = experiment.build(values)
+    path = tmp_path / "experiment.toml"
+    path.write_text(experiment.to_toml(asked))
+    assert experiment.read(path) == asked
