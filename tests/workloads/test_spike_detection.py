@@ -12,15 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.workloads.cuts import whole_and_in_parts
 
-from streamgauge.engines.instance import Instance
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
 from streamgauge.errors import InputError
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity, with_lineage
 from streamgauge.flow.nodes import Flow, Node, Process, Source
-from streamgauge.flow.process import TIME
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.workloads import base
@@ -131,26 +130,13 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     readings: list[tuple[int, float | None, int]], cuts: list[int]
 ) -> None:
     """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
-    lineage = with_lineage(flow_of(moving_average_window=4))
-    node = next(each for each in graph.walk(lineage.sink.input) if isinstance(each, Process))
-    times = list(map(int, itertools.accumulate(step for *_, step in readings)))
-    numbers = pa.array(range(len(readings)), pa.int64())
     rows = pa.table({
         "device": pa.array([device for device, *_ in readings], pa.int32()),
         "value": pa.array([value for _, value, _ in readings], pa.float64()),
-        "event_time": pa.array(times, pa.int64()), "ingest_time": numbers, "event_id": numbers,
-        TIME: pa.array(times, pa.int64()),
     })  # fmt: skip
-    whole = pa.concat_tables(list(Instance(node).advance([rows], 1000)))
-    parts, state, low = [], None, -1
-    for cut in sorted({*cuts, 1000}):
-        mask = [low < time <= cut for time in times]
-        instance = Instance(node)
-        if state is not None:
-            instance.restore(state)
-        parts += list(instance.advance([rows.filter(mask)], cut))
-        state, low = instance.snapshot(), cut
-    assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
+    times = list(itertools.accumulate(step for *_, step in readings))
+    whole, parts = whole_and_in_parts(flow_of(moving_average_window=4), rows, times, cuts)
+    assert parts == whole
 
 
 def test_what_outsiders_see() -> None:

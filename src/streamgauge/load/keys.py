@@ -41,6 +41,12 @@ class Sampler(ABC):
     def fill(self, lanes: Lanes, out: Ints) -> None:
         """Write one key for each lane to `out` (same shape)."""
 
+    def drawn(self, lanes: Lanes) -> Ints:
+        """One key for each lane, in an array of its own; `lanes` may be every n-th of an array."""
+        out = np.empty(len(lanes), np.int32)
+        self.fill(np.ascontiguousarray(lanes), out)
+        return out
+
 
 @dataclass(frozen=True)
 class Single(Sampler):

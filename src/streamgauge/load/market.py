@@ -1,0 +1,41 @@
+"""Trades and quotes of a market in one stream: prices walk, and who asks for one asks for a little more or less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.load.bits import Bits
+from streamgauge.load.fields import FieldSpec, Integer
+from streamgauge.load.sensors import GRID, Reading
+
+ASK_LOW, ASK_HIGH = 0.9, 1.1
+"""An ask lies between these shares of the price, every one of them equally likely [thesis §3.3.11]."""
+
+
+@dataclass(frozen=True)
+class Price(FieldSpec):
+    """The price of a trade, or what a quote asks for: `traded` walks, and `quote` (number `quote_place` of the stream)
+    is 1 where the event is a quote. Whole multiples of 1/1024, as `traded` is.
+    """
+
+    traded: Reading
+    quote: Integer
+    quote_place: int
+    spark_type: ClassVar[str] = "double"
+
+    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.float64]:
+        prices = self.traded.column(bits, first, last)
+        quotes = self.quote.column(replace(bits, field=self.quote_place), first, last) == 1
+        for part, lanes in replace(bits, field=bits.field + _OF_ASKS).blocks(first, last):
+            asked = ASK_LOW + (ASK_HIGH - ASK_LOW) * 2.0**-32 * lanes
+            price = prices[part]
+            np.copyto(price, np.rint(price * asked * GRID) / GRID, where=quotes[part])
+        return prices
+
+
+_OF_ASKS = 2**11
+"""Added to the field's number for the bits of what is asked; the walk has those of 2**12 and more."""

@@ -1,0 +1,60 @@
+"""Log Processing (LP) [thesis §3.3.2]: a web server's log, line by line: hits a minute, and how often each status came.
+
+A line must be of the Common Log Format as a whole, or it is malformed and counts nowhere. Minutes are those that the
+lines name, not those in which they came, and a minute is never forgotten: the thesis's ring of the last 60 minutes
+drops the one that came first, not the one that is oldest, so its answer depends on the order of the lines.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.flow.stream import flow, source
+from streamgauge.load.access_log import ADDRESSES_MAX, AccessLine
+from streamgauge.load.fields import StreamSpec
+from streamgauge.workloads.base import Job, Parameters, Workload
+
+LINE = (
+    "'^([^ ]+) [^ ]+ [^ ]+ \\\\[([0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\\\\]"
+    ' "([^"]*)" ([0-9]{3}) ([0-9]+|-)( .*)?\\\\z\''
+)
+"""Address, time, request, status and size; some servers write more after it."""
+
+
+class LogProcessing(Parameters):
+    """The log; the thesis itself has none but how many minutes are remembered."""
+
+    addresses: int = Field(65_536, ge=1, le=ADDRESSES_MAX, description="how many clients there are")
+    lines_per_second: int = Field(
+        1000, ge=1, le=10**9, description="how many lines of each generator the log has a second, by its own clock"
+    )
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the lines that are cut off")
+
+
+def build(parameters: LogProcessing, rate_per_s: float) -> Job:
+    line = AccessLine("line", parameters.addresses, parameters.lines_per_second, parameters.malformed)
+    lines = StreamSpec("lines", (line,))
+    parsed = (
+        source("lines", lines.schema)
+        .select(
+            time=f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')",
+            status=f"try_cast(regexp_extract(line, {LINE}, 4) AS int)",
+            name="parser",
+        )
+        .where("time IS NOT NULL AND status IS NOT NULL", name="well_formed")
+    )
+    minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
+    volume = minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
+    status = parsed.running(keys="status", count="count(*)", name="status_counter").sink("status")
+    return Job(flow(volume, status), (lines,))
+
+
+WORKLOAD = Workload(
+    name="log_processing",
+    title="log processing",
+    summary="hits a minute and how often each status came, from the lines of a web server's log, as updates",
+    source="thesis §3.3.2",
+    parameters=LogProcessing,
+    build=build,
+    prefix="lp",
+)

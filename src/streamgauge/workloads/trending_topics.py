@@ -1,0 +1,48 @@
+"""Trending Topics (TT) [thesis §3.3.7]: the hashtags that were used most in the last ten seconds, every two seconds.
+
+A topic is what stands after a space or at the beginning, begins with `#` and has at least one more character; it is
+kept as it is written. Windows are of event time: the thesis counts by the clock of the machine that happens to do it,
+so no two runs of it agree. Equal counts are ranked by topic, which the thesis leaves open.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.flow.stream import hop, source
+from streamgauge.load.fields import WORDS_MAX, StreamSpec
+from streamgauge.load.tweets import Tweet
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+
+TOPICS = "regexp_extract_all(text, '(^| )(#[^ ]+)', 2)"
+
+
+class TrendingTopics(Parameters):
+    """The thesis's parameters, and the tweets."""
+
+    topk: int = Field(10, ge=1, le=10_000, description="how many topics are in a ranking")
+    window: Seconds = Field(10.0, gt=0, le=86_400, description="over how long topics are counted")
+    frequency: Seconds = Field(2.0, gt=0, le=86_400, description="how often they are ranked")
+    words: int = Field(15, ge=1, le=WORDS_MAX, description="how many words a tweet has")
+    hashtags: float = Field(0.1, ge=0, le=1, description="share of the words that are hashtags")
+
+
+def build(parameters: TrendingTopics, rate_per_s: float) -> Job:
+    tweets = StreamSpec("tweets", (Tweet("text", parameters.words, parameters.hashtags),))
+    topics = source("tweets", tweets.schema).explode(topic=TOPICS, name="topic_extractor").select(topic="topic")
+    counted = topics.window(hop(parameters.window, parameters.frequency), keys="topic").aggregate(
+        count="count(*)", name="rolling_counter"
+    )
+    ranked = counted.top(parameters.topk, by="count", ties="topic", name="ranker")
+    return Job(ranked.sink("rankings"), (tweets,))
+
+
+WORKLOAD = Workload(
+    name="trending_topics",
+    title="trending topics",
+    summary="the hashtags that were used most in the last seconds, ranking by ranking",
+    source="thesis §3.3.7",
+    parameters=TrendingTopics,
+    build=build,
+    prefix="tt",
+)

@@ -1,0 +1,39 @@
+"""Word Count (WC) [thesis §3.3.1]: how often each word was said so far.
+
+A word is a run of ASCII letters, digits and underscores, in lower case: the engines of the thesis's code disagree about
+case, and so about every count. A line without a word, empty or null, gives no row.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.flow.stream import source
+from streamgauge.load.fields import WORDS_MAX, StreamSpec, Text
+from streamgauge.workloads.base import Job, Parameters, Workload
+
+WORDS = r"regexp_extract_all(lower(text), '[a-z0-9_]+', 0)"
+
+
+class WordCount(Parameters):
+    """The lines; the thesis itself has no parameter but how many instances there are."""
+
+    words: int = Field(10, ge=1, le=WORDS_MAX, description="how many words a line has")
+
+
+def build(parameters: WordCount, rate_per_s: float) -> Job:
+    sentences = StreamSpec("sentences", (Text("text", parameters.words),))
+    words = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
+    counted = words.running(keys="word", count="count(*)", name="counter")
+    return Job(counted.sink("counts"), (sentences,))
+
+
+WORKLOAD = Workload(
+    name="word_count",
+    title="word count",
+    summary="how often each word was said so far, as updates",
+    source="thesis §3.3.1",
+    parameters=WordCount,
+    build=build,
+    prefix="wc",
+)

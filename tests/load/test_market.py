@@ -1,0 +1,33 @@
+"""Prices of a market: any slice alone, trades that walk, and what quotes ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamgauge.load.bits import Bits
+from streamgauge.load.fields import Integer, Key
+from streamgauge.load.market import ASK_HIGH, ASK_LOW, Price
+from streamgauge.load.sensors import GRID, Reading
+
+STOCK, QUOTE = Key("stock", 20), Integer("quote", 0, 1)
+TRADED = Reading("price", STOCK, 0, 20.0, 0.0)
+PRICE = Price("price", TRADED, QUOTE, 1)
+BITS = Bits(seed=1, stream=0, partition=0, field=2)
+
+
+def test_any_slice_is_the_same() -> None:
+    """Also across the ends of blocks."""
+    whole = PRICE.column(BITS, 0, 70_000)
+    for first, last in ((0, 1), (32_760, 40_000), (69_999, 70_000), (5, 5)):
+        assert PRICE.column(BITS, first, last).tolist() == whole[first:last].tolist()
+
+
+def test_a_trade_has_the_price_and_a_quote_asks_for_more_or_less() -> None:
+    """Of quotes as many ask for more as for less, within a tenth; every price is on the grid."""
+    prices, walk = PRICE.column(BITS, 0, 40_000), TRADED.column(BITS, 0, 40_000)
+    quotes = QUOTE.column(Bits(1, 0, 0, 1), 0, 40_000) == 1
+    assert prices[~quotes].tolist() == walk[~quotes].tolist()
+    ratio = prices[quotes] / walk[quotes]
+    assert np.all((ratio > ASK_LOW - 1 / GRID) & (ratio < ASK_HIGH + 1 / GRID))
+    assert abs(np.mean(ratio < 1) - 0.5) < 0.02
+    assert np.array_equal(prices * GRID, np.rint(prices * GRID))

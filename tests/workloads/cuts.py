@@ -1,0 +1,36 @@
+"""Results of a keyed process wherever batches end, as engines do: a fresh instance and a snapshot at every cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.engines.instance import Instance
+from streamgauge.flow import graph
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.nodes import Flow, Process
+from streamgauge.flow.process import TIME
+
+END = 1000
+"""After every time of a test."""
+
+
+def whole_and_in_parts(
+    flow: Flow, rows: pa.Table, times: list[int], cuts: list[int]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The results of `rows`, the n-th with time `times[n]` and event id n, in one batch, and in one up to each cut."""
+    node = next(each for each in graph.walk(with_lineage(flow).sink.input) if isinstance(each, Process))
+    numbers, at = pa.array(range(len(times)), pa.int64()), pa.array(times, pa.int64())
+    for name, column in (("event_time", at), ("ingest_time", numbers), ("event_id", numbers), (TIME, at)):
+        rows = rows.append_column(name, column)
+    whole = pa.concat_tables(list(Instance(node).advance([rows], END)))
+    parts, state, low = [], None, -1
+    for cut in sorted({*cuts, END}):
+        instance = Instance(node)
+        if state is not None:
+            instance.restore(state)
+        inside = pa.array([low < time <= cut for time in times], pa.bool_())
+        parts += list(instance.advance([rows.filter(inside)], cut))
+        state, low = instance.snapshot(), cut
+    return whole.to_pylist(), pa.concat_tables(parts).to_pylist()

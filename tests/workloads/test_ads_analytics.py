@@ -1,0 +1,70 @@
+"""Ads Analytics: worked by hand, edges included, and against plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.events import US
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.workloads import base
+
+WORKLOAD = base.get("ads_analytics")
+Event = tuple[int, int, int]
+"""(second, query, ad)."""
+
+
+def rates(clicks: list[Event], impressions: list[Event], **parameters: Any) -> dict[tuple[int, int, int], Any]:
+    """(a window's end in seconds, query, ad) to (clicks, impressions, rate)."""
+
+    def rows(events: list[Event], first_id: int) -> pa.Table:
+        return pa.table({
+            "query_id": pa.array([query for _, query, _ in events], pa.int32()),
+            "ad_id": pa.array([ad for *_, ad in events], pa.int32()),
+            "event_time": pa.array([second * US for second, *_ in events], pa.int64()),
+            "event_id": pa.array(range(first_id, first_id + len(events)), pa.int64()),
+        })  # fmt: skip
+
+    flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
+    inputs = {"clicks": rows(clicks, 0), "impressions": rows(impressions, len(clicks))}
+    found: Any = Oracle().answer(flow, inputs, duckdb.connect()).to_arrow_table()
+    return {
+        (int(row["window_end"].timestamp()), row["query_id"], row["ad_id"]): (
+            row["clicks"], row["impressions"], row["ctr"],
+        )
+        for row in found.to_pylist()
+    }  # fmt: skip
+
+
+def test_worked_by_hand() -> None:
+    """Windows of 4 s every 2 s: what was not clicked has no rate, and neither has what was not shown."""
+    clicks: list[Event] = [(0, 1, 1), (3, 1, 1), (1, 2, 1)]
+    impressions: list[Event] = [(0, 1, 1), (1, 1, 1), (2, 1, 1), (0, 1, 2)]
+    assert rates(clicks, impressions, window="4s", frequency="2s") == {
+        (2, 1, 1): (1, 2, 0.5), (4, 1, 1): (2, 3, pytest.approx(2 / 3)), (6, 1, 1): (1, 1, 1.0),
+    }  # fmt: skip
+
+
+EVENTS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 2), st.integers(1, 2)), max_size=20)
+
+
+@given(EVENTS, EVENTS)
+@settings(max_examples=30, deadline=None)
+def test_as_plain_python_counts(clicks: list[Event], impressions: list[Event]) -> None:
+    """Windows of 3 s every second."""
+    expected = {}
+    for end in range(1, 10):
+        clicked, shown = (
+            Counter((query, ad) for at, query, ad in events if end - 3 <= at < end) for events in (clicks, impressions)
+        )
+        for pair in clicked.keys() & shown.keys():
+            rate = pytest.approx(clicked[pair] / shown[pair])
+            expected[end, *pair] = (clicked[pair], shown[pair], rate)
+    assert rates(clicks, impressions, window="3s", frequency="1s") == expected

@@ -1,0 +1,171 @@
+"""Bargain Index: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.workloads.cuts import whole_and_in_parts
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.engines.oracle.process import is_independent
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.nodes import Flow, Process
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.workloads import base
+
+WORKLOAD = base.get("bargain_index")
+Event = tuple[int, int, float | None, int]
+"""(stock, 1 for a quote, price, size); the n-th has event time and event id n."""
+TRADE, QUOTE = 0, 1
+
+
+def flow_of(**parameters: Any) -> Flow:
+    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+
+
+def without_truth(flow: Flow) -> Flow:
+    assert isinstance(flow.sink.input, Process)
+    return Flow((replace(flow.sink, input=replace(flow.sink.input, truth=None)),))
+
+
+def table(events: list[Event]) -> pa.Table:
+    stock, quote, price, size = zip(*events, strict=True) if events else ((), (), (), ())
+    return pa.table({
+        "stock": pa.array(stock, pa.int32()), "quote": pa.array(quote, pa.int32()),
+        "price": pa.array(price, pa.float64()), "size": pa.array(size, pa.int32()),
+    })  # fmt: skip
+
+
+def answer(flow: Flow, events: list[Event]) -> list[tuple[int, int, float]]:
+    """(event id, stock, index) of each bargain, by event id."""
+    numbers = pa.array(range(len(events)), pa.int64())
+    rows = table(events).append_column("event_time", numbers).append_column("event_id", numbers)
+    lineage = with_lineage(flow, ingest_time=False)
+    found = Oracle().answer(lineage, {"market": rows}, duckdb.connect()).to_arrow_table()
+    return [
+        (row["event_id"], row["stock"], row["bargain_index"])
+        for row in found.sort_by([("event_id", "ascending")]).to_pylist()
+    ]
+
+
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+@BOTH
+def test_worked_by_hand(way: Any) -> None:
+    """The last two trades count; a stock's own alone; what is malformed neither counts nor gives anything."""
+    flow = way(flow_of(vwap_window=2))
+    events: list[Event] = [
+        (1, QUOTE, 1.0, 5),  # 0: nothing was traded yet
+        (1, TRADE, 10.0, 1),  # 1: average 10
+        (2, QUOTE, 1.0, 5),  # 2: another stock, nothing was traded yet
+        (1, QUOTE, 9.0, 2),  # 3: exp(1) * 2
+        (1, QUOTE, 10.0, 2),  # 4: asks for just the average: no bargain
+        (1, TRADE, 12.0, 3),  # 5: (10 + 36) / 4 = 11.5
+        (1, QUOTE, 11.5, 1),  # 6: no bargain
+        (1, TRADE, 0.0, 9),  # 7: malformed
+        (1, TRADE, math.nan, 9),  # 8: malformed
+        (1, TRADE, None, 9),  # 9: malformed
+        (1, TRADE, 20.0, 0),  # 10: malformed
+        (1, QUOTE, 11.0, 4),  # 11: exp(0.5) * 4
+        (1, QUOTE, math.inf, 4),  # 12: malformed
+        (1, TRADE, 8.0, 1),  # 13: (36 + 8) / 4 = 11, the first trade counts no more
+        (1, QUOTE, 10.0, 1),  # 14: exp(1)
+    ]
+    assert [(number, stock, pytest.approx(index)) for number, stock, index in answer(flow, events)] == [
+        (3, 1, math.exp(1) * 2), (11, 1, math.exp(0.5) * 4), (14, 1, math.exp(1)),
+    ]  # fmt: skip
+
+
+@BOTH
+def test_an_index_must_be_above_the_threshold(way: Any) -> None:
+    """Of exp(1) * 2 = 5.44, one below is passed and one above is not."""
+    events: list[Event] = [(1, TRADE, 10.0, 1), (1, QUOTE, 9.0, 2)]
+    assert len(answer(way(flow_of(bargainindex_threshold=5.4)), events)) == 1
+    assert answer(way(flow_of(bargainindex_threshold=5.5)), events) == []
+
+
+def bargains_in_python(events: list[Event], window: int, threshold: float) -> dict[int, float]:
+    """The definition, one event after the other."""
+    trades: dict[int, list[tuple[float, int]]] = {}
+    found = {}
+    for number, (stock, quote, price, size) in enumerate(events):
+        if price is None or not math.isfinite(price) or price <= 0 or size < 1:
+            continue
+        lately = trades.setdefault(stock, [])
+        if quote != QUOTE:
+            lately.append((price, size))
+            continue
+        if not lately:
+            continue
+        vwap = sum(p * v for p, v in lately[-window:]) / sum(v for _, v in lately[-window:])
+        index = math.exp(vwap - price) * size if vwap > price else 0.0
+        if index > threshold:
+            found[number] = index
+    return found
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(1, 3),
+        st.sampled_from([TRADE, QUOTE]),
+        st.one_of(st.none(), st.just(math.nan), st.integers(-2, 40).map(lambda n: n / 4)),
+        st.integers(0, 4),
+    ),
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(EVENTS, st.integers(1, 5))
+def test_against_plain_python(events: list[Event], window: int) -> None:
+    """Truth and class both say what the definition says."""
+    flow = flow_of(vwap_window=window)
+    expected = bargains_in_python(events, window, 0.001)
+    for each in (flow, without_truth(flow)):
+        found = {number: index for number, _, index in answer(each, events)}
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(EVENTS, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.lists(st.integers(0, 130), max_size=5))
+def test_the_answer_does_not_depend_on_where_batches_end(
+    events: list[Event], steps: list[int], cuts: list[int]
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    times = list(itertools.accumulate(steps[: len(events)]))
+    whole, parts = whole_and_in_parts(flow_of(vwap_window=3), table(events), times, cuts)
+    assert parts == whole
+
+
+def test_the_last_trade_counts_beyond_the_end_of_its_batch() -> None:
+    """Quotes that come alone in the batches after it."""
+    events: list[Event] = [(1, TRADE, 10.0, 1), (1, QUOTE, 9.0, 2), (1, QUOTE, 9.5, 1)]
+    whole, parts = whole_and_in_parts(flow_of(), table(events), [0, 1, 2], [0, 1])
+    assert parts == whole
+    assert len(whole) == 2
+
+
+def test_verification_shares_nothing_with_the_class() -> None:
+    """Truth is SQL."""
+    assert is_independent(flow_of())
+
+
+def test_the_market_has_bargains_and_quotes_that_are_none() -> None:
+    """Half of the events are quotes, and about half of those ask for less."""
+
+    flow, streams = WORKLOAD.build(WORKLOAD.read({}), 20_000.0)
+    plan = Plan(streams, parse_profile("constant", 20_000.0, 2.0), 0, 2.0, 2, 1)
+    columns = ["stock", "quote", "price", "size", "event_time", "event_id"]
+    rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])
+    found = Oracle().answer(with_lineage(flow, ingest_time=False), {"market": rows}, duckdb.connect()).to_arrow_table()
+    assert 0.2 < found.num_rows / rows.num_rows < 0.3

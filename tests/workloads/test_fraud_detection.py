@@ -1,0 +1,146 @@
+"""Fraud Detection: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.workloads.cuts import whole_and_in_parts
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.engines.oracle.process import is_independent
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.nodes import Flow, Process
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.load.transactions import STATES
+from streamgauge.workloads import base
+from streamgauge.workloads.fraud_detection import surprises
+
+WORKLOAD = base.get("fraud_detection")
+Event = tuple[int, str | None]
+"""(customer, state); the n-th has event time and event id n."""
+
+
+def flow_of(**parameters: Any) -> Flow:
+    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+
+
+def without_truth(flow: Flow) -> Flow:
+    assert isinstance(flow.sink.input, Process)
+    return Flow((replace(flow.sink, input=replace(flow.sink.input, truth=None)),))
+
+
+def table(events: list[Event]) -> pa.Table:
+    return pa.table({
+        "customer": pa.array([customer for customer, _ in events], pa.int32()),
+        "state": pa.array([state for _, state in events], pa.string()),
+    })  # fmt: skip
+
+
+def answer(flow: Flow, events: list[Event]) -> dict[int, tuple[int, float, str]]:
+    """Event id to (customer, score, states) of each outlier."""
+    numbers = pa.array(range(len(events)), pa.int64())
+    rows = table(events).append_column("event_time", numbers).append_column("event_id", numbers)
+    lineage = with_lineage(flow, ingest_time=False)
+    found = Oracle().answer(lineage, {"transactions": rows}, duckdb.connect()).to_arrow_table()
+    return {row["event_id"]: (row["customer"], row["score"], row["states"]) for row in found.to_pylist()}
+
+
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+def test_the_model_says_that_something_follows() -> None:
+    """Each state's row is whole, and a state after one of the same amount is the likelier."""
+    likely = 1 - surprises()
+    assert np.allclose(likely.sum(axis=1), 1, atol=1e-4)
+    assert likely[STATES.index("HNL"), STATES.index("HHS")] > likely[STATES.index("LNL"), STATES.index("HHS")]
+
+
+@BOTH
+def test_worked_by_hand(way: Any) -> None:
+    """Three states are scored by their two steps; a customer's own alone; what the model does not know is left out."""
+    events: list[Event] = [
+        (1, "LNN"), (2, "HHS"), (1, "HHS"), (1, None), (1, "LHS"),  # 4: the first with three
+        (1, "xyz"), (2, "HHS"), (1, "lnn"), (1, "LNN"),  # 8
+        (2, "LNN"),  # 9
+    ]  # fmt: skip
+    found = answer(way(flow_of(state_seq_window_size=3, metric_threshold=0.0)), events)
+
+    def score(*states: str) -> float:
+        steps = [surprises()[STATES.index(one), STATES.index(other)] for one, other in itertools.pairwise(states)]
+        return sum(steps) / 2
+
+    assert {number: row[::2] for number, row in found.items()} == {
+        4: (1, "LNN,HHS,LHS"), 8: (1, "HHS,LHS,LNN"), 9: (2, "HHS,HHS,LNN"),
+    }  # fmt: skip
+    assert found[4][1] == pytest.approx(score("LNN", "HHS", "LHS"))
+    assert found[9][1] == pytest.approx(score("HHS", "HHS", "LNN"))
+
+
+@BOTH
+def test_a_score_must_be_above_the_threshold(way: Any) -> None:
+    """One just of the threshold is no outlier."""
+    events: list[Event] = [(1, "LNN"), (1, "HHS")]
+    score = float(surprises()[STATES.index("LNN"), STATES.index("HHS")])
+    assert answer(way(flow_of(state_seq_window_size=2, metric_threshold=score)), events) == {}
+    assert len(answer(way(flow_of(state_seq_window_size=2, metric_threshold=score - 2**-20)), events)) == 1
+
+
+EVENTS = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["LNN", "HHS", "MHL", "", None])), max_size=40)
+
+
+@settings(deadline=None, max_examples=25)
+@given(EVENTS, st.integers(2, 5))
+def test_against_plain_python(events: list[Event], window: int) -> None:
+    """Truth and class both say what the definition says."""
+    seen: dict[int, list[str]] = {}
+    expected = {}
+    for number, (customer, state) in enumerate(events):
+        if state not in STATES:
+            continue
+        last = seen.setdefault(customer, [])
+        last.append(state)
+        steps = [surprises()[STATES.index(a), STATES.index(b)] for a, b in itertools.pairwise(last[-window:])]
+        if len(last) >= window and sum(steps) / len(steps) > 0.9:
+            expected[number] = (customer, pytest.approx(sum(steps) / len(steps)), ",".join(last[-window:]))
+    flow = flow_of(state_seq_window_size=window, metric_threshold=0.9)
+    for each in (flow, without_truth(flow)):
+        assert answer(each, events) == expected
+
+
+@settings(deadline=None, max_examples=50)
+@given(EVENTS, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.lists(st.integers(0, 130), max_size=5))
+def test_the_answer_does_not_depend_on_where_batches_end(
+    events: list[Event], steps: list[int], cuts: list[int]
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    times = list(itertools.accumulate(steps[: len(events)]))
+    whole, parts = whole_and_in_parts(
+        flow_of(state_seq_window_size=3, metric_threshold=0.9), table(events), times, cuts
+    )
+    assert parts == whole
+
+
+def test_verification_shares_nothing_with_the_class() -> None:
+    """Truth is SQL."""
+    assert is_independent(flow_of())
+
+
+def test_planted_customers_are_found_far_more_often_than_others() -> None:
+    """About one window in a hundred of a usual customer is an outlier, about a third of a planted one's."""
+    flow, streams = WORKLOAD.build(WORKLOAD.read({"customers": 200, "frauds": 0.1}), 20_000.0)
+    plan = Plan(streams, parse_profile("constant", 20_000.0, 2.0), 0, 2.0, 2, 1)
+    columns = ["customer", "state", "event_time", "event_id"]
+    rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])
+    lineage = with_lineage(flow, ingest_time=False)
+    found = Oracle().answer(lineage, {"transactions": rows}, duckdb.connect()).to_arrow_table()
+    planted = sum(customer < 20 for customer in found["customer"].to_pylist())
+    assert planted / (0.1 * rows.num_rows) > 10 * (found.num_rows - planted) / (0.9 * rows.num_rows)

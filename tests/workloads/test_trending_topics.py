@@ -1,0 +1,63 @@
+"""Trending Topics: worked by hand, ties and edges included, and against plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.events import US
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.workloads import base
+
+WORKLOAD = base.get("trending_topics")
+Tweet = tuple[int, str | None]
+"""(second, text)."""
+
+
+def rankings(tweets: list[Tweet], **parameters: Any) -> dict[int, list[tuple[str, int]]]:
+    """A window's end, in seconds, to its topics and their counts, first one first."""
+    rows = pa.table({
+        "text": pa.array([text for _, text in tweets], pa.string()),
+        "event_time": pa.array([second * US for second, _ in tweets], pa.int64()),
+        "event_id": pa.array(range(len(tweets)), pa.int64()),
+    })  # fmt: skip
+    flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
+    found: Any = Oracle().answer(flow, {"tweets": rows}, duckdb.connect()).to_arrow_table()
+    ranked: dict[int, list[tuple[str, int]]] = {}
+    for row in found.sort_by([("count", "descending"), ("topic", "ascending")]).to_pylist():
+        ranked.setdefault(int(row["window_end"].timestamp()), []).append((row["topic"], row["count"]))
+    return ranked
+
+
+def test_worked_by_hand() -> None:
+    """Windows of 4 s every 2 s, two topics each: case and signs stay, a lone # is none, and ties go by topic."""
+    tweets: list[Tweet] = [
+        (0, "#b go #a go#no #a"), (1, "#c #b"), (1, None), (1, ""), (1, "# ##"), (2, "#A #c! #c!"),
+    ]  # fmt: skip
+    assert rankings(tweets, window="4s", frequency="2s", topk=2) == {
+        2: [("#a", 2), ("#b", 2)],
+        4: [("#a", 2), ("#b", 2)],  # #c! has as many, and comes after them
+        6: [("#c!", 2), ("#A", 1)],
+    }
+
+
+TEXTS = st.lists(st.sampled_from(["#a", "#b", "#", "a#b", "##", "#a,", "", "go"]), max_size=6).map(" ".join)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), TEXTS), max_size=15), st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_as_plain_python_ranks(tweets: list[Tweet], topk: int) -> None:
+    """Windows of 3 s every second."""
+    expected = {}
+    for end in range(1, 10):
+        said = [word for at, text in tweets if end - 3 <= at < end for word in (text or "").split(" ")]
+        counts = Counter(word for word in said if word.startswith("#") and len(word) > 1)
+        if counts:
+            expected[end] = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:topk]
+    assert rankings(tweets, window="3s", frequency="1s", topk=topk) == expected

@@ -1,0 +1,44 @@
+"""Word Count: worked by hand, edge rows included, and against plain Python."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.workloads import base
+
+WORKLOAD = base.get("word_count")
+
+
+def counts(lines: list[str | None]) -> dict[str, int]:
+    """The last count of each word, where the n-th line has event time and id n."""
+    numbers = pa.array(range(len(lines)), pa.int64())
+    events = pa.table({"text": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
+    flow = with_lineage(WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow, ingest_time=False)
+    found: Any = Oracle().answer(flow, {"sentences": events}, duckdb.connect()).to_arrow_table()
+    rows = found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
+    return {row["word"]: row["count"] for row in rows}
+
+
+def test_worked_by_hand() -> None:
+    """Case tells no words apart; an underscore is of a word, a hyphen is not; lines without a word give nothing."""
+    lines = ["The cow jumped over the moon", "", None, "  ...!  ", "the_end: the-end THE", "Zoë 42 4_2"]
+    assert counts(lines) == {
+        "the": 4, "cow": 1, "jumped": 1, "over": 1, "moon": 1, "the_end": 1, "end": 1, "zo": 1, "42": 1, "4_2": 1,
+    }  # fmt: skip
+
+
+@given(st.lists(st.text(alphabet="aAbZ09_ .-é\n", max_size=12), max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_as_plain_python_counts(lines: list[str]) -> None:
+    """Whatever the lines are."""
+    words = Counter(word for line in lines for word in re.findall("[a-z0-9_]+", line.lower()))
+    assert counts(lines) == dict(words)

@@ -1,0 +1,67 @@
+"""The Yahoo Streaming Benchmark: worked by hand, and against plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.engines.oracle import Oracle
+from streamgauge.events import US
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.load.bits import Bits
+from streamgauge.workloads import base
+
+WORKLOAD = base.get("yahoo_streaming")
+Event = tuple[int, str | None, int]
+"""(ad, event type, second)."""
+
+
+def views(events: list[Event], **parameters: Any) -> dict[tuple[int, int], int]:
+    """(campaign, the window's first second) to how often its ads were seen."""
+    rows = pa.table({
+        "ad_id": pa.array([ad for ad, _, _ in events], pa.int32()),
+        "event_type": pa.array([type_ for _, type_, _ in events], pa.string()),
+        "event_time": pa.array([second * US for _, _, second in events], pa.int64()),
+        "event_id": pa.array(range(len(events)), pa.int64()),
+    })  # fmt: skip
+    flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
+    found: Any = Oracle().answer(flow, {"events": rows}, duckdb.connect()).to_arrow_table()
+    return {
+        (row["campaign_id"], int(row["window_start"].timestamp())): row["views"] for row in found.to_pylist()
+    }  # fmt: skip
+
+
+def test_worked_by_hand() -> None:
+    """Two campaigns of two ads: 0 and 2, 1 and 3. A window ends before its end; nobody counts clicks or unknown ads."""
+    events: list[Event] = [
+        (0, "view", 0), (2, "view", 9), (2, "view", 10), (1, "view", 3), (3, "click", 3), (3, None, 3), (3, "View", 3),
+        (4, "view", 3), (-1, "view", 3),
+    ]  # fmt: skip
+    assert views(events, campaigns=2, ads=2) == {(0, 0): 2, (0, 10): 1, (1, 0): 1}
+
+
+EVENTS = st.lists(
+    st.tuples(st.integers(-1, 7), st.sampled_from(["view", "click", "purchase", "", None]), st.integers(0, 30)),
+    max_size=30,
+)
+
+
+@given(EVENTS)
+@settings(max_examples=30, deadline=None)
+def test_as_plain_python_counts(events: list[Event]) -> None:
+    """Three campaigns of two ads, windows of 5 s."""
+    seen = Counter((ad % 3, at // 5 * 5) for ad, type_, at in events if type_ == "view" and 0 <= ad < 6)
+    assert views(events, campaigns=3, ads=2, window="5s") == dict(seen)
+
+
+def test_some_events_are_of_ads_that_no_campaign_knows() -> None:
+    """A lookup that never misses would not be tried."""
+    _, (stream,) = WORKLOAD.build(WORKLOAD.read({}), 1000.0)
+    place = next(place for place, field in enumerate(stream.fields) if field.name == "ad_id")
+    ads = stream.fields[place].column(Bits(1, 0, 0, place), 0, 20_000)
+    assert 0.005 < (ads >= 1000).mean() < 0.02
