@@ -14,7 +14,8 @@ from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.flow.lineage import needed_columns
 from streamgauge.report.terminal import progress
-from streamgauge.run.check import Ready, check
+from streamgauge.run.check import check
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.trial import next_start, rig_settings
 from streamgauge.studies.overload import Overloaded, overload

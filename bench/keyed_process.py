@@ -21,7 +21,7 @@ from streamgauge.events import Schema
 from streamgauge.flow.keyed import by_key, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, source
-from streamgauge.run.check import Ready
+from streamgauge.run.ready import Ready
 
 REPEATS = 3
 PACKS = 1000

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from bench._row import Row, row
-from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US, Clock
+from streamgauge.events import EVENT_ID, EVENT_TIME, FAR_FUTURE_US, INGEST_TIME, US, Clock
 from streamgauge.measure.latency import LatencyRule, sink_latencies
 from streamgauge.measure.recorder import RecorderSettings
 from streamgauge.system.children import Child, serve
@@ -90,7 +90,7 @@ def spooled(paths: list[str]) -> Iterator[pa.RecordBatch]:
 def count(paths: list[str]) -> float:
     """Seconds to count every latency of the files."""
     begin = time.perf_counter()
-    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, 2**62))
+    found = sink_latencies(spooled(paths), LatencyRule("row"), (0, FAR_FUTURE_US))
     seconds = time.perf_counter() - begin
     assert found.latencies.event_time_us is not None
     assert found.latencies.event_time_us.count == RESULTS

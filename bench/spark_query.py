@@ -23,7 +23,7 @@ from bench._row import Row, row
 from streamgauge.engines.spark.settings import WINDOWED_INTERVAL, defaults
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import NativeJob
-from streamgauge.run.check import Ready
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import RigSettings
 
 REPEATS = 4

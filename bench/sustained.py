@@ -35,7 +35,7 @@ from streamgauge.engines.spark.session import end_session, open_session
 from streamgauge.engines.spark.settings import WINDOWED_INTERVAL, defaults, split
 from streamgauge.events import US
 from streamgauge.load.keys import probabilities
-from streamgauge.run.check import Ready
+from streamgauge.run.ready import Ready
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.purchases import PRICE_MAX
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench._row import Row, row
-from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, FAR_FUTURE_US, INGEST_TIME
 from streamgauge.measure.answers import compare
 
 REPEATS = 5
@@ -37,7 +37,7 @@ def sides(rows: int) -> tuple[pa.Table, pa.Table]:
 
 
 def compared(connection: duckdb.DuckDBPyConnection, rows: int) -> None:
-    found = compare(connection, "expected", "received", (EVENT_ID,), COLUMNS, deadline_us=2**62)
+    found = compare(connection, "expected", "received", (EVENT_ID,), COLUMNS, deadline_us=FAR_FUTURE_US)
     assert found.matched == rows
 
 

@@ -13,8 +13,8 @@ from streamgauge.engines.spark.queries import queries
 from streamgauge.errors import DriverError, EngineError
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import NativeJob
-from streamgauge.run.check import Ready
 from streamgauge.run.journal import Journal
+from streamgauge.run.ready import Ready
 from streamgauge.run.trial import rig_settings
 from streamgauge.studies.overload import Overloaded
 
