@@ -14,6 +14,7 @@ import pytest
 
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
 from streamgauge.transports.flight import client
+from streamgauge.transports.flight.aborts import Watch
 from streamgauge.transports.flight.access import call_options
 from streamgauge.transports.flight.endpoint import Cuts, Endpoint
 from streamgauge.transports.flight.queue import FlightQueue
@@ -97,9 +98,17 @@ def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
     assert set(read.column(INGEST_TIME).to_pylist()) == {123_456}
 
 
+@pytest.mark.parametrize("told", [True, False], ids=["told at once", "told later"])
 @pytest.mark.parametrize("aborted", [True, False])
-def test_a_read_that_is_cut_off_is_counted(served: Served, aborted: bool) -> None:
-    """A reader that goes after the first part of many; one that takes all, or asks for nothing, is none of those."""
+def test_a_read_that_is_cut_off_is_counted(
+    served: Served, aborted: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that goes after the first part of many; one that takes all, or asks for nothing, is none of those.
+
+    Whether the server hears of the cancelling before the call has ended is a race, so both are tried.
+    """
+    if not told:
+        monkeypatch.setattr(Watch, "read", lambda watch, _, batches: setattr(watch, "_read", (NeverTold(), batches)))
     rows = 4_000_000  # more than lies between server and reader unread
     batch = pa.record_batch({name: np.zeros(rows, np.int64) for name in (EVENT_TIME, EVENT_ID)})
     served.queue.offer(0, CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
@@ -113,6 +122,13 @@ def test_a_read_that_is_cut_off_is_counted(served: Served, aborted: bool) -> Non
     served.endpoint.shutdown()  # returns when every call has ended
     assert served.queue.drain_aborted() == ([123_456] if aborted else [])
     assert served.queue.drain_aborted() == []
+
+
+class NeverTold:
+    """The context of a call that ends before its cancelling is known."""
+
+    def is_cancelled(self) -> bool:
+        return False
 
 
 def test_the_batch_of_a_read_is_logged(served: Served) -> None:
