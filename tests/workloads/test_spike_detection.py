@@ -139,6 +139,14 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     assert parts == whole
 
 
+def test_an_average_goes_on_beyond_the_end_of_its_batch() -> None:
+    """Window 2, a reading a batch: 4, (4 + 8) / 2 = 6, (8 + 2) / 2 = 5; the other device's own alone."""
+    rows = pa.table({"device": pa.array([1, 2, 1, 1], pa.int32()), "value": pa.array([4.0, 100.0, 8.0, 2.0])})
+    whole, parts = whole_and_in_parts(flow_of(moving_average_window=2), rows, [0, 1, 2, 3], [0, 1, 2])
+    assert parts == whole
+    assert [(row["device"], row["avg"]) for row in whole] == [(1, 4.0), (2, 100.0), (1, 6.0), (1, 5.0)]
+
+
 def test_what_outsiders_see() -> None:
     """Columns, operators' names, identity; verification shares nothing with the class."""
     flow = flow_of()
