@@ -44,7 +44,7 @@ def _came(rows: list[Row]) -> list[Row]:
 
 
 def _compare(con: duckdb.DuckDBPyConnection, expected: list[Row], came: list[Row], **rules: Any) -> Counts:
-    wanted = _table(expected)
+    wanted = _table(expected, __due=pa.bool_())
     none = wanted.slice(0, 0).append_column("emission_time", pa.array([], pa.int64()))
     got = _table(_came(came)) if came else none
     return compare(con, lambda: wanted, lambda: got, rules.pop("ids", IDS), rules.pop("fields", FIELDS), **rules)
@@ -276,8 +276,10 @@ def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection
 PREFIXES = [{"k": k, "n": n, "event_time": 10 * n} for k in (1, 2) for n in (1, 2, 3)]
 
 
-def _updates(con: duckdb.DuckDBPyConnection, came: list[Row], **rules: Any) -> Counts:
-    return _numbers(_compare(con, PREFIXES, came, ids=("k", "event_time"), fields=("n",), update=True, **rules))
+def _updates(con: duckdb.DuckDBPyConnection, came: list[Row], due: tuple[int, ...] = (), **rules: Any) -> Counts:
+    """`due` are places in PREFIXES."""
+    expected = [row | {"__due": place in due} for place, row in enumerate(PREFIXES)]
+    return _numbers(_compare(con, expected, came, ids=("k", "event_time"), fields=("n",), update=True, **rules))
 
 
 def test_updates_may_skip_values_but_not_the_last(con: duckdb.DuckDBPyConnection) -> None:
@@ -285,6 +287,14 @@ def test_updates_may_skip_values_but_not_the_last(con: duckdb.DuckDBPyConnection
     assert _updates(con, [PREFIXES[0], PREFIXES[2], PREFIXES[5]]) == Counts(3, matched=3)
     assert _updates(con, [PREFIXES[0], PREFIXES[1], PREFIXES[5]]) == Counts(4, matched=3, missing=1)
     assert _updates(con, []) == Counts(2, missing=2)
+
+
+def test_what_is_due_may_not_be_skipped(con: duckdb.DuckDBPyConnection) -> None:
+    """The first of key 1 has to come, and is missing until it does."""
+    last = [PREFIXES[2], PREFIXES[5]]
+    assert _updates(con, last, due=(0,)) == Counts(3, matched=2, missing=1)
+    assert _updates(con, [*last, PREFIXES[0]], due=(0,)) == Counts(3, matched=3)
+    assert _updates(con, [*last, PREFIXES[1]], due=(0,), judged="event_time > 10") == Counts(3, matched=3)
 
 
 def test_faults_of_updates_are_counted(con: duckdb.DuckDBPyConnection) -> None:

@@ -130,7 +130,7 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 
 
 def test_a_sequence_goes_on_beyond_the_end_of_its_batch() -> None:
-    """Three states in three batches, with another customer's between: scored as in one; what was used up is not scored."""
+    """Three states in three batches, with another customer's between: each scored as in one batch."""
     events: list[Event] = [(1, "LNN"), (2, "HHS"), (1, "HHS"), (2, "LNN"), (1, "LHS"), (1, "LNN")]
     flow = flow_of(state_seq_window_size=3, metric_threshold=0.0)
     whole, parts = whole_and_in_parts(flow, table(events), [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4])

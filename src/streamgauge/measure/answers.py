@@ -75,7 +75,8 @@ def compare(
 
     `judged`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
     `float_tolerance`: relative. `update`: received rows are successive values; every one must be in `expected` (the
-    values at every event time, or at the received ones), and the last expected one of each key must be there.
+    values at every event time, or at the received ones), and of those the last one of each key must be there, and
+    every one whose column `__due` is true.
     `deadline_us`: a right row with a later `emission_time` is late. Identities of `expected` must differ.
     Raises EngineError where received columns are missing or of another kind of type.
     """
@@ -85,6 +86,8 @@ def compare(
     kinds = sql.with_floats(expected_kinds, received_kinds)
     raw = sql.with_floats(received_kinds, expected_kinds)
     _check_kinds(question, kinds, raw)
+    if update and sql.DUE not in kinds:
+        raise ValueError(f"expected updates have no column {sql.DUE}")
     sides = _Sides(con, question, expected, received, kinds, raw)
     if update or any(kinds[name] == "float" for name in values):
         return _joined(sides, "true", None)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME
 
 BUCKETS = 256
+DUE = "__due"
+"""Of expected updates: those that must be there though another value of their key follows."""
 RANGE_BITS = 18
 """Event ids of one bucket differ in so many low bits: a quarter of a million events of one partition."""
 
@@ -120,7 +122,7 @@ def _expected(question: Question, expected: str, suspects: str) -> str:
         return f"{known}, {judged} AS __must FROM {expected} AS x WHERE {suspects}"
     keys = quoted([name for name in question.identity if name != EVENT_TIME])
     last = f"{quote(EVENT_TIME)} = max({quote(EVENT_TIME)}) OVER (PARTITION BY {keys})"
-    return f"{known}, {judged} AND {last} AS __must FROM {expected}"
+    return f"{known}, {judged} AND ({DUE} OR {last}) AS __must FROM {expected}"
 
 
 _FAULT = (

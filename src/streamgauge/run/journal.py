@@ -127,6 +127,16 @@ class Journal:
                 found[commit.sink].append(ends[commit.query, commit.batch])
         return {sink: sorted(reached) for sink, reached in found.items()}
 
+    def cuts(self) -> list[int]:
+        """The event times at which this sink's committed batches end, ascending; none where its readers do not agree
+        on them, as without a common frontier.
+        """
+        ends: dict[Batch, set[int]] = defaultdict(set)
+        for part in self.all_hand_outs():
+            ends[part.query, part.batch].add(part.to_us)
+        reached = [ends[commit.query, commit.batch] for commit in self.commits if (commit.query, commit.batch) in ends]
+        return [] if any(len(each) > 1 for each in reached) else sorted(end for (end,) in reached)
+
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""
         reached = [self.running.furthest(sink) for sink in self.sinks]

@@ -11,17 +11,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.engines.oracle.lower import last_of_spans
 from streamgauge.engines.oracle.lower import sql as oracle_sql
 from streamgauge.engines.oracle.process import computed, is_independent
-from streamgauge.events import EMISSION_TIME, FAR_FUTURE_US, FAR_PAST_US, US, WINDOW_END, WINDOW_START, arrow_type
+from streamgauge.events import (
+    EMISSION_TIME,
+    EVENT_TIME,
+    FAR_FUTURE_US,
+    FAR_PAST_US,
+    US,
+    WINDOW_END,
+    WINDOW_START,
+    arrow_type,
+)
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
 from streamgauge.flow.nodes import Explode, Flow, Lookup, Process, RunningAggregate, Select, Where, WindowJoin
 from streamgauge.flow.reach import reach_us
+from streamgauge.measure.answers_sql import DUE, quote, quoted
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification
@@ -98,7 +110,8 @@ def _asked(ready: Ready, done: Conducted) -> Asked:
     whole = tuple(schema.columns(ready.lineage_flow.sink.input))
     if isinstance(flow.sink.input, RunningAggregate):
         judged = "true" if done.owes_all else f"event_time < {done.journal.committed_until()}"
-        return Asked(identity(flow), whole, judged, due=None, update=True)
+        due = f"{DUE} AND event_time < {min(done.spans.measured_to_us, done.offered_until())}"
+        return Asked(identity(flow), whole, judged, due, update=True)
     windowed = WINDOW_END in whole
     return asked_of(done, identity(flow), whole, windowed, judged_early(done, windowed, _held_us(flow)))
 
@@ -117,14 +130,39 @@ def _compare(ready: Ready, done: Conducted, received: Received, compared: Compar
 
 def _compare_whole(ready: Ready, done: Conducted, received: Received, source: Input, compared: Comparison) -> None:
     asked, connection = _asked(ready, done), compared.connection
+    connection.register("received", received.table() if not received.empty else _nothing(ready))
+    if asked.update:
+        _expect_updates(ready, done, source, connection)
+    else:
+        relations = _planned(ready, done, source, connection)
+        connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations)}")
+    compared.add("expected", "received", asked)
+
+
+def _planned(ready: Ready, done: Conducted, source: Input, connection: Any) -> dict[str, str]:
+    """The relations of all that was offered; each can be read once."""
     for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
         connection.register(f"input_{name}", reader)
-    connection.register("received", received.table() if not received.empty else _nothing(ready))
-    relations = {name: f"input_{name}" for name in ready.columns}
-    relations = computed(connection, ready.lineage_flow, relations)
-    points = "received" if asked.update else None
-    connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations, points)}")
-    compared.add("expected", "received", asked)
+    return computed(connection, ready.lineage_flow, {name: f"input_{name}" for name in ready.columns})
+
+
+def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: Any) -> None:
+    """The values that came, and those that had to: of each key the one at the end of each batch that held the key.
+
+    An engine that hands on fewer would have its latencies measured at the moments of its choice.
+    """
+    keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
+    connection.register("cuts", pa.table({"cut": pa.array(done.journal.cuts(), pa.int64())}))
+    due = last_of_spans(ready.lineage_flow, _planned(ready, done, source, connection), "cuts")
+    connection.execute(f"CREATE TABLE due AS {due}")
+    columns = quoted([*keys, EVENT_TIME])
+    connection.execute(f"CREATE VIEW points AS SELECT {columns} FROM received UNION SELECT {columns} FROM due")
+    values = oracle_sql(ready.lineage_flow, _planned(ready, done, source, connection), "points")
+    same = " AND ".join(f"value.{quote(name)} IS NOT DISTINCT FROM due.{quote(name)}" for name in (*keys, EVENT_TIME))
+    connection.execute(
+        f"CREATE TABLE expected AS SELECT value.*, due.{quote(EVENT_TIME)} IS NOT NULL AS {DUE}"
+        f" FROM ({values}) AS value LEFT JOIN due ON {same}"
+    )
 
 
 def _compare_slices(ready: Ready, done: Conducted, received: Received, source: Input, compared: Comparison) -> None:

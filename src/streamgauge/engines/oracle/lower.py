@@ -62,6 +62,22 @@ def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     return f"{once}SELECT {names} FROM ({lower(last, relations)})"
 
 
+def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
+    """DuckDB SQL of the last event time of each key in each span that has events of it: keys, `event_time`.
+
+    For a flow of one sink, a running aggregate. `cuts`, a relation with the column `cut`, are the spans' ends; what
+    lies behind the last one is left out.
+    """
+    last = flow.sink.input
+    assert isinstance(last, RunningAggregate)
+    relations, once = _read_once(last, relations)
+    keys = _names(last.keys)
+    return (
+        f"{once}SELECT {keys}, max({TIME}) AS {quote(EVENT_TIME)} FROM ({lower(last.input, relations)}) AS __rows"
+        f" ASOF JOIN {cuts} AS __cuts ON __rows.{TIME} < __cuts.cut GROUP BY {keys}, cut"
+    )
+
+
 def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
     """A stream that is read on several ways is kept for all of them: its relation may be a reader, which gives rows
     only once."""
