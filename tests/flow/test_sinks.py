@@ -44,6 +44,19 @@ def test_equal_operators_are_one_and_others_get_names_of_their_own() -> None:
     assert [node.name for node in graph.operators(joined)] == ["purchases", "where", "select", "where_2"]
 
 
+def test_numbered_operators_of_several_flows_stay_apart() -> None:
+    """Each flow has a `where` and a `where_2` of its own; an operator of both is still one."""
+
+    def sides(name: str, limit: int) -> Flow:
+        rows = BOUGHT.where("price > 1", name="shared")
+        return rows.where(f"price > {limit}").union(rows.where(f"price < {limit}")).sink(name)
+
+    joined = flow(sides("one", 10), sides("other", 20))
+    names = [node.name for node in graph.operators(joined)]
+    assert len(names) == len(set(names))
+    assert names.count("shared") == 1
+
+
 def test_names_given_twice_are_refused() -> None:
     """Operators by one name that differ, and sinks by one name."""
     mine, other = BOUGHT.where("price > 1", name="mine"), BOUGHT.where("price > 2", name="mine")

@@ -280,13 +280,18 @@ _GIVEN_BY_US = re.compile(
 
 def _apart(node: Node, others: tuple[Node, ...]) -> Node:
     """The node with other numbers where a name that we gave clashes with one of `others` (equal nodes are shared)."""
-    if isinstance(node, Source) or node in others:
-        return node
-    node = graph.with_inputs(node, tuple(_apart(input_, others) for input_ in graph.inputs(node)))
     taken = {other.name for other in others}
-    taken |= {each.name for input_ in graph.inputs(node) for each in graph.walk(input_)}
+    made: dict[Node, Node] = {other: other for other in others}
+    for each in graph.walk(node):  # inputs first
+        if each not in made:
+            made[each] = _renamed(graph.with_inputs(each, tuple(made[input_] for input_ in graph.inputs(each))), taken)
+            taken.add(made[each].name)
+    return made[node]
+
+
+def _renamed(node: Node, taken: set[str]) -> Node:
     kind = _GIVEN_BY_US.fullmatch(node.name)
-    if node.name not in taken or kind is None:
+    if isinstance(node, Source) or node.name not in taken or kind is None:
         return node
     return replace(node, name=_free(kind.group(1), taken | {node.name}))
 
