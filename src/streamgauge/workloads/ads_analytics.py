@@ -33,9 +33,9 @@ def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
         query_id="query_id", ad_id="ad_id", clicks="0", impressions="1"
     )
     counted = (
-        clicked.union(shown, name="events")
+        clicked.union(shown, name="ad_events")
         .window(hop(parameters.window, parameters.frequency), keys=("query_id", "ad_id"))
-        .aggregate(clicks="sum(clicks)", impressions="sum(impressions)", name="rolling_counter")
+        .aggregate(clicks="sum(clicks)", impressions="sum(impressions)", name="ctr_counter")
     )
     rates = counted.where("clicks > 0 AND impressions > 0", name="clicked").select(
         query_id="query_id", ad_id="ad_id", window_start="window_start", window_end="window_end",
