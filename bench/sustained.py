@@ -5,11 +5,15 @@ and the end of what it said on stderr is printed. The aggregation is searched wh
 engine) and with `--quick`, the others with `--quick`. `STREAMGAUGE_REPEATS` says how often (default 3; a search takes
 five to ten minutes).
 
-Baseline, in turn with the searches: Spark's own `rate-micro-batch` source with the aggregation as it is written by hand
-(`groupBy(window)`), its results dropped, nothing recorded or verified. Spark is started as ours is: our settings, our
-heap from the start, a fresh JVM each time. Gem packs are normally distributed as in the workload; events are as dense
-in time, and batches as large, as our interval of batches makes them at `DENSITY_PER_S`. They follow each other without
-a pause, since a drain has none. Run alone: `python -m bench.sustained`.
+Baselines, in turn with the searches: Spark's own `rate-micro-batch` source, its results dropped, nothing recorded or
+verified, once through our own lowering of the aggregation (by panes, as the searches run it: the same query) and once
+with the aggregation as it is written by hand (`groupBy(window)`: another query). Spark is started as ours is: our
+settings, our heap from the start, our JVM options, a fresh JVM each time, warmed for as long as a search warms a fresh
+engine. Gem packs are normally distributed as in the workload; events are as dense in time, and batches as large, as our
+interval of batches makes them at `DENSITY_PER_S`. They follow each other without a pause, since a drain has none.
+
+After each figure stands the reference work beside it (`measure.reference_work`): where it differs by more than 15 %,
+the machine was not the same, and neither are the figures. Run alone: `python -m bench.sustained`.
 """
 
 from __future__ import annotations
@@ -21,33 +25,60 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from bench._drain import ready_for
 from bench._row import Row, row
+from streamgauge.engines.spark.queries import queries
 from streamgauge.engines.spark.session import end_session, open_session
-from streamgauge.engines.spark.settings import WINDOWED_INTERVAL, defaults, split
-from streamgauge.events import US
+from streamgauge.engines.spark.settings import JVM_OPTIONS, WINDOWED_INTERVAL, defaults, split
+from streamgauge.events import EVENT_TIME, US
 from streamgauge.load.keys import probabilities
+from streamgauge.measure.reference_work import ReferenceWork
 from streamgauge.run.ready import Ready
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.purchases import PRICE_MAX
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 STDERR_LINES = 15
-BASELINE = "drain of Spark's rate source, groupBy(window) by hand, our settings and heap, normal keys"
+Way = Literal["by hand", "panes"]
+"""How a baseline's aggregation is done: `groupBy(window)` as a user writes it, or our own lowering."""
+_ALIKE = "our settings, heap and JVM options, normal keys"
+BASELINES: dict[Way, str] = {
+    "by hand": f"drain of Spark's rate source, groupBy(window) by hand, {_ALIKE}",
+    "panes": f"drain of Spark's rate source, our lowering by panes, {_ALIKE}",
+}
+MEASURED_S = 45.0
+WORK_EVERY_S = 1.0
 LANES = 2**16
 """Many enough that the rarest gem pack has one."""
 START_US = 1_700_000_000 * US
 DENSITY_PER_S = 3_000_000
 """Events a second of event time: about the rate that the aggregation sustains."""
 ROWS_PER_BATCH = DENSITY_PER_S * int(WINDOWED_INTERVAL.removesuffix(" milliseconds")) // 1000
+
+
+class Found(NamedTuple):
+    """Events per second, and the reference work meanwhile (median, microseconds; None where it is not known).
+
+    `minutes`: what a search took.
+    """
+
+    rate_per_s: float
+    reference_work_us: float | None
+    minutes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,13 +106,26 @@ SEARCHES = (
 )
 
 
-def search(asked: Asked) -> tuple[float, float]:
-    """(sustained events per second, 0 where nothing was; minutes that the search took)."""
+def search(asked: Asked) -> Found:
+    """What a search found: 0 events per second where nothing was sustained."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "streamgauge", "sustain", asked.workload, "--json", "--out", out]
         began = time.monotonic()
         done = subprocess.run([*command, *asked.arguments], capture_output=True, text=True, check=False)
-        return sustained_per_s(asked, done), (time.monotonic() - began) / 60
+        return Found(sustained_per_s(asked, done), work_of(done), (time.monotonic() - began) / 60)
+
+
+def work_of(done: subprocess.CompletedProcess[str]) -> float | None:
+    """The reference work of a search: the median of those of its trials, microseconds."""
+    found = json.loads(done.stdout) if done.stdout.strip() else {}
+    trials = (found.get("search") or {}).get("trials", [])
+    return median_of(trial.get("reference_work_us") for trial in trials)
+
+
+def median_of(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> float:
@@ -116,62 +160,129 @@ def columns(ready: Ready) -> tuple[str, ...]:
     return (
         f"CAST(split('{packs}', ',') AS ARRAY<INT>)[pmod(hash(value), {LANES})] AS gem_pack_id",
         f"CAST(value % {PRICE_MAX} + 1 AS INT) AS price",
-        f"timestamp_micros({START_US} + value div {DENSITY_PER_S // US}) AS t",
+        f"{START_US} + value div {DENSITY_PER_S // US} AS {EVENT_TIME}",
     )
 
 
-def rate_source(seconds: float = 60.0) -> float:
-    """Rows a second of Spark's own `rate-micro-batch` source through the same query, its results dropped.
+def jvm_options(ready: Ready) -> tuple[str, ...]:
+    """What a run of this experiment would tell the JVM."""
+    ours, _ = split(ready.experiment.options)
+    return JVM_OPTIONS[ours["jit"]]
+
+
+def aggregated(ready: Ready, way: Way, events: DataFrame) -> DataFrame:
+    """The revenue of each gem pack and window, by hand or as our engine does it; nothing of our lineage is carried."""
+    if way == "by hand":
+        from pyspark.sql import functions as F
+
+        timed = events.withColumn("t", F.timestamp_micros(EVENT_TIME)).withWatermark("t", "0 seconds")
+        return timed.groupBy(F.window("t", "8 seconds", "4 seconds"), "gem_pack_id").agg(F.sum("price"))
+    from streamgauge.engines.spark.lowering import Lowering
+
+    def read(*_: object) -> DataFrame:
+        return events
+
+    (query,) = queries(ready.flow)
+    return Lowering(read, read, {ready.flow.sink.input.name: way}, 1).output(query)
+
+
+def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
+    """Rows a second of Spark's own `rate-micro-batch` source through the aggregation, its results dropped.
 
     Needs a process of its own: a JVM that has run before is warm.
     """
-    from pyspark.sql import functions as F
-
     ready = ready_for(AGGREGATION.workload)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as name:
         folder = Path(name)
-        spark = open_session(f"local[{len(cpus())}]", configuration(ready), folder)
+        spark = open_session(f"local[{len(cpus())}]", configuration(ready), folder, jvm_options(ready))
         try:
             source = spark.readStream.format("rate-micro-batch").option("numPartitions", ready.generators)
             rows = source.option("rowsPerBatch", ROWS_PER_BATCH).load()
-            events = rows.selectExpr(*columns(ready)).withWatermark("t", "0 seconds")
-            sums = events.groupBy(F.window("t", "8 seconds", "4 seconds"), "gem_pack_id").agg(F.sum("price"))
-            writer = sums.writeStream.outputMode("append").format("noop")
-            query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
-            query.awaitTermination(seconds)  # raises where the query failed
-            progress = query.recentProgress[-8:]
+            writer = aggregated(ready, way, rows.selectExpr(*columns(ready))).writeStream.outputMode("append")
+            query = writer.format("noop").option("checkpointLocation", str(folder / "checkpoint")).start()
+            query.awaitTermination(ready.warmup_s(True, ready.experiment.load.duration))  # raises where it failed
+            warm = len(query.recentProgress)
+            work = ReferenceWork()
+            works = [work.cpu_us() for _ in _seconds_of(query, measured_s)]
+            progress = query.recentProgress[warm:]
         finally:
             end_session()
-    return statistics.median(p.numInputRows / (p.durationMs["triggerExecution"] / 1000) for p in progress)
+    batches = [(each.numInputRows, each.durationMs["triggerExecution"]) for each in progress]
+    return Found(rate_of(batches), median_of(works))
 
 
-def alone(drain: Callable[[], float]) -> float:
+def _seconds_of(query: StreamingQuery, measured_s: float) -> Iterator[None]:
+    """Once every `WORK_EVERY_S` while the query runs; raises where it failed."""
+    until = time.monotonic() + measured_s
+    while time.monotonic() < until:
+        query.awaitTermination(WORK_EVERY_S)
+        yield
+
+
+def rate_of(batches: Sequence[tuple[int, int]]) -> float:
+    """Rows a second of batches that followed each other: (rows, milliseconds) of each. RuntimeError without one."""
+    took_ms = sum(milliseconds for _, milliseconds in batches)
+    if not took_ms:
+        raise RuntimeError("no batch ended in the measured time")
+    return sum(rows for rows, _ in batches) / took_ms * 1000
+
+
+def alone(drain: Callable[[], Found]) -> Found:
     """Its answer from a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(drain).result()
 
 
-def rows_of(asked: Asked, found: list[tuple[float, float]]) -> list[Row]:
-    rates, minutes = [rate for rate, _ in found], [time_min for _, time_min in found]
+def rows_of(asked: Asked, found: Sequence[Found]) -> list[Row]:
+    name, minutes = f"sustained: {asked.name}", [one.minutes for one in found]
     return [
-        row(f"sustained: {asked.name}", rates, "events/s", asked.floor_per_s, asked.goal_per_s),
+        row(name, [one.rate_per_s for one in found], "events/s", asked.floor_per_s, asked.goal_per_s),
+        *work_rows(name, found),
         row(f"sustained: time of {asked.name}", minutes, "min", asked.floor_min, asked.goal_min),
     ]
 
 
-def main() -> list[Row]:
-    drained: list[float] = []
-    found: dict[Asked, list[tuple[float, float]]] = {asked: [] for asked in SEARCHES}
-    for _ in range(REPEATS):
-        drained.append(alone(rate_source))
-        for asked in SEARCHES:
-            found[asked].append(search(asked))
-    ratios = [rate / baseline for (rate, _), baseline in zip(found[AGGREGATION], drained, strict=True)]
+def work_rows(name: str, found: Sequence[Found]) -> list[Row]:
+    """The reference work beside a figure: how fast the machine itself was meanwhile; no row where it is not known."""
+    known = [one.reference_work_us for one in found if one.reference_work_us is not None]
+    return [row(f"{name}: reference work meanwhile", known, "us")] if known else []
+
+
+def baseline_rows(way: Way, drained: Sequence[Found], found: Sequence[Found]) -> list[Row]:
+    """A baseline, and how much more the search beside each of its drains sustained."""
+    name = BASELINES[way]
+    ratios = [one.rate_per_s / base.rate_per_s for one, base in zip(found, drained, strict=True)]
+    least = 1.0 if way == "by hand" else None
     return [
-        row(f"sustained: {BASELINE} (baseline)", drained, "events/s"),
-        row(f"sustained: {AGGREGATION.name} / {BASELINE}", ratios, "times", 1.0, 1.0),
+        row(f"sustained: {name} (baseline)", [one.rate_per_s for one in drained], "events/s"),
+        *work_rows(f"sustained: {name}", drained),
+        row(f"sustained: {AGGREGATION.name} (by panes) / {name}", ratios, "times", least, least),
+    ]
+
+
+def main() -> list[Row]:
+    drained: dict[Way, list[Found]] = {way: [] for way in BASELINES}
+    found: dict[Asked, list[Found]] = {asked: [] for asked in SEARCHES}
+    for repeat in range(REPEATS):
+        for way, drains in drained.items():
+            drains.append(alone(partial(rate_source, way)))
+            _say(repeat, BASELINES[way], drains[-1])
+        for asked, searches in found.items():
+            searches.append(search(asked))
+            _say(repeat, asked.name, searches[-1])
+    return [
+        *(line for way in BASELINES for line in baseline_rows(way, drained[way], found[AGGREGATION])),
         *(line for asked in SEARCHES for line in rows_of(asked, found[asked])),
     ]
+
+
+def _say(repeat: int, name: str, found: Found) -> None:
+    work = "not known" if found.reference_work_us is None else f"{found.reference_work_us / 1000:.2f} ms"
+    print(
+        f"repeat {repeat + 1}: {found.rate_per_s / 1e6:.2f} M/s, reference work {work}: {name}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

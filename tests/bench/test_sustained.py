@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Any
 
 import numpy as np
 import pytest
 from bench._drain import ready_for
 from bench.spark_query import alike
-from bench.sustained import AGGREGATION, BASELINE, LANES, columns, configuration, packs_by_lane, sustained_per_s
+from bench.sustained import (
+    AGGREGATION,
+    BASELINES,
+    LANES,
+    MEASURED_S,
+    Found,
+    baseline_rows,
+    columns,
+    configuration,
+    jvm_options,
+    packs_by_lane,
+    rate_of,
+    rate_source,
+    rows_of,
+    sustained_per_s,
+    work_of,
+)
 
+from bench import sustained
 from streamgauge.engines.seam import Edge, Edges
+from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
+from streamgauge.errors import EngineError
 from streamgauge.load.keys import probabilities
 from streamgauge.run.trial import rig_settings
 
@@ -25,7 +45,57 @@ def test_the_baseline_runs_on_the_settings_of_a_run() -> None:
     of_a_run = Sut(SparkJob(made.flow, edges, {}, "local[2]", "", ""))._configuration()
     assert configuration(ready) == of_a_run
     assert "spark.driver.memory" in of_a_run
-    assert "our settings" in BASELINE
+    assert all("our settings, heap and JVM options" in name for name in BASELINES.values())
+
+
+def test_the_baselines_jvm_is_told_what_that_of_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would lose to `jit=late`, and not to us."""
+    told: list[tuple[str, ...]] = []
+
+    def opened(*given: Any) -> Any:
+        told.append(given[-1])
+        raise EngineError("no more than that is asked here")
+
+    monkeypatch.setattr(main, "open_checked", opened)
+    monkeypatch.setattr(sustained, "open_session", opened)
+    ready = ready_for("windowed_aggregation")
+    edges = Edges((Edge("", ""),), Edge("", ""), ready.columns)
+    for start in (Sut(SparkJob(ready.lineage_flow, edges, {}, "local[2]", "", "")).start, lambda: rate_source("panes")):
+        with pytest.raises(EngineError):
+            start()
+    assert told == [jvm_options(ready)] * 2
+    assert "-XX:Tier4InvocationThreshold=200000" in told[0]
+
+
+def test_a_baseline_is_the_rate_of_the_batches_that_were_measured() -> None:
+    """All their rows over all their time: a slow batch counts by its length."""
+    assert rate_of([(1000, 500), (1000, 1500)]) == 1000
+    with pytest.raises(RuntimeError, match="no batch ended"):
+        rate_of([])
+    assert MEASURED_S >= 30
+
+
+def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() -> None:
+    """Figures of two hours are of two machines, as far as that work differs."""
+    drained, found = [Found(2e6, 1300.0), Found(2e6, 1500.0)], [Found(4e6, None, 5.0), Found(6e6, 1400.0, 7.0)]
+    rows = {way: baseline_rows(way, drained, found) for way in BASELINES}
+    for way, (base, work, ratio) in rows.items():
+        assert [base["value"], work["value"], ratio["value"]] == [2e6, 1400.0, 2.5]
+        assert all(way in line["what"] for line in (base, work, ratio))
+        assert "reference work" in work["what"]
+    assert [rows[way][2]["floor"] for way in ("by hand", "panes")] == [1.0, None]
+    rate, work, minutes = rows_of(AGGREGATION, found)
+    assert (rate["value"], work["value"], minutes["value"]) == (5e6, 1400.0, 6.0)
+    assert len(rows_of(AGGREGATION, found[:1])) == 2
+
+
+def test_the_reference_work_of_a_search_is_that_of_its_trials() -> None:
+    """As its result has it; a search without a result has none."""
+    trials = [{"reference_work_us": us} for us in (1200.0, None, 1400.0)]
+    done = subprocess.CompletedProcess([], 0, json.dumps({"search": {"trials": trials}}), "")
+    assert work_of(done) == 1300.0
+    assert work_of(subprocess.CompletedProcess([], 3, "", "why")) is None
+    assert work_of(subprocess.CompletedProcess([], 3, json.dumps({"search": None}), "")) is None
 
 
 def test_its_gem_packs_are_distributed_as_the_workloads() -> None:

@@ -81,16 +81,35 @@ def test_updates_of_one_engine_batch_count_once_however_many_parts_it_came_in() 
     assert measured(LatencyRule("update"), *named).effective_count == 2
 
 
-@pytest.mark.parametrize(("batches", "said"), [(50, ["p99, p99_9"]), (100, ["p99_9"]), (1000, [])])
-def test_a_tail_that_few_batches_carry_is_said(batches: int, said: list[str]) -> None:
-    """A thousand rows carry p99; where they came in fifty batches, one slow batch may be all of it."""
+@pytest.mark.parametrize(("batches", "lost"), [(50, ["p99, p99_9"]), (100, ["p99_9"]), (1000, [])])
+def test_rows_carry_no_more_than_the_batches_that_they_came_in(batches: int, lost: list[str]) -> None:
+    """A thousand rows would carry p99; where they came in fifty batches, one slow batch may be all of it. Rows whose
+    batches are not known count as they are.
+    """
     times = list(range(20))
     rows = [batch(times, [n + 90] * 20, ingest=times) for n in range(batches)]
     named = [one.replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}) for n, one in enumerate(rows)]
-    notes = measured(ROW, *named).latencies.notes
-    assert [note.split(":")[0] for note in notes] == said
+    found = measured(ROW, *named)
+    latency, notes = some(found.latencies.event_time_us), found.latencies.notes
+    assert (latency.count, latency.effective_count) == (20 * batches, batches)
+    not_given = [name for name in ("p99", "p99_9") if getattr(latency, name) is None]
+    assert ", ".join(not_given) == "".join(lost)
+    assert [note.split(":")[0] for note in notes] == lost
     assert all(f"in {batches} batches" in note for note in notes)
-    assert measured(ROW, *rows).latencies.notes == ()
+    unnamed = measured(ROW, *rows)
+    assert (unnamed.effective_count, unnamed.latencies.notes) == (20 * batches, ())
+
+
+def test_windows_that_close_in_one_batch_are_one_observation() -> None:
+    """Short windows and long batches: twelve windows in three batches carry a median and no p90."""
+    ends = [list(range(first, first + 4)) for first in (1, 5, 9)]
+    rows = [batch([0] * 4, [20] * 4, end=each) for each in ends]
+    named = [one.replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}) for n, one in enumerate(rows)]
+    found = measured(LatencyRule("window"), *named)
+    latency = some(found.latencies.event_time_us)
+    assert (found.effective_count, found.windows_closed) == (3, 12)
+    assert (latency.p50, latency.p90) == (20, None)
+    assert found.latencies.notes[0].startswith("p90: not given, since 12 results came in 3 batches")
 
 
 def test_updates_count_as_engine_batches() -> None:
@@ -273,7 +292,7 @@ def test_results_without_an_event_time_are_in_no_figure_and_counted() -> None:
         parts = [one.replace_schema_metadata(named and {ENGINE_BATCH: named}) for one in (alone, mixed, good)]
         found, clean = measured(ROW, *parts[:2]), measured(ROW, parts[2])
         assert found.latencies.model_dump(exclude={"notes"}) == clean.latencies.model_dump(exclude={"notes"})
-        assert found.effective_count == clean.effective_count == 2
+        assert found.effective_count == clean.effective_count == (1 if named else 2)
         assert "2 results of the trial carry no event time" in " ".join(found.latencies.notes)
         assert "no event time" not in " ".join(clean.latencies.notes)
 

@@ -376,9 +376,31 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
         check_experiment(experiment.build(GOOD | asked))
 
 
-def test_a_level_of_what_has_no_windows_is_carried_by_rows() -> None:
-    """Row by row there are results enough in a second."""
-    check_experiment(experiment.build({"workload": "identity", "limits": ["p99_9<=5s"]}))
+def test_a_level_of_what_has_no_windows_is_carried_by_batches() -> None:
+    """Back to back they may be short enough; 4 s apart, 180 s hold 45 of them. Batches that are further apart than
+    windows count for those too.
+    """
+    rows = {"workload": "identity", "limits": ["p99<=5s"]}
+    check_experiment(experiment.build(rows | {"limits": ["p99_9<=5s"]}))
+    (problem,) = refused(rows | {"options": {"trigger": "4 seconds"}})
+    assert "p99 needs 100 batches (trigger: 4 s), and even extended to 180 s" in problem.rule
+    assert problem.rule.endswith("holds 45")
+    assert problem.way_out.endswith("or --duration 400s")
+    check_experiment(experiment.build(rows | {"options": {"trigger": "4 seconds"}, "load": {"duration": "400s"}}))
+    (level,) = refused(
+        GOOD | {"limits": ["p99<=5s"], "parameters": {"range": "1s", "slide": "1s"}, "load": {"duration": "40s"}}
+    )
+    assert "p99 needs 100 batches (trigger: 1.4 s)" in level.rule
+
+
+@pytest.mark.parametrize(("batch", "refuses"), [("0s", False), ("4s", True)])
+def test_a_level_on_an_engine_without_an_interval_is_not_refused(batch: str, refuses: bool) -> None:
+    """What reads on continuously has no batches that are known to be apart."""
+    values = {"workload": "identity", "engine": "known", "limits": ["p99<=5s"], "options": {"batch": batch}}
+    if refuses:
+        assert [problem.setting for problem in refused(values)] == ["limits"]
+    else:
+        check_experiment(experiment.build(values))
 
 
 def test_a_span_whose_rate_changes_gets_no_extension() -> None:

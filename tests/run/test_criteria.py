@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from tests.run.made_evidence import LATENCY, RIGHT, SECONDS, check_of, evidence, lag, ramp, staircase
 
+from streamgauge.measure.latency import ENGINE_BATCH, LatencyRule, sink_latencies
 from streamgauge.result import Latencies, SinkResult
 from streamgauge.run.criteria import steps
 from streamgauge.run.facts import Samples, parse_limit
@@ -54,13 +57,41 @@ def test_an_engine_that_stops_giving_results_does_not_pass() -> None:
         ("p99 <= 3s", {"lower_bounds": 1}, "undecided"),
         ("p99 <= 2s", {"lower_bounds": 1}, "failed"),
         ("processing_time_p99 <= 3s", {}, "undecided"),
+        ("p99 <= 0.9s", {"p99": None}, "failed"),
+        ("p50 <= 0.9s", {"p50": None}, "undecided"),
     ],
 )
 def test_service_levels_are_judged_on_what_was_measured(text: str, change: dict[str, Any], state: str) -> None:
-    """A figure that is not there, or is only a lower bound, cannot pass."""
+    """A figure that is not there, or is only a lower bound, cannot pass; one that is not there is no less than a lower
+    percentile, and cannot hold where that one does not.
+    """
     level = parse_limit(text)
     latencies = Latencies(event_time_us=LATENCY.model_copy(update=change))
     assert check_of(judge(evidence(levels=(level,), latencies=latencies)), level.name).state == state
+
+
+def in_batches(slow: int, batches: int) -> Latencies:
+    """A thousand rows in each batch, 1.6 s late; in `slow` of the batches 6.4 s late."""
+    rows = np.arange(1000) * 1400
+    found = []
+    for n in range(batches):
+        event = rows + n * 1_400_000
+        emission = np.full(1000, (n + 1) * 1_400_000 + (5_000_000 if n < slow else 200_000))
+        columns = {"event_time": event, "ingest_time": event, "emission_time": emission}
+        found.append(pa.RecordBatch.from_pydict(columns).replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}))
+    return sink_latencies(found, LatencyRule("row"), (0, batches * 1_400_000)).latencies
+
+
+@pytest.mark.parametrize(
+    ("slow", "batches", "state"), [(0, 21, "undecided"), (0, 99, "undecided"), (0, 100, "ok"), (2, 100, "failed")]
+)
+def test_a_level_is_decided_by_batches_and_not_by_rows(slow: int, batches: int, state: str) -> None:
+    """Of an engine of which 2 % of the batches take 5 s, two trials of three with 21 batches see none of those."""
+    level = parse_limit("p99 <= 2s")
+    check = check_of(judge(evidence(levels=(level,), latencies=in_batches(slow, batches))), level.name)
+    assert check.state == state
+    if state == "undecided":
+        assert check.sentence.endswith(f"{batches} independent results do not carry it, 100 do")
 
 
 # --- several sinks ---

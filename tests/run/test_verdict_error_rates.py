@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.run.made_evidence import SECONDS, check_of, evidence, staircase
+from tests.run.stable_engines import STABLE, ends_early, fails, share
 
 from streamgauge.run.criteria import CHECKS
 from streamgauge.run.facts import Samples
@@ -77,6 +78,17 @@ def test_at_the_limit_a_trend_is_seldom_passed_or_failed() -> None:
     assert found["failed"] <= 0.05
 
 
+STATED = {"0.5": 0.0, "0.8": 0.05, "0.9": 0.09, "0.95": 0.10, "0.9, and noise of 0.5": 0.23}
+"""The share of their trials that docs/method.md says is condemned; `python -m tests.run.stable_engines` counts it."""
+
+
+@pytest.mark.parametrize(("name", "stated"), STATED.items())
+def test_stable_engines_are_condemned_as_often_as_the_method_says(name: str, stated: float) -> None:
+    """Where batches resemble their neighbours that is more often than 5 %, and nobody should be told otherwise."""
+    trials = 150
+    assert abs(share(fails, name, 30.0, trials) - stated) <= 3 * np.sqrt(max(stated, 0.01) / trials)
+
+
 # --- the frontier of windowed results is a staircase ---
 
 
@@ -129,4 +141,22 @@ def test_what_is_hopeless_is_judged_so(share: float) -> None:
             if hopeless(part, 60.0, 0.0) is not None:
                 ended += 1
                 assert check_of(judge(evidence(backlog=part)), "backlog_trend").state == "failed"
-    assert ended or not share
+    assert ended or share < 0.2
+
+
+@pytest.mark.parametrize("name", STABLE)
+def test_a_stable_engine_is_seldom_given_up(name: str) -> None:
+    """However much its batches resemble their neighbours: 1 in 100, asked at each of them."""
+    assert share(ends_early, name, 30.0, 200) <= 0.01
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("apart_s", [0.25, 1.0])
+def test_steady_growth_is_given_up_soon(share: float, apart_s: float) -> None:
+    """Fifteen hand-outs and ten seconds show it, and five seconds later it still is so."""
+    random, time_s = np.random.default_rng(5), np.arange(0, 30, apart_s)
+    backlog_s = 1.4 + share * time_s + random.normal(0, 0.05, time_s.size)
+    seen = (Samples(time_s[:n], backlog_s[:n]) for n in range(1, time_s.size))
+    ended_s = next(part.time_s[-1] for part in seen if hopeless(part, 60.0, 30 - part.time_s[-1]) is not None)
+    enough_s = max(10.0, 15 * apart_s)
+    assert enough_s + 4 <= ended_s <= enough_s + 7

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.flow.lineage import with_lineage
+from streamgauge.load.access_log import AccessLine
 from streamgauge.load.bits import Bits
 from streamgauge.workloads import base
 
@@ -56,6 +57,33 @@ def test_worked_by_hand() -> None:
         {"2004-03-08 00:05": 3, "2004-03-07 16:05": 1, "2004-03-08 00:06": 1},
         {401: 3, 200: 1, 404: 1},
     )
+
+
+def minutes_of(rate_per_s: float, generators: int = 2, **asked: str) -> set[str]:
+    """The minutes in three minutes of the log that is offered at a rate."""
+    (stream,) = WORKLOAD.build(WORKLOAD.read({"malformed": 0, **asked}), rate_per_s).streams
+    last = int(180 * rate_per_s / generators)
+    made = [stream.fields[0].column(Bits(1, 0, 0, 0), n, n + 1)[0].as_py() for n in range(0, last, last // 40)]
+    return {line.split("[")[1][:17] for line in made}
+
+
+@pytest.mark.parametrize("rate_per_s", [1e3, 2e5, 3e6])
+def test_the_same_minutes_at_every_rate(rate_per_s: float) -> None:
+    """A search asks one question: two generators have half the lines each, so three minutes of ours are one and a
+    half of the log.
+    """
+    assert minutes_of(rate_per_s) == {"18/Jun/1998:00:00", "18/Jun/1998:00:01"}
+
+
+def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
+    """Half a thousand lines a second of each of two generators, ten of them a second of the log: fifty times as fast.
+    At a rate below one event a second a line is a second all the same.
+    """
+    assert len(minutes_of(1e3, lines_per_second="10")) == 40
+    assert minutes_of(1e3, lines_per_second="1000") == minutes_of(1e3)
+    (stream,) = WORKLOAD.build(WORKLOAD.read({}), 0.2).streams
+    assert isinstance(stream.fields[0], AccessLine)
+    assert stream.fields[0].lines_per_second == 1
 
 
 PARTS = st.tuples(

@@ -5,7 +5,8 @@ arrival, so that a stall cannot push its victims out of the figures.
 
 Terms: the *base* of a latency is the stamp it counts from (latency = emission - base); a *lower bound* stands for an
 expected result that had not arrived at the deadline: "at least deadline - base"; the *effective count* is the number of
-independent observations: rows for row-wise results, windows closed for windowed ones, engine batches for updates.
+independent observations: rows for row-wise results, windows closed for windowed ones, engine batches for updates; never
+more than the engine's batches that brought them, where those are known, since one slow batch delays all that is in it.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def sink_latencies(
 ) -> SinkLatencies:
     """All latencies of one sink's results, of those whose event time lies in `span` = [from, to), microseconds.
 
-    Where a batch names its `ENGINE_BATCH`, updates are counted by that; else rows of one emission time are of one.
+    Where a batch names its `ENGINE_BATCH`, updates are counted by that, and what else there is counts no more often;
+    else updates of one emission time are of one batch, and rows and windows count as they are.
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
     also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
     those outside the span too: a clock that is off by more than the span moves its results out of it. A join may emit a
@@ -262,7 +264,7 @@ class _Tally:
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
     observations: set[int | bytes] = field(default_factory=set)
-    row_batches: set[bytes] = field(default_factory=set)
+    engine_batches: set[bytes] = field(default_factory=set)
     windows_closed: int = 0
     rows: int = 0
     rows_without_ingest: int = 0
@@ -306,6 +308,11 @@ class _Tally:
 
     @property
     def effective_count(self) -> int:
+        return min(self._counted, len(self.engine_batches) or self._counted)
+
+    @property
+    def _counted(self) -> int:
+        """Rows, windows or updates, however few batches they came in."""
         return self.rows if self.rule.kind == "row" else len(self.observations)
 
     def _count(self, name: str, event_time: Times, latency_us: Times) -> None:
@@ -317,12 +324,12 @@ class _Tally:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
     def _observe(self, emission: Times, window_end: Times | None, engine_batch: bytes | None) -> None:
+        if engine_batch is not None:
+            self.engine_batches.add(engine_batch)
         if self.rule.kind == "update":
             # Tasks of one engine batch send apart, and each part has a stamp of its own.
             same = np.unique(emission).tolist() if engine_batch is None else [engine_batch]
             self.observations.update(same)
-        elif self.rule.kind == "row" and engine_batch is not None:
-            self.row_batches.add(engine_batch)
         elif window_end is not None:
             self.observations.update(np.unique(window_end).tolist())
             self.windows_closed = len(self.observations)
@@ -356,10 +363,10 @@ class _Tally:
                 f"event_time: {self.rows_early} of {self.rows} matches came before their window was complete, so they "
                 "have no latency from its last event; match_time is their own"
             )
-        if few := self._carried_by_few_batches():
+        if lost := self._lost_to_batches():
             notes.append(
-                f"{', '.join(few)}: {self.rows} results came in {len(self.row_batches)} batches of the engine, and "
-                "those of a batch share its delays, so one slow batch may be all of that tail"
+                f"{', '.join(lost)}: not given, since {self.rows} results came in {self.effective_count} batches of "
+                "the engine; those of a batch share its delays, so one slow batch may be all of that tail"
             )
         if self.rows_timeless:
             notes.append(
@@ -374,10 +381,12 @@ class _Tally:
             notes.append(f"{', '.join(unbounded)}: {missing} missing results are not in these figures")
         return notes
 
-    def _carried_by_few_batches(self) -> list[str]:
-        """The percentiles that rows carry, and the engine's batches would not; none where its batches are not known."""
-        rows, batches = self.effective_count, len(self.row_batches)
-        return [name for name, q in PERCENTILES.items() if batches and carries(q, rows) and not carries(q, batches)]
+    def _lost_to_batches(self) -> list[str]:
+        """The percentiles that rows or windows would carry, and the batches that they came in do not."""
+        return [name for name, q in PERCENTILES.items() if carries(q, self._counted) and not self._carried(q)]
+
+    def _carried(self, q: float) -> bool:
+        return carries(q, self.effective_count)
 
     def _seconds(self) -> SecondsTable:
         event_time, processing_time = self.event_time.histograms(), self.processing_time.histograms()

@@ -11,6 +11,7 @@ import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -64,14 +65,16 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
     wanted = wanted_of(experiment, flow, bytes_max)
+    interval = interval_of(engine.name, wanted) if engine else BatchInterval()
+    apart = _apart(flow, interval)
     problems += [
         *rerun.not_taken(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(wanted, engine) if engine else []),
-        *(_interval_problems(experiment, flow, interval_of(engine.name, wanted)) if engine else []),
-        *_level_problems(experiment, flow, [level for level in limits if level is not None]),
+        *(_interval_problems(experiment, interval, apart) if engine else []),
+        *_level_problems(experiment, apart, [level for level in limits if level is not None]),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -195,48 +198,70 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
 
 
-def _interval_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
+def _interval_problems(experiment: Experiment, interval: BatchInterval, apart: Sequence[_Apart]) -> Iterator[Problem]:
     """What the engine's interval, or the flow's windows, say against the queue and the span, before they are tried."""
     if experiment.command in DECIDING:
         yield from _bound_problems(experiment, interval)
-        yield from _span_problems(experiment, flow, interval)
+        yield from _span_problems(experiment, apart)
 
 
-def _span_problems(experiment: Experiment, flow: Flow | None, interval: BatchInterval) -> Iterator[Problem]:
+@dataclass(frozen=True)
+class _Apart:
+    """How far apart windows or batches are, at least; the setting that says so; how many any verdict needs."""
+
+    what: str
+    setting: str
+    seconds: float
+    needed: int
+
+
+def _apart(flow: Flow | None, interval: BatchInterval) -> list[_Apart]:
+    """As far as it is known before the start; nothing where results come row by row, in batches back to back."""
+    slide_us = longest_slide_us(flow) if flow is not None else None
+    windows = _Apart("windows", "slide", (slide_us or 0) / US, WINDOWS_MIN)
+    batches = _Apart("batches", interval.option, interval.seconds, BATCHES_MIN)
+    return [one for one in (windows, batches) if one.seconds]
+
+
+def _span_problems(experiment: Experiment, apart: Sequence[_Apart]) -> Iterator[Problem]:
     """A span that can only be undecided: even at its longest it holds too few windows or batches."""
-    longest, slide_us = _longest_s(experiment.load), longest_slide_us(flow) if flow is not None else None
+    longest = _longest_s(experiment.load)
     if longest is None:
         return
-    each = [(WINDOWS_MIN, "windows", "slide", slide_us / US)] if slide_us else []
-    each += [(BATCHES_MIN, "batches", interval.option, interval.seconds)] if interval.seconds else []
-    short = [one for one in each if longest < one[0] * one[3]]
+    short = [one for one in apart if longest < one.needed * one.seconds]
     if short:
         held = ", and ".join(
-            f"{int(longest / apart)} {what} ({name}: {apart:g} s) where a verdict needs {least}"
-            for least, what, name, apart in short
+            f"{int(longest / one.seconds)} {one.what} ({one.setting}: {one.seconds:g} s) where a verdict needs "
+            f"{one.needed}"
+            for one in short
         )
-        needed = math.ceil(max(least * apart for least, _, _, apart in short))
+        needed = math.ceil(max(one.needed * one.seconds for one in short))
         rule = f"is too short for a verdict: {_span_in_words(experiment.load)} holds {held}"
         yield Problem("load.duration", rule, f"{experiment.load.duration:g}s", f"--duration {needed}s")
 
 
-def _level_problems(experiment: Experiment, flow: Flow | None, levels: Sequence[ServiceLevel]) -> Iterator[Problem]:
-    """Levels on a percentile that the windows of even the longest span do not carry: they can only be undecided."""
-    longest, slide_us = _longest_s(experiment.load), longest_slide_us(flow) if flow is not None else None
-    if experiment.command not in DECIDING or longest is None or slide_us is None:
+def _level_problems(
+    experiment: Experiment, apart: Sequence[_Apart], levels: Sequence[ServiceLevel]
+) -> Iterator[Problem]:
+    """Levels on a percentile that even the longest span cannot carry, by its windows or its batches, whichever are
+    fewer: they can only be undecided.
+    """
+    longest = _longest_s(experiment.load)
+    if experiment.command not in DECIDING or longest is None or not apart:
         return
-    held = round(longest * US) // slide_us
+    fewest = max(apart, key=lambda one: one.seconds)
+    held = round(longest * US) // round(fewest.seconds * US)
     for level in levels:
         q = PERCENTILES.get(level.statistic)
         if q is None or carries(q, held):
             continue
-        needed, apart = observations_needed(q), slide_us / US
+        needed = observations_needed(q)
         rule = (
-            f"can only be undecided: {level.statistic.replace('_', '.')} needs {needed} windows (slide: {apart:g} s), "
-            f"and {_span_in_words(experiment.load)} holds {held}"
+            f"can only be undecided: {level.statistic.replace('_', '.')} needs {needed} {fewest.what} "
+            f"({fewest.setting}: {fewest.seconds:g} s), and {_span_in_words(experiment.load)} holds {held}"
         )
         decided = f"{level.kind}_max<={level.text.partition('<=')[2].strip()}"
-        way_out = f'--limit "{decided}", or p50, or --duration {math.ceil(needed * apart)}s'
+        way_out = f'--limit "{decided}", or p50, or --duration {math.ceil(needed * fewest.seconds)}s'
         yield Problem("limits", rule, level.text, way_out)
 
 

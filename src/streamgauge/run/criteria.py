@@ -39,9 +39,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamgauge.events import US, format_us
-from streamgauge.result import Check, CheckState, Latency
+from streamgauge.result import PERCENTILES, Check, CheckState, Latency
 from streamgauge.run.facts import BOUND_S_MIN, Evidence, Samples, ServiceLevel
 from streamgauge.stats.bootstrap import Interval, slope_interval
+from streamgauge.stats.percentile import observations_needed
 
 PLAN_SHARE_MIN = 0.99
 SLIP_US_MAX = 100_000
@@ -381,9 +382,7 @@ def _level_check(level: ServiceLevel) -> Judge:
     def _of_one(of: str, latency: Latency | None) -> Check:
         value: float | None = None if latency is None else getattr(latency, level.statistic)
         if latency is None or value is None:
-            seen = 0 if latency is None else latency.effective_count
-            sentence = f"{of}{level.text}: {seen} independent results do not carry it"
-            return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
+            return _of_what_is_not_carried(of, level, latency)
         sentence = f"{of}{level.text}: it is {format_us(value)}"
         if value > level.limit_us:
             return answer(level.name, "failed", value, level.limit_us, "us", sentence)
@@ -393,6 +392,20 @@ def _level_check(level: ServiceLevel) -> Judge:
         return answer(level.name, "ok", value, level.limit_us, "us", sentence)
 
     return check
+
+
+def _of_what_is_not_carried(of: str, level: ServiceLevel, latency: Latency | None) -> Check:
+    """Undecided, unless a lower percentile that is carried lies beyond the limit: the one asked for is no less."""
+    seen, q = (0 if latency is None else latency.effective_count), PERCENTILES.get(level.statistic)
+    lower = {name: getattr(latency, name) for name, share in PERCENTILES.items() if q is not None and share < q}
+    beyond = [(name, value) for name, value in lower.items() if value is not None and value > level.limit_us]
+    if beyond:
+        name, value = beyond[-1]
+        sentence = f"{of}{level.text}: {name.replace('_', '.')} is {format_us(value)} already"
+        return answer(level.name, "failed", value, level.limit_us, "us", sentence)
+    needed = "" if q is None or latency is None else f", {observations_needed(q)} do"
+    sentence = f"{of}{level.text}: {seen} independent results do not carry it{needed}"
+    return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
 
 
 def _least_p50(evidence: Evidence) -> float:

@@ -17,7 +17,9 @@ Floats = NDArray[np.float64]
 
 CONFIDENCE, LOOKS = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
-"""Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni)."""
+"""Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni), as far as that
+one errs in 5 % of cases: where observations resemble their neighbours it errs more often (docs/method.md has figures).
+"""
 BOUND_S_MIN = 10.0
 """Seconds of event time that must be able to wait before a full queue says anything about the system under test."""
 OTHERS_SHARE_MAX = 0.1

@@ -14,7 +14,6 @@ import numpy as np
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of
 from streamgauge.run.facts import (
-    TREND_CONFIDENCE,
     Evidence,
     Floats,
     Samples,
@@ -27,6 +26,9 @@ from streamgauge.stats.bootstrap import independent_slope_interval, slope_interv
 __all__ = ["Evidence", "Samples", "ServiceLevel", "hopeless", "judge", "parse_limit"]
 
 HOPELESS_POINTS_MIN, HOPELESS_SPAN_S_MIN, HOPELESS_CONFIDENCE = 15, 10.0, 0.999
+HOPELESS_APART_S = 5.0
+"""A trial is asked twice a second, and neighbouring batches are alike: what is true by chance at one look is seldom
+true so much earlier as well."""
 _GROWTH_S_MIN = 1.0
 _STALL_SLOPE = 0.5
 
@@ -182,28 +184,39 @@ def hopeless(backlog: Samples, bound_s: float, remaining_s: float) -> str | None
     """Why a running trial can only end as not sustained, or None; cheap enough to ask every second [method 3].
 
     `backlog`: seconds of event time at hand-outs of one phase, of the measured span so far. Either the queue's bound
-    was reached, or the backlog grows steadily (99.9 % sure, still so in the later half, and by the verdict's own
-    interval) and could not drain in `remaining_s` at the fastest pace that the engine has shown. A stalled engine shows
-    none, so half the rate is then assumed.
+    was reached, or by all that is known now, and by what was known `HOPELESS_APART_S` ago, the backlog grows steadily
+    (99.9 % sure by the interval of a verdict, still so in the later half) and could not drain in `remaining_s` at the
+    fastest pace that the engine has shown. A stalled engine shows none, so half the rate is then assumed.
     """
     time_s, backlog_s = backlog.time_s, backlog.value
     if backlog_s.size and backlog_s.max() >= bound_s:
         return f"the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
-    if backlog_s.size < HOPELESS_POINTS_MIN or np.ptp(time_s) < HOPELESS_SPAN_S_MIN:
+    before = time_s <= time_s.max(initial=0.0) - HOPELESS_APART_S
+    earlier = Samples(time_s[before], backlog_s[before])
+    looks = ((backlog, remaining_s), (earlier, remaining_s + HOPELESS_APART_S))
+    # The cheap interval first: it takes neighbours as independent, and spares most looks the bootstrap.
+    if not all(_cannot_drain(look, left_s) for look, left_s in looks) or not all(_grows(look) for look, _ in looks):
         return None
+    growth = independent_slope_interval(time_s, backlog_s).estimate
+    return f"the backlog grows by {growth:.1%} of the rate and can no longer drain in the {remaining_s:.0f} s left"
+
+
+def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:
+    """Whether it grows, as far as neighbours are independent, and by more than the engine could ever make good."""
+    time_s, backlog_s = backlog.time_s, backlog.value
+    if backlog_s.size < HOPELESS_POINTS_MIN or np.ptp(time_s) < HOPELESS_SPAN_S_MIN:
+        return False
     slope = independent_slope_interval(time_s, backlog_s, HOPELESS_CONFIDENCE)
     later = independent_slope_interval(time_s[time_s.size // 2 :], backlog_s[time_s.size // 2 :])
     grown_s = float(np.median(backlog_s[-3:]) - np.median(backlog_s[:3]))
     if min(slope.low, later.estimate) <= BACKLOG_SLOPE_SHARE_MAX or grown_s < _GROWTH_S_MIN:
-        return None
-    if grown_s <= remaining_s * _drain_pace(time_s, backlog_s, later.estimate):
-        return None
-    # The cheap interval takes neighbours as independent; what ends a trial must be what the verdict will say of it.
-    if slope_interval(time_s, backlog_s, TREND_CONFIDENCE).low <= BACKLOG_SLOPE_SHARE_MAX:
-        return None
-    return (
-        f"the backlog grows by {slope.estimate:.1%} of the rate and can no longer drain in the {remaining_s:.0f} s left"
-    )
+        return False
+    return grown_s > remaining_s * _drain_pace(time_s, backlog_s, later.estimate)
+
+
+def _grows(backlog: Samples) -> bool:
+    """By the verdict's own interval, which is wide where neighbours are alike, and more surely than that asks for."""
+    return slope_interval(backlog.time_s, backlog.value, HOPELESS_CONFIDENCE).low > BACKLOG_SLOPE_SHARE_MAX
 
 
 def _drain_pace(time_s: Floats, backlog_s: Floats, slope: float) -> float:

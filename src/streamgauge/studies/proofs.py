@@ -185,23 +185,27 @@ def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> Ma
 
 
 def stall(sizes: Sizes, planted: bool = True) -> Made:
-    """b: a stall of 2 s in the measured span, seen by event time and hidden by the naive count."""
+    """b: a stall of 2 s in the measured span, seen by event time and hidden by the naive count.
+
+    Chunks are short, so that the consumer has read often enough for a p95 in the second and a half beside the stall.
+    """
     after_s = sizes.warmup_s + 1.0
     options = {"capacity": FAST} | ({"stall": f"{STALL_S}s@{after_s}s"} if planted else {})
-    with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}) as bench:
+    load = {"warmup": sizes.warmup_s, "chunk": "10ms"}
+    with started("identity", ROW_RATE_PER_S, options, load, {}) as bench:
         latency = bench.trial(ROW_RATE_PER_S, STALL_S + sizes.row_s).result.latency
     event, naive = latency.event_time_us, latency.processing_time_us
     assert event is not None and naive is not None  # noqa: PT018
-    p99_s, max_s = (event.p99 or 0.0) / US, (event.max or 0.0) / US
-    naive_p99_s, naive_max_s = (naive.p99 or 0.0) / US, (naive.max or 0.0) / US
-    shows = max_s >= 0.95 * STALL_S and p99_s >= 0.75 * STALL_S
-    hidden = naive_p99_s <= STALL_S / 4 and naive_max_s <= STALL_S / 2
+    p95_s, max_s = (event.p95 or 0.0) / US, (event.max or 0.0) / US
+    naive_p95_s, naive_max_s = (naive.p95 or 0.0) / US, (naive.max or 0.0) / US
+    shows = max_s >= 0.95 * STALL_S and p95_s >= 0.75 * STALL_S
+    hidden = naive_p95_s <= STALL_S / 4 and naive_max_s <= STALL_S / 2
     sentence = (
-        f"a stall of {STALL_S:g} s: event time p99 {p99_s:.2f} s, max {max_s:.2f} s; "
-        f"counted from the hand-out p99 {naive_p99_s:.2f} s, max {naive_max_s:.2f} s"
+        f"a stall of {STALL_S:g} s: event time p95 {p95_s:.2f} s, max {max_s:.2f} s; "
+        f"counted from the hand-out p95 {naive_p95_s:.2f} s, max {naive_max_s:.2f} s"
     )
     title = "a stall shows in event-time latency, and not in latency taken the naive way"
-    return Made(title, shows and hidden, p99_s, 0.75 * STALL_S, sentence)
+    return Made(title, shows and hidden, p95_s, 0.75 * STALL_S, sentence)
 
 
 def slowing(sizes: Sizes, planted: bool = True) -> Made:

@@ -26,13 +26,18 @@ class LogProcessing(Parameters):
 
     addresses: int = Field(65_536, ge=1, le=ADDRESSES_MAX, description="how many clients there are")
     lines_per_second: int = Field(
-        1000, ge=1, le=10**9, description="how many lines of each generator the log has a second, by its own clock"
+        0,
+        ge=0,
+        le=10**9,
+        description="how many lines of each generator the log has a second, by its own clock; 0: as many as the rate",
     )
     malformed: float = Field(0.001, ge=0, le=1, description="share of the lines that are cut off")
 
 
 def build(parameters: LogProcessing, rate_per_s: float) -> Job:
-    line = AccessLine("line", parameters.addresses, parameters.lines_per_second, parameters.malformed)
+    # A log whose clock went faster at a higher rate would have more minutes there: another question in each trial.
+    lines_per_second = parameters.lines_per_second or max(1, round(rate_per_s))
+    line = AccessLine("line", parameters.addresses, lines_per_second, parameters.malformed)
     lines = StreamSpec("lines", (line,))
     parsed = (
         source("lines", lines.schema)
