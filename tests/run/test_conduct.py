@@ -201,6 +201,31 @@ def test_a_hopeless_trial_ends_early(rig: FakeRig) -> None:
     assert not done.drained
 
 
+def test_the_tail_of_a_trial_that_failed_is_not_waited_for(rig: FakeRig) -> None:
+    """Asked once, at the span's end; whoever finds nothing against the trial lets it go on."""
+    asked: list[int] = []
+
+    def failed(done: Conducted) -> str | None:
+        asked.append(rig.clock.now)
+        return "the backlog grew"
+
+    done = conductor(rig, failed=failed).conduct()
+    assert done.hopeless == "the backlog grew"
+    assert len(asked) == 1
+    assert SPANS.measured_to_us <= asked[0] <= done.deadline_us < SPANS.end_us
+    assert rig.of("halt")
+
+
+def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(rig: FakeRig) -> None:
+    """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
+    hold_us, later, longer = 30 * US, iter([2 * US, 0]), iter([10 * US, 0])
+    conductor(rig, hold_us=hold_us, levelling=lambda _: next(later), undecided=lambda _: next(longer)).conduct()
+    assert rig.of("begin")[0][1] == SPANS.end_us + hold_us
+    first, second, last = (end_us for _, end_us in rig.of("extend"))
+    assert (first, second) == (SPANS.end_us + 2 * US + hold_us, SPANS.end_us + 12 * US + hold_us)
+    assert last < second
+
+
 def test_a_dead_engine_ends_the_trial_with_its_reason(rig: FakeRig) -> None:
     """Seen within a few seconds; what was measured is kept."""
 

@@ -286,6 +286,21 @@ def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
     assert len(asked) <= 7
 
 
+def test_no_step_is_longer_than_four_times_the_rate() -> None:
+    """However idle the engine was, and however often the rate held: what is far too much starves the driver."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        asked.append(rate)
+        verdict: VerdictValue = "sustained" if rate <= 1e6 else "not_sustained"
+        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=0.001 if len(asked) == 1 else None)
+
+    asked: list[float] = []
+    search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, tolerance=0.5, quick=True))
+    steps = [above / below for below, above in pairwise(asked) if above > below]
+    assert steps[0] == max(steps) == pytest.approx(4.0)
+    assert steps[3] == pytest.approx(4.0)
+
+
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     """What does not hold at 90 % was not sustained at 100 %."""
     failures = iter(["not_sustained"])

@@ -19,7 +19,7 @@ from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError, EngineError, InputError, MachineError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Result, Verdict, VerdictValue
+from streamgauge.result import Rates, Result, Verdict, VerdictValue
 from streamgauge.run import figures, single
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
@@ -76,6 +76,20 @@ def test_why_a_trial_failed_is_what_ended_it(study: RunFolder, verdict: VerdictV
     result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
     judged: Any = SimpleNamespace(result=result, done=SimpleNamespace(hopeless=hopeless, journal=NOTHING_READ))
     assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
+
+
+@pytest.mark.parametrize(
+    ("verdict", "drained_per_s"), [("not_sustained", 9e4), ("undecided", None), ("sustained", None), ("invalid", None)]
+)
+def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
+    study: RunFolder, verdict: VerdictValue, drained_per_s: float | None
+) -> None:
+    """What one that kept up has read is what it was offered: a search would take that for a limit."""
+    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=9e4, planned_per_s=1e5)
+    changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
+    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), done=done)
+    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s == drained_per_s
 
 
 def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +207,30 @@ def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fre
     assert is_fresh is fails
     assert (used is rig) is not fails
     assert len(fresh.made) == fails
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_rig_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh], alive: bool) -> None:
+    """Though all that it was offered is committed: nobody would read what the next trial offers."""
+    work = worker(study)
+    rig = warm(work)
+    rig.engine_status = lambda: EngineStatus(alive)
+    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (used is rig, is_fresh) == (alive, not alive)
+
+
+def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start has a folder of its own; a second first one would write over what the first one left."""
+    folders: list[str] = []
+    started = Fresh.__init__
+    monkeypatch.setattr(Fresh, "__init__", lambda rig, *given: folders.append(given[2].name) or started(rig, *given))
+    work, outcome = worker(study), TrialOutcome(HELD_PER_S, "sustained")
+    work.skip([dataclasses.replace(outcome, engine_start=start) for start in (1, 3, 2)])
+    monkeypatch.setattr(work, "_judged", lambda *_: (outcome, None))
+    assert work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True)).engine_start == 4
+    assert folders == ["start-4"]
 
 
 def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
@@ -420,9 +458,11 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
     more = sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
     assert (more.search.trials_max, more.search.quick) == (9, True)
     outcome = TrialOutcome(100.0, "sustained")
-    (study.path / sustain.MEMO).write_text(sustain._line(outcome) * 3)
-    with pytest.raises(InputError, match=r"search.trials_max: must be at least 3"):
-        sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 2}}))
+    (study.path / sustain.MEMO).write_text(sustain._line(outcome) * 7)
+    allowed = same | {"search": {"resume": str(study.path), "trials_max": 7}}
+    assert sustain._resumed(build(allowed))[0].search.trials_max == 7
+    with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
+        sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
     (study.path / sustain.MEMO).unlink()
     other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
     with pytest.raises(InputError) as refused:
