@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
@@ -394,7 +395,8 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as sender:
         assert sender.stdout is not None
         assert sender.stdout.readline() == b"sent\n"
-        assert wait_until(lambda: any(served.spool.iterdir()), 20)
+        # What is on its way when the sender dies may never come, and the file is there before any row is.
+        assert wait_until(lambda: served.recorder.status()["written"] != [], 20)
         sender.kill()
     ledger = served.recorder.ledger
     assert wait_until(lambda: rows_staged(ledger) > 0 or served.recorder.failed != "", 20)
@@ -448,10 +450,12 @@ def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
     child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "log")
     try:
         child.ask("listen")
-        child.ask("status")
         began_us = clock.now_us()
+        child.ask("status")
         os.kill(child.pid, signal.SIGSTOP)
-        assert wait_until(lambda: clock.now_us() >= began_us + length_us, 20)
+        assert wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, 20)
+        stopped_us = clock.now_us()
+        assert wait_until(lambda: clock.now_us() >= stopped_us + length_us, 20)
         os.kill(child.pid, signal.SIGCONT)
         found = child.ask("status")["stood_still"]
         ended_us = clock.now_us()
