@@ -371,6 +371,28 @@ def test_the_time_that_a_sender_waits_for_the_disk_is_known(served: Served, monk
     assert recorder.status()["written"] == []
 
 
+class Ticking:
+    """A clock that is a microsecond later at every look."""
+
+    def __init__(self) -> None:
+        self.now_us = count(1000).__next__
+
+
+def test_each_batch_of_an_attempt_is_stamped_as_it_arrives(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One time a batch, later ones later: a long attempt's first rows did not come with its last."""
+    monkeypatch.setattr(served.recorder, "_clock", Ticking())
+    served.send(0, [results(10 * number, 10) for number in range(3)])
+    served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    (path,) = commit["paths"]
+    with pa.OSFile(path, "rb") as file:
+        stamps = pa.ipc.open_file(file).read_all().column(EMISSION_TIME).to_pylist()
+    of_batches = stamps[::10]
+    assert stamps == [stamp for stamp in of_batches for _ in range(10)]
+    assert of_batches == sorted(set(of_batches))
+    assert commit["emitted_us"] == of_batches[-1]
+
+
 def open_full() -> pa.PythonFile:
     return pa.PythonFile(open("/dev/full", "wb", buffering=0), "w")
 
