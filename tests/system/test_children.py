@@ -209,9 +209,10 @@ def test_stop_ends_the_child_and_what_it_started(start: Start) -> None:
 def test_stop_ends_a_child_that_hangs(start: Start) -> None:
     """A handler that never returns does not hold up the lifeline's end."""
     child = start()
+    child.ask("echo", value=1)  # it listens: one that still starts cannot hear the goodbye
     with pytest.raises(ChildFailed):
         child.ask("hang", timeout_s=0.05)
-    child.stop(grace_s=10)
+    child.stop(grace_s=60)
     assert child.exit_code == 0
 
 
