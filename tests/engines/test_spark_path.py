@@ -59,7 +59,8 @@ def started(
 ) -> Iterator[Case]:
     """Generators, recorder and Spark, running; ended at the end."""
     # No duration: one as short as these trials is refused, since it could not be judged.
-    load = {"rate": rate, "warmup": WARM_UP, "generators": 2}
+    # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
+    load = {"rate": rate, "warmup": WARM_UP, "generators": 2, "bound": "5m"}
     values = {"workload": workload, "parameters": parameters, "options": options, "load": load, "out": str(root)}
     ready = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))

@@ -195,7 +195,8 @@ def after_windows() -> Flow:
 def started(root: Path, workload: str, flow: Flow | None) -> Iterator[tuple[Ready, Rig, RunFolder]]:
     """A rig with the streams of a workload and a flow of this module over them (None: the workload's own)."""
     # No duration: one as short as these trials is refused, since it could not be judged.
-    load_ = {"rate": "10k", "warmup": WARMUP, "generators": 2}
+    # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
+    load_ = {"rate": "10k", "warmup": WARMUP, "generators": 2, "bound": "5m"}
     packs = {"packs": "50"} if flow is not None else {}
     ready = check(build({"workload": workload, "parameters": packs, "load": load_, "out": str(root)}))
     if flow is not None:

@@ -86,7 +86,8 @@ class Case:
 @contextmanager
 def started(root: Path, made: Callable[[Stream], Flow]) -> Iterator[Case]:
     """Generators, recorder and Spark, running a flow that no workload has; ended at the end."""
-    load = {"rate": RATE_PER_S, "duration": DURATION_S, "warmup": "4s", "generators": 2}
+    # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
+    load = {"rate": RATE_PER_S, "duration": DURATION_S, "warmup": "4s", "generators": 2, "bound": "5m"}
     plain = check(build({"workload": "identity", "load": load, "out": str(root)}))
     (stream,) = plain.streams(RATE_PER_S)
     several = made(source(stream.name, stream.schema))

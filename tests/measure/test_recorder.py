@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
@@ -370,6 +371,28 @@ def test_the_time_that_a_sender_waits_for_the_disk_is_known(served: Served, monk
     assert recorder.status()["written"] == []
 
 
+class Ticking:
+    """A clock that is a microsecond later at every look."""
+
+    def __init__(self) -> None:
+        self.now_us = count(1000).__next__
+
+
+def test_each_batch_of_an_attempt_is_stamped_as_it_arrives(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One time a batch, later ones later: a long attempt's first rows did not come with its last."""
+    monkeypatch.setattr(served.recorder, "_clock", Ticking())
+    served.send(0, [results(10 * number, 10) for number in range(3)])
+    served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    (path,) = commit["paths"]
+    with pa.OSFile(path, "rb") as file:
+        stamps = pa.ipc.open_file(file).read_all().column(EMISSION_TIME).to_pylist()
+    of_batches = stamps[::10]
+    assert stamps == [stamp for stamp in of_batches for _ in range(10)]
+    assert of_batches == sorted(set(of_batches))
+    assert commit["emitted_us"] == of_batches[-1]
+
+
 def open_full() -> pa.PythonFile:
     return pa.PythonFile(open("/dev/full", "wb", buffering=0), "w")
 
@@ -394,7 +417,8 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as sender:
         assert sender.stdout is not None
         assert sender.stdout.readline() == b"sent\n"
-        assert wait_until(lambda: any(served.spool.iterdir()), 20)
+        # What is on its way when the sender dies may never come, and the file is there before any row is.
+        assert wait_until(lambda: served.recorder.status()["written"] != [], 20)
         sender.kill()
     ledger = served.recorder.ledger
     assert wait_until(lambda: rows_staged(ledger) > 0 or served.recorder.failed != "", 20)
@@ -448,10 +472,12 @@ def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
     child = Child("recorder", "streamgauge.measure.recorder", [str(path)], tmp_path / "log")
     try:
         child.ask("listen")
-        child.ask("status")
         began_us = clock.now_us()
+        child.ask("status")
         os.kill(child.pid, signal.SIGSTOP)
-        assert wait_until(lambda: clock.now_us() >= began_us + length_us, 20)
+        assert wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, 20)
+        stopped_us = clock.now_us()
+        assert wait_until(lambda: clock.now_us() >= stopped_us + length_us, 20)
         os.kill(child.pid, signal.SIGCONT)
         found = child.ask("status")["stood_still"]
         ended_us = clock.now_us()

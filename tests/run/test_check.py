@@ -99,15 +99,43 @@ def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], h
 
 
 @pytest.mark.parametrize("distance", [0, 1, 2])
-def test_a_busy_port_is_named(distance: int) -> None:
+def test_a_busy_port_is_named(monkeypatch: pytest.MonkeyPatch, distance: int) -> None:
     """Every port that will be needed is tried: the recorder's and one for each generator."""
+    asked: list[int] = []
+
+    def busy(host: str, port: int) -> str:
+        asked.append(port)
+        return "Address already in use" if port == 5000 + distance else ""
+
+    monkeypatch.setattr(check, "_port_problem", busy)
+    (problem,) = refused(GOOD | {"port": 5000, "load": {"generators": 2}})
+    assert asked == [0, *range(5000, 5000 + distance + 1)]
+    assert (problem.setting, problem.got) == ("port", 5000 + distance)
+    assert problem.rule == "must be free on 127.0.0.1 (Address already in use)"
+
+
+def test_a_port_that_another_listens_on_is_busy() -> None:
+    """As the system says it, and nothing of one that is free."""
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
         taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        asked = {"port": port - distance, "load": {"generators": 2}}
-        (problem,) = refused(GOOD | asked)
-    assert (problem.setting, problem.got) == ("port", port)
-    assert "free" in problem.rule
+        taken.listen()
+        assert check._port_problem("127.0.0.1", taken.getsockname()[1]) == "Address already in use"
+    assert check._port_problem("127.0.0.1", 0) == ""
+
+
+def test_a_port_whose_last_connections_are_not_forgotten_yet_is_free() -> None:
+    """After a kill the system keeps them for a minute; who listens there again is let."""
+    with socket.socket() as server, socket.socket() as client:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        server.listen()
+        client.connect(("127.0.0.1", port))
+        accepted, _ = server.accept()
+        accepted.close()  # who closes first keeps the port
+        assert client.recv(1) == b""
+    assert check._port_problem("127.0.0.1", port) == ""
 
 
 def test_no_port_asked_for_binds_none(monkeypatch: pytest.MonkeyPatch) -> None:

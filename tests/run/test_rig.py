@@ -119,12 +119,11 @@ def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(rig: R
 
 
 def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, ready: Ready) -> None:
-    """One trial of half a second, made longer by as much: all of it is offered, and what the engine did is told."""
+    """One trial of a second: all of it is offered, and what the engine did is told."""
     start, edges = next_start(rig), edges_of(rig)
     plan = ready.plan(start, RATE, 5.0)
     journal = Journal(plan, rig.sinks)
-    rig.begin(plan, start + US // 2, CHUNK_US)
-    rig.extend(start + US)
+    rig.begin(plan, start + US, CHUNK_US)
     last = watched(rig, journal, lambda tick: tick.ended)
     assert (rig.trials, rig.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
     assert journal.offered_events() == plan.planned_events(start, start + US) == 1000
@@ -150,6 +149,29 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, r
     first = edges.inputs[0]
     with pytest.raises(FlightServerError, match="was asked for; kept is"):
         next(client.read_range(first.location, first.token, STREAM, 0, start + US, (EVENT_ID,), 8, "q"))
+
+
+def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(rig: Rig, ready: Ready) -> None:
+    """By every generator. They wait for a reader on the way, so the new end is told in time on any machine."""
+    start, edges = next_start(rig), edges_of(rig)
+    plan = ready.plan(start, RATE, 5.0)
+    journal = Journal(plan, rig.sinks)
+    rig.begin(plan, start + US // 2, CHUNK_US, pace_us=US // 5)
+    rig.extend(start + US)
+    read_us = 0
+
+    def ended_for_a_reader(tick: Tick) -> bool:
+        nonlocal read_us
+        if tick.frontier_us > max(read_us, start):
+            asked = (STREAM, read_us, tick.frontier_us, (EVENT_ID,), 0, "q")
+            for edge in edges.inputs:
+                list(client.read_range(edge.location, edge.token, *asked))
+            read_us = tick.frontier_us
+        return tick.ended
+
+    last = watched(rig, journal, ended_for_a_reader)
+    assert (rig.reached_us, last.frontier_us) == (start + US, start + US)
+    assert journal.offered_events() == plan.planned_events(start, start + US) == 1000
 
 
 def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(rig: Rig, ready: Ready) -> None:

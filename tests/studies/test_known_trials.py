@@ -6,6 +6,8 @@ import os
 import signal
 from typing import Any
 
+import psutil
+
 from streamgauge.events import US
 from streamgauge.result import Check, Result
 from streamgauge.run.single import create_folder
@@ -34,8 +36,9 @@ class Stopper:
         self.done = True
         (pid,) = [pid for name, _, pid in self._rig.processes() if name == "recorder"]
         os.kill(pid, signal.SIGSTOP)
-        until_us = self._rig.clock.now_us() + self._length_us
         try:
+            assert wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, 60)
+            until_us = self._rig.clock.now_us() + self._length_us
             assert wait_until(lambda: self._rig.clock.now_us() >= until_us, 60)
         finally:
             os.kill(pid, signal.SIGCONT)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from typing import Any
+
 import numpy as np
 import pytest
-from tests.run.made_evidence import evidence
+from tests.run.made_evidence import RATE, evidence
 
 from streamgauge.engines.known.main import slower_by_us
 from streamgauge.errors import DriverError, InputError
@@ -13,6 +16,7 @@ from streamgauge.result import Verdict
 from streamgauge.run.facts import Samples
 from streamgauge.run.verdict import judge
 from streamgauge.studies import proofs, selftest
+from streamgauge.studies.known_bench import Bench, started
 from streamgauge.studies.proofs import Rows, Sizes
 
 SHORT = Sizes(continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
@@ -98,11 +102,24 @@ def test_without_a_stall_its_proof_fails() -> None:
     assert not proofs.stall(SHORT, planted=False).ok
 
 
-@pytest.mark.parametrize("planted", [True, False])
-def test_an_engine_that_gets_slower_is_seen_and_one_that_does_not_is_not(planted: bool) -> None:
-    """The proof fails where nothing is planted."""
-    made = proofs.slowing(SHORT, planted=planted)
-    assert made.ok is planted, made.sentence
+def test_a_real_trial_is_judged_by_its_slowing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b: the engine is told to get slower, and the trial's verdict is what is judged. What must be said of such a
+    verdict is asked of made ones, below: beside busy neighbours a real one may be any.
+    """
+    options: list[dict[str, str]] = []
+
+    def noted(workload: str, rate_per_s: float, given: dict[str, str], *more: Any) -> AbstractContextManager[Bench]:
+        options.append(given)
+        return started(workload, rate_per_s, given, *more)
+
+    monkeypatch.setattr(proofs, "started", noted)
+    monkeypatch.setattr(proofs, "SLOWING_S", 3.0)
+    judged: list[Verdict] = []
+    monkeypatch.setattr(proofs, "judge_slowing", judged.append)
+    proofs.slowing(SHORT)
+    assert [each["slowing"] for each in options] == [str(proofs.SLOWING)]
+    (verdict,) = judged
+    assert {"output_trend", "latency_trend", "backlog_trend"} <= {check.name for check in verdict.checks}
 
 
 def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdict:
@@ -179,9 +196,38 @@ def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.Mon
     assert made == [(kind, of) for of in ("events", "windows") for kind in proofs.FAULTS]
 
 
-def test_a_generator_that_keeps_its_plan_fails_the_proof() -> None:
-    """d: at a rate that it can make, the trial is not invalid by its plan."""
-    assert not proofs.generator(SHORT, planted=False).ok
+ONE_SECOND_HALF = np.where(np.arange(60) == 30, 0.5, 1.0) * RATE
+
+
+@pytest.mark.parametrize(
+    ("changes", "ok"),
+    [
+        ({}, False),
+        ({"offered_per_s": ONE_SECOND_HALF}, True),
+        ({"slip_us_p99": 5 * US}, True),
+        ({"core_wait_us": 1e6}, False),
+        ({"negative_latencies": 1}, False),
+        ({"sut_alive": False}, False),
+        ({"offered_per_s": ONE_SECOND_HALF, "interrupted": True}, False),
+    ],
+    ids=["kept", "not offered", "late", "starved", "clock", "engine died", "interrupted"],
+)
+def test_only_a_plan_that_was_not_kept_proves_it(changes: dict[str, Any], ok: bool) -> None:
+    """d: an invalid trial is not enough, it must be so by its plan; and one that is not invalid proves nothing."""
+    made = proofs.judge_generator(judge(evidence(**changes)), 5e6, 1e6)
+    assert made.ok is ok, made.sentence
+    assert made.sentence.startswith("asked for 5 M/s with a ceiling of 1 M/s: ")
+
+
+def test_a_real_trial_asks_more_than_a_generator_can_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """d: five times the ceiling that was measured; the trial's verdict is what is judged, whatever it is."""
+    judged: list[tuple[Verdict, float, float]] = []
+    monkeypatch.setattr(proofs, "judge_generator", lambda *given: judged.append(given))
+    for planted in (True, False):
+        proofs.generator(SHORT, planted)
+    (_, asked_per_s, ceiling_per_s), (_, kept_per_s, _) = judged
+    assert (asked_per_s, kept_per_s) == (proofs.OVERLOAD_FACTOR * ceiling_per_s, proofs.ROW_RATE_PER_S)
+    assert all("driver" in {check.name for check in verdict.checks} for verdict, *_ in judged)
 
 
 def test_an_honest_clock_fails_the_proof() -> None:

@@ -19,11 +19,12 @@ from streamgauge.system import children
 from streamgauge.system.children import Child, ChildFailed, stop_all, wait_until
 
 CHILD = """
-import os, subprocess, sys, threading
+import os, signal, subprocess, sys, threading
 from pathlib import Path
 from streamgauge.errors import EngineError, InputError, Problem
 from streamgauge.system.children import serve, wait_until
 
+PIPE = os.dup(1)  # what answers go to: `serve` hides it
 def echo(value): return value
 def refuse(): raise InputError(Problem("rate", "must be above 0", -1, "--rate 1k"))
 def engine(): raise EngineError("no engine")
@@ -32,6 +33,9 @@ def noisy():
     print("to stdout"); os.write(1, b"to descriptor 1\\n"); sys.stderr.write("to stderr\\n"); sys.stdout.flush()
     return "quiet"
 def end(): os._exit(7)
+def die_answering():
+    os.write(PIPE, b'{"number": 1, "ans')
+    os.kill(os.getpid(), signal.SIGKILL)
 def wait_for(path):
     wait_until(lambda: os.path.exists(path), 60)
     return "late"
@@ -40,7 +44,7 @@ def affinity(): return sorted(os.sched_getaffinity(0))
 def grandchild():
     return subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"]).pid
 def hang(): threading.Event().wait()
-names = (echo, refuse, engine, defect, noisy, end, wait_for, setting, affinity, grandchild, hang)
+names = (echo, refuse, engine, defect, noisy, end, die_answering, wait_for, setting, affinity, grandchild, hang)
 scratch = Path(sys.argv[1]) if sys.argv[1:] else None
 serve({one.__name__: one for one in names}, scratch=scratch)
 """
@@ -167,6 +171,13 @@ def test_a_killed_child_is_reported_with_its_signal(start: Start) -> None:
         child.ask("echo", value=1)
 
 
+def test_a_child_that_is_killed_in_the_middle_of_an_answer_has_ended(start: Start) -> None:
+    """Half a line is no answer, and nobody waits for the rest of it."""
+    child = start()
+    with pytest.raises(ChildFailed, match="exit code -9"):
+        child.ask("die_answering", timeout_s=60)
+
+
 def test_an_answer_that_comes_late_is_not_taken_for_another(start: Start, tmp_path: Path) -> None:
     """After a request that was given up on, the next one gets its own answer."""
     child, sign = start(), tmp_path / "sign"
@@ -198,9 +209,10 @@ def test_stop_ends_the_child_and_what_it_started(start: Start) -> None:
 def test_stop_ends_a_child_that_hangs(start: Start) -> None:
     """A handler that never returns does not hold up the lifeline's end."""
     child = start()
+    child.ask("echo", value=1)  # it listens: one that still starts cannot hear the goodbye
     with pytest.raises(ChildFailed):
         child.ask("hang", timeout_s=0.05)
-    child.stop(grace_s=10)
+    child.stop(grace_s=60)
     assert child.exit_code == 0
 
 

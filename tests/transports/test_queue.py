@@ -338,3 +338,16 @@ def test_waiting_time_is_what_no_reader_has_had() -> None:
     assert queue.waiting_us(at(4)) == 2 * CHUNK_US
     queue.take("purchases", at(2), at(3), COLUMNS, 1)
     assert queue.waiting_us(at(1000)) == 0
+
+
+def test_what_is_read_again_does_not_wait_again() -> None:
+    """A retried task asks for an early range once more: the reader has had the rest all the same."""
+    queue = queue_of()
+    for index in range(3):
+        offer(queue, index)
+    for stream in ("ads", "purchases"):
+        queue.take(stream, at(0), at(3), COLUMNS, 0)
+    queue.take("purchases", at(0), at(1), COLUMNS, 0)
+    assert queue.waiting_us(at(3)) == 0
+    offer(queue, 3)
+    assert queue.waiting_us(at(4)) == CHUNK_US

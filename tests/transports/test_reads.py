@@ -13,7 +13,8 @@ from streamgauge.transports.seam import HandOut
 
 def kinds(parts: list[HandOut]) -> list[tuple[int, int, str, int]]:
     """(from, to, what it was, stamp)."""
-    named = ["again" if part.again else "shared" if part.shared else "first" for part in parts]
+    names = {(False, False): "first", (True, False): "again", (False, True): "shared", (True, True): "both"}
+    named = [names[part.again, part.shared] for part in parts]
     return [(part.from_us, part.to_us, name, part.ingest_us) for part, name in zip(parts, named, strict=True)]
 
 
@@ -50,6 +51,9 @@ def test_what_waits_is_what_the_slowest_lacks() -> None:
     assert reads.reached_us == 30
     reads.note(0, 10, 0, ("q1", 0), 110)
     assert reads.reached_us == 10
+    reads.note(10, 30, 1, ("q1", 0), 120)
+    reads.note(0, 10, 0, ("q1", 0), 130)
+    assert reads.reached_us == 30  # what is read again was not waiting
 
 
 def kept(reads: Reads) -> int:
@@ -87,5 +91,6 @@ def test_every_moment_is_first_once_and_new_to_a_reader_once(steps: list[tuple[i
             for moment in range(part.from_us, part.to_us):
                 assert part.again == ((moment, reader) in had)
                 assert part.first == (moment not in stamps)
+                assert part.shared == (moment in stamps and not part.again)
                 assert part.ingest_us == stamps.setdefault(moment, 1000 + number)
                 had.add((moment, reader))

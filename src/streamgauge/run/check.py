@@ -340,6 +340,8 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
 
 def _port_problem(host: str, port: int) -> str:
     with socket.socket() as probe:
+        # As servers bind: connections of one that ended a moment ago do not keep a port busy.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:

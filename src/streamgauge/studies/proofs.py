@@ -263,12 +263,16 @@ def generator(sizes: Sizes, planted: bool = True) -> Made:
         ceiling = ceiling_of(bench.ready, ROW_RATE_PER_S)
     rate = OVERLOAD_FACTOR * ceiling if planted else ROW_RATE_PER_S
     with started("filter", rate, {"capacity": "1G"}, load, parameters, tail_us=0) as bench:
-        result = bench.trial(rate, OVERLOAD_S).result
-    driver = _check(result.verdict.checks, "driver")
+        return judge_generator(bench.trial(rate, OVERLOAD_S).result.verdict, rate, ceiling)
+
+
+def judge_generator(verdict: Verdict, rate_per_s: float, ceiling_per_s: float) -> Made:
+    """d, from the verdict on a trial of that rate: it is invalid, and by the plan."""
+    driver = _check(verdict.checks, "driver")
     # A whole second of the plan is lost, or its events came late: a fast machine makes half a second's work within one.
     unkept = any(said in driver.sentence for said in ("of the plan was offered", "late (p99)"))
-    ok = result.verdict.value == "invalid" and driver.state == "invalid" and unkept
-    sentence = f"asked for {format_rate(rate)} with a ceiling of {format_rate(ceiling)}: {result.verdict.value}, "
+    ok = verdict.value == "invalid" and driver.state == "invalid" and unkept
+    sentence = f"asked for {format_rate(rate_per_s)} with a ceiling of {format_rate(ceiling_per_s)}: {verdict.value}, "
     title = "a generator that cannot keep the plan makes the trial invalid"
     return Made(title, ok, driver.value, driver.limit, sentence + driver.sentence)
 

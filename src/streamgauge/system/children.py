@@ -151,9 +151,13 @@ class Child:
 
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(json.loads(line))
-        self._answers.put(None)
+        try:
+            for line in self._process.stdout:
+                self._answers.put(json.loads(line))
+        except ValueError:  # half an answer: the child was killed while it wrote
+            pass
+        finally:
+            self._answers.put(None)
 
 
 def stop_all(children: Sequence[Child], grace_s: float) -> None:
