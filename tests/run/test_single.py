@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,20 @@ from tests.run.asked import GOOD
 
 from streamgauge import experiment
 from streamgauge.errors import MachineError
+from streamgauge.report.store import RunFolder
 from streamgauge.run import single
 from streamgauge.run.check import check as check_experiment
 from streamgauge.system.machine import environment
 
 pytestmark = pytest.mark.usefixtures("quiet")
+
+OWN = """
+from streamgauge.jobs import Key, job, stream
+
+@job(stream("purchases", Key("user_id", 10)), reach="0s")
+def all_of_them(spark, inputs):
+    return inputs["purchases"]
+"""
 
 
 def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +52,19 @@ def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.
     monkeypatch.setattr(single, "measure_ceiling", lambda plan, columns: asked.append(columns) or 1.0)
     single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
     assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+
+
+def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1 / 0)
+    (tmp_path / "my_own.py").write_text(OWN)
+    with pytest.raises(ZeroDivisionError):
+        single.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert experiment.read(folder / "experiment.toml").workload == str(tmp_path / "my_own.py")
+    result = RunFolder(folder).read_result()
+    assert result.experiment["workload"] == str(tmp_path / "my_own.py")
+    assert result.job_files == {"my_own.py": hashlib.sha256(OWN.encode()).hexdigest()}

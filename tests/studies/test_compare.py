@@ -153,6 +153,17 @@ def test_what_is_not_the_same_is_listed(make: Make) -> None:
     assert "environment.cpus" not in found
 
 
+def test_two_versions_of_a_job_are_told_apart(make: Make) -> None:
+    """By what is in its files, as they have one name."""
+    a, b = (make(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))
+    (found,) = compare(str(a), str(b)).not_the_same
+    assert (found.setting, found.a, found.b) == (
+        "job_files.my_job.py",
+        (f"SHA-256 {'a' * 12}",),
+        (f"SHA-256 {'b' * 12}",),
+    )
+
+
 def test_a_side_that_is_not_of_one_kind_is_listed(make: Make) -> None:
     """Runs of different engine settings on one side are not repetitions."""
     a = f"{make('a1', 1)},{make('a2', 2, isolation='pinned')}"

@@ -18,7 +18,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check
-from streamgauge.run.own_job import OwnJob
+from streamgauge.run.own_job import OwnJob, found_anywhere
 from streamgauge.run.ready import Ready, may_extend
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
@@ -33,7 +33,7 @@ def create_folder(ready: Ready) -> RunFolder:
     """The run folder of an experiment, with what was asked in it."""
     experiment = ready.experiment
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
-    folder.write_experiment(experiment)
+    folder.write_experiment(experiment, ready.workload.files)
     return folder
 
 
@@ -57,7 +57,8 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         InputError, MachineError: before anything was started.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
-    ready = check(experiment)
+    ready = check(experiment.model_copy(update={"workload": found_anywhere(experiment.workload)}))
+    experiment = ready.experiment
     require_machine(ready)
     folder = create_folder(ready)
     load = experiment.load
