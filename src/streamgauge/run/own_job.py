@@ -13,7 +13,7 @@ from typing import Any
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
-from streamgauge.jobs import DESCRIPTION, Description, Input
+from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.sample import fit
 from streamgauge.run import job_names, reference
@@ -130,7 +130,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
     for given, share in zip(inputs, shares, strict=True):
         fields = given.fields
         if given.sample is not None:
-            sample = fit(path.resolve().parent / given.sample, given.time)
+            sample = fit(path.resolve().parent / given.sample, given.time, named=given.time != TIME)
             fields = sample.fields
             notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.said]
         specs.append(StreamSpec(given.name, fields, share))
