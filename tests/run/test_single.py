@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import sys
 from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
 from tests.run.asked import GOOD
 
 from streamgauge import experiment
-from streamgauge.errors import MachineError
+from streamgauge.errors import InputError, MachineError
 from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run import single
 from streamgauge.run.check import check as check_experiment
 from streamgauge.system.machine import environment
@@ -59,7 +62,8 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(single, "require_machine", lambda ready: None)
-    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1 / 0)
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
+    monkeypatch.setattr(single, "rig_settings", lambda _: 1 / 0)
     (tmp_path / "my_own.py").write_text(OWN)
     with pytest.raises(ZeroDivisionError):
         single.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
@@ -68,3 +72,36 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
     result = RunFolder(folder).read_result()
     assert result.experiment["workload"] == str(tmp_path / "my_own.py")
     assert result.job_files == {"my_own.py": hashlib.sha256(OWN.encode()).hexdigest()}
+
+
+def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it takes, and no longer; what fails meanwhile goes through."""
+    monkeypatch.setattr(single, "TOLD_EVERY_S", 0.0)
+    told: list[TrialSnapshot] = []
+    thrice = Event()
+
+    def hear(snapshot: TrialSnapshot) -> None:
+        told.append(snapshot)
+        if len(told) == 3:
+            thrice.set()
+
+    def fail() -> None:
+        assert thrice.wait(60)
+        raise ValueError("gone")
+
+    with pytest.raises(ValueError, match="gone"), single.told_meanwhile(hear, "starting spark"):
+        fail()
+    assert {(one.phase, one.note) for one in told} == {("start", "starting spark")}
+    assert [one.elapsed_s for one in told] == sorted(one.elapsed_s for one in told)
+    assert told[-1].elapsed_s > told[0].elapsed_s
+    assert "teller" not in {thread.name for thread in enumerate_threads()}
+
+
+def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before there is a run folder: it could only be invalid."""
+    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 40_000.0)
+    asked = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
+    with pytest.raises(InputError, match=r"load\.rate: must be at most what.*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
+        single.run_single(experiment.build(asked))
+    assert not (tmp_path / "runs").exists()

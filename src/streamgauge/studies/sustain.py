@@ -33,7 +33,7 @@ from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import changed, found_anywhere
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
+from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine, told_meanwhile
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
@@ -109,12 +109,12 @@ class Sustain:
         self._stack.close()
         self._rig, self._left = None, None
         self._engine_starts += 1
-        self._note("start", f"starting {self.ready.experiment.engine}, start {self._engine_starts}")
+        starting = f"starting {self.ready.experiment.engine}, start {self._engine_starts}"
         cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
         settings = rig_settings(self.ready)
         engine = start_of(self.ready.experiment.engine, cpus)
         self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
-        with failure_noted(self.folder):
+        with failure_noted(self.folder), told_meanwhile(self.view.trial_progress, starting):
             self._rig.start(self.ready.plan(next_start(self._rig) - START_LEAD_US, request.rate_per_s, 1.0))
         return self._rig, True
 
