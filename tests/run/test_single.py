@@ -33,6 +33,7 @@ def all_of_them(spark, inputs):
 
 def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made before Java is found, and the message says how to get it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
         single.run_single(experiment.build(GOOD))
@@ -42,6 +43,7 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
 
 def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result then says that there is none."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
     assert environment()["java"] == "not installed"
