@@ -19,7 +19,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
-	$(BIN)/streamgauge run windowed_aggregation --rate 200k --warmup 25s --duration 30s
+	@$(BIN)/python -m bench._demo
 
 test: setup ## unit tests first, then those that start Spark (about 26 minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not unproven"

@@ -227,7 +227,8 @@ def test_a_report_that_cannot_be_written_names_its_run(
 
 def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
     """The message says how to install it; no run folder is made."""
-    monkeypatch.setenv("JAVA_HOME", str(stand / "nowhere"))
+    for name in ("JAVA_HOME", "PATH"):
+        monkeypatch.setenv(name, str(stand / "nowhere"))
     done = command("run", "identity", "--json")
     assert (done.returncode, done.stdout) == (3, "")
     assert "Java 17 or later is needed" in done.stderr

@@ -33,6 +33,9 @@ def test_what_is_no_rate_is_refused(text: str | bool) -> None:
 def test_times_and_sizes() -> None:
     """The same numbers, with units of their own."""
     assert (parse_duration("1e-5s"), parse_duration("500ms"), parse_duration("2m")) == (1e-5, 0.5, 120.0)
+    assert (parse_duration("20"), parse_duration("2min"), parse_duration("1h")) == (20.0, 120.0, 3600.0)
+    with pytest.raises(InputError, match=r"2m \(or 2min\) or 1h; a number alone is seconds"):
+        parse_duration("2 weeks")
     assert (parse_size("1.5e9"), parse_size("512MiB")) == (1_500_000_000, 512 * 2**20)
 
 

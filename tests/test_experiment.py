@@ -61,3 +61,14 @@ def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
     path = tmp_path / "experiment.toml"
     path.write_text(experiment.to_toml(asked))
     assert experiment.read(path) == asked
+
+
+def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where we are is looked at first; then where the file lies."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "asked.toml").write_text('workload = "job.py"')
+    (tmp_path / "there" / "job.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert experiment.read(tmp_path / "there" / "asked.toml").workload == str(tmp_path / "there" / "job.py")
+    (tmp_path / "job.py").touch()
+    assert experiment.read(tmp_path / "there" / "asked.toml").workload == "job.py"

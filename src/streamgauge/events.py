@@ -154,9 +154,10 @@ def parse_rate(text: str | float | int, setting: str = "rate") -> float:
 
 
 def parse_duration(text: str | float | int, setting: str = "duration") -> float:
-    """`500ms`, `60s`, `2m`, `1h`, or a bare number of seconds, as seconds; must not be negative."""
+    """`500ms`, `60s`, `2m` or `2min`, `1h`, or a bare number of seconds, as seconds; must not be negative."""
     units = _TIME_UNITS | {"": 1.0}
-    return _quantity(setting, text, units, "must be a time such as 500ms, 60s or 2m", f"--{setting} 60s")
+    rule = "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds"
+    return _quantity(setting, text, units, rule, f"--{setting} 60s")
 
 
 def parse_size(text: str | float | int, setting: str = "size") -> int:

@@ -193,7 +193,7 @@ def build(values: dict[str, Any]) -> Experiment:
 
 
 def read(path: Path) -> Experiment:
-    """An experiment from a TOML file."""
+    """An experiment from a TOML file; an own job in it is looked for from the working folder, then from the file's."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -209,8 +209,17 @@ def read(path: Path) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         rule, way_out = f"must be TOML ({error})", "mend that line"
     else:
-        return build(values)
+        return _with_job_beside(build(values), path)
     raise InputError(Problem("FILE", rule, str(path), way_out))
+
+
+def _with_job_beside(experiment: Experiment, path: Path) -> Experiment:
+    """With the whole path of an own job that lies, as it is named, where the file does and not where we are."""
+    job = Path(experiment.workload)
+    beside = path.resolve().parent / job
+    if job.suffix != ".py" or "\0" in experiment.workload or job.exists() or not beside.is_file():
+        return experiment
+    return experiment.model_copy(update={"workload": str(beside)})
 
 
 def to_toml(experiment: Experiment) -> str:

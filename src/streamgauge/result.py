@@ -288,6 +288,7 @@ class Result(Answer):
 
     `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
     `reference_work_us`: CPU time of the same small piece of work, its median over that span: the machine's own speed.
+    `job_files`: of an own job, the SHA-256 of its file and of each sample, by the name it goes by in the job.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -313,6 +314,7 @@ class Result(Answer):
     reference_work_us: float | None = None
     phases: tuple[Phase, ...] = ()
     input: Input | None = None
+    job_files: dict[str, str] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str = ""

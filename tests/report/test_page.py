@@ -208,11 +208,12 @@ def test_no_latency_says_so(bare_folder: RunFolder, make_result: Make) -> None:
     assert "no result of the measured span arrived" in shown(bare_folder).sections["Latency"]
 
 
-def test_settings_and_command_are_there(bare_folder: RunFolder) -> None:
-    """What was set, what it would have been, and how to run it again."""
-    section = shown(bare_folder).sections["Environment and settings"]
+def test_settings_and_command_are_there(bare_folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was set, what it would have been, and how to run it again from any folder."""
+    monkeypatch.chdir(bare_folder.path.parent)
+    section = shown(RunFolder(Path(bare_folder.name))).sections["Environment and settings"]
     assert "streamgauge run made_up_aggregation --set range=8s --rate 200000" in section
-    assert "experiment.toml" in section
+    assert f"streamgauge experiment {bare_folder.path.absolute() / 'experiment.toml'}" in section
     assert "spark.sql.shuffle.partitions" in section
 
 

@@ -81,6 +81,21 @@ def test_a_written_input_is_told_every_few_seconds() -> None:
     assert written(console).endswith("\x1b[2K")
 
 
+def shown(snapshot: TrialSnapshot) -> str:
+    return terminal.typed(terminal.progress(snapshot))
+
+
+def test_what_a_phase_waits_for_is_never_cut_off() -> None:
+    """A note comes before the figures; where nothing is offered there are none."""
+    starting = TrialSnapshot("start", 12.2, 0.0, note="starting spark and 2 generators")
+    assert shown(starting) == "start 12 s   starting spark and 2 generators"
+    assert shown(TrialSnapshot("start", 0.0, 0.0)) == "start 0 s"
+    comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
+    assert shown(comparing) == "verification 63 s   comparing every answer"
+    longer = shown(replace(SNAPSHOT, note="extended")).split("   ")
+    assert longer[:3] == ["measured 24/60 s", "extended", "offered 200 k events/s"]
+
+
 def test_unknown_is_a_dash() -> None:
     """What is not known yet is never shown as 0."""
     line = terminal.progress(TrialSnapshot("warm-up", 0.0, 60.0))

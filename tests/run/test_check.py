@@ -342,8 +342,11 @@ def test_start_is_read_as_utc() -> None:
         ({"load": {"duration": "1h"}, "search": {"start_rate": "1G"}, "command": "sustain"}, False),
     ],
 )  # fmt: skip
-def test_a_plan_must_hold_the_longest_extension(asked: dict[str, Any], fits: bool) -> None:
+def test_a_plan_must_hold_the_longest_extension(
+    asked: dict[str, Any], fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else a trial would fail when it begins, after everything was started."""
+    monkeypatch.setattr(check, "BOUND_S_MIN", 0.0)  # what the queue's memory holds is another question
     if fits:
         check_experiment(experiment.build(GOOD | asked))
     else:
@@ -439,3 +442,23 @@ def test_a_span_whose_rate_changes_gets_no_extension() -> None:
     check_experiment(experiment.build(GOOD | {"load": load}))
     (level,) = refused(GOOD | {"load": {"duration": "150s", "profile": "step:200k@5s"}, "limits": ["p99<=5s"]})
     assert level.rule.endswith("holds 37")
+
+
+def test_a_rate_that_memory_cannot_hold_for_long_is_refused() -> None:
+    """It is known before the start; with the memory, or the rate, that the refusal names there is none."""
+    asked: dict[str, Any] = {"workload": "filter", "engine": "known", "load": {"rate": "1e9", "memory": "64MiB"}}
+    with pytest.raises(InputError) as refused:
+        check_experiment(experiment.build(asked))
+    (problem,) = refused.value.problems
+    assert (problem.setting, problem.got) == ("load.rate", "1 G/s")
+    assert "the queue's memory of 64 MiB, which holds 0.0" in problem.rule
+    lower = problem.way_out.rpartition("--rate ")[2]
+    check_experiment(experiment.build({**asked, "load": {**asked["load"], "rate": lower}}))
+    small = {**asked, "load": {"rate": lower, "memory": "60MiB"}}
+    with pytest.raises(InputError) as refused:
+        check_experiment(experiment.build(small))
+    memory = refused.value.problems[0].way_out.partition("--memory ")[2].partition(",")[0]
+    check_experiment(experiment.build({**small, "load": {**small["load"], "memory": memory}}))
+    check_experiment(
+        experiment.build({**asked, "load": {**asked["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,3 +153,31 @@ def test_what_is_written_is_told_as_it_is_written(tmp_path: Path) -> None:
     total = sum(written["events"].values())
     assert [planned for _, planned in heard] == [total] * len(heard)
     assert heard[-1][0] == total > heard[0][0] > 0
+
+
+SAMPLED = """
+from streamgauge.jobs import job, stream
+
+@job(stream("purchases", sample="purchases.csv"), reach="0s")
+def all_of_them(spark, inputs):
+    return inputs["purchases"]
+"""
+
+
+@pytest.mark.parametrize("edited", ["mine.py", "purchases.csv"])
+def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
+    """Its file and its samples decide the input: another one would be no check of the run's answers."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "mine.py").write_text(SAMPLED)
+    (tmp_path / "purchases.csv").write_text("price\n" + "1\n2\n" * 50)
+    job = str(tmp_path / "mine.py")
+    folder, *_ = extended(tmp_path, workload=job)
+    files = check(build({**ASKED, "workload": job})).workload.files
+    folder.write_result(folder.read_result().model_copy(update={"job_files": dict(files)}))
+    generate(asked_again(folder, workload=job), tmp_path / "same")
+    with (tmp_path / edited).open("a") as file:
+        file.write("\n" if edited == "mine.py" else "3\n")
+    assert refused(asked_again(folder, workload=job), tmp_path / "again") == {edited}
+    assert set(files) == {"mine.py", "purchases.csv"}

@@ -232,3 +232,28 @@ def test_a_reference_may_be_a_function(write: Write) -> None:
         return inputs["purchases"].where("price > 90")
     """
     assert own_job(write(body)).native.reference == ("user_id", "timestamp", "event_time")
+
+
+@pytest.mark.parametrize(
+    ("time", "way_out"),
+    [
+        ("pick_up", 'try: time="pickup"'),
+        ("when", "one of its columns: pickup, fare"),
+        ("pickup", ""),
+        ("timestamp", ""),
+    ],
+)
+def test_a_time_that_the_sample_does_not_have_is_refused(write: Write, time: str, way_out: str) -> None:
+    """Else the column that was meant is made up like any other field. Where none was named, there may be none."""
+    path = write(f"""
+    @job(stream("rides", sample="rides.csv", time="{time}"), reach="0s")
+    def rides(spark, inputs):
+        return inputs["rides"]
+    """)
+    (path.parent / "rides.csv").write_text("pickup,fare\n" + "2026-01-01 00:00:00,1\n" * 20)
+    if way_out:
+        shown = the_problem(path)
+        assert way_out in shown
+        assert "sample rides.csv: must have the column that time= names" in shown
+    else:
+        own_job(path)

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
 from tests.run.asked import GOOD
 
 from streamgauge import experiment
-from streamgauge.errors import MachineError
+from streamgauge.errors import InputError, MachineError
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run import single
 from streamgauge.run.check import check as check_experiment
 from streamgauge.system.machine import environment
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
+OWN = """
+from streamgauge.jobs import Key, job, stream
+
+@job(stream("purchases", Key("user_id", 10)), reach="0s")
+def all_of_them(spark, inputs):
+    return inputs["purchases"]
+"""
+
 
 def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made before Java is found, and the message says how to get it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
         single.run_single(experiment.build(GOOD))
@@ -28,6 +43,7 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
 
 def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result then says that there is none."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
     assert environment()["java"] == "not installed"
@@ -41,3 +57,53 @@ def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.
     monkeypatch.setattr(single, "measure_ceiling", lambda plan, columns: asked.append(columns) or 1.0)
     single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
     assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+
+
+def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
+    monkeypatch.setattr(single, "rig_settings", lambda _: 1 / 0)
+    (tmp_path / "my_own.py").write_text(OWN)
+    with pytest.raises(ZeroDivisionError):
+        single.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert experiment.read(folder / "experiment.toml").workload == str(tmp_path / "my_own.py")
+    result = RunFolder(folder).read_result()
+    assert result.experiment["workload"] == str(tmp_path / "my_own.py")
+    assert result.job_files == {"my_own.py": hashlib.sha256(OWN.encode()).hexdigest()}
+
+
+def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it takes, and no longer; what fails meanwhile goes through."""
+    monkeypatch.setattr(single, "TOLD_EVERY_S", 0.0)
+    told: list[TrialSnapshot] = []
+    thrice = Event()
+
+    def hear(snapshot: TrialSnapshot) -> None:
+        told.append(snapshot)
+        if len(told) == 3:
+            thrice.set()
+
+    def fail() -> None:
+        assert thrice.wait(60)
+        raise ValueError("gone")
+
+    with pytest.raises(ValueError, match="gone"), single.told_meanwhile(hear, "starting spark"):
+        fail()
+    assert {(one.phase, one.note) for one in told} == {("start", "starting spark")}
+    assert [one.elapsed_s for one in told] == sorted(one.elapsed_s for one in told)
+    assert told[-1].elapsed_s > told[0].elapsed_s
+    assert "teller" not in {thread.name for thread in enumerate_threads()}
+
+
+def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before there is a run folder: it could only be invalid."""
+    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 40_000.0)
+    asked = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
+    with pytest.raises(InputError, match=r"load\.rate: must be at most what.*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
+        single.run_single(experiment.build(asked))
+    assert not (tmp_path / "runs").exists()

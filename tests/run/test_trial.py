@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -410,3 +411,13 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     assert "extended" in snapshot(done, START + US).note
     done.interrupted = True
     assert snapshot(done, START + US).note.startswith("stopping")
+
+
+def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
+    """The digests of an own job's files go into its result, as the experiment does."""
+    ready = check(build({"workload": "filter", "engine": "known"}))
+    ready = replace(ready, workload=replace(ready.workload, files={"job.py": "a" * 64}))
+    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    done = make.story().done(engine_failed="gone")
+    assert trial._unjudged(ready, rig, folder, done, 1000.0, None).job_files == {"job.py": "a" * 64}

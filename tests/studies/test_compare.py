@@ -153,6 +153,17 @@ def test_what_is_not_the_same_is_listed(make: Make) -> None:
     assert "environment.cpus" not in found
 
 
+def test_two_versions_of_a_job_are_told_apart(make: Make) -> None:
+    """By what is in its files, as they have one name."""
+    a, b = (make(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))
+    (found,) = compare(str(a), str(b)).not_the_same
+    assert (found.setting, found.a, found.b) == (
+        "job_files.my_job.py",
+        (f"SHA-256 {'a' * 12}",),
+        (f"SHA-256 {'b' * 12}",),
+    )
+
+
 def test_a_side_that_is_not_of_one_kind_is_listed(make: Make) -> None:
     """Runs of different engine settings on one side are not repetitions."""
     a = f"{make('a1', 1)},{make('a2', 2, isolation='pinned')}"
@@ -160,12 +171,12 @@ def test_a_side_that_is_not_of_one_kind_is_listed(make: Make) -> None:
     assert [one.setting for one in found.not_the_same] == ["isolation"]
 
 
-def test_a_run_against_itself_differs_in_nothing(make: Make) -> None:
-    """It may be asked, and it is said."""
-    a = str(make("a", 1))
-    found = compare(a, a)
-    assert {one.says for one in found.figures if one.difference is not None} <= {"no_difference", "unknown"}
-    assert any("both sides" in warning for warning in found.warnings)
+def test_a_run_against_itself_is_refused(make: Make) -> None:
+    """Nor may a side have one of the other's runs, or a copy of it."""
+    a, b = make("a", 1), make("b", 2)
+    shutil.copytree(a, a.parent / "copy")
+    for other in (a, a.parent / "copy", f"{b},{a}"):
+        assert "B: must be runs of their own; this one stands in A too" in refused(str(a), str(other))
 
 
 # --- searches ---
@@ -301,7 +312,7 @@ def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> 
 def test_a_gate_wants_other_runs_on_the_other_side(three: Three) -> None:
     """A baseline compared with itself would pass for ever."""
     a = three("a", 10)
-    assert "on both stands" in refused(a, a, ["rate -5%"])
+    assert "stands in A too" in refused(a, a, ["rate -5%"])
 
 
 ends = st.floats(-0.9, 2)

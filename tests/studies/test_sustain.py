@@ -510,3 +510,15 @@ def test_a_searchs_file_is_found_from_any_working_folder(
     assert sustain._resumed(build(again | {"workload": "job.py"}))[0] == asked
     with pytest.raises(InputError, match="workload"):
         sustain._resumed(build(again | {"workload": "mine/job.py"}))
+
+
+def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
+    study: RunFolder, sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials of two versions of a job are no one search."""
+    monkeypatch.setattr(sustain, "check", lambda *_, **__: ready)
+    ready: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
+    kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
+    study.write_result(kept)
+    with pytest.raises(InputError, match=r"job\.py: must be as it was.*aaa.*\n.*without --resume"):
+        sit([])

@@ -69,6 +69,21 @@ def test_the_java_of_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert java.find_java().version == 17
 
 
+@pytest.mark.parametrize("body", [None, "echo 'java version \"1.8.0_392\"' >&2"])
+def test_a_wrong_java_home_beside_a_java_that_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str | None
+) -> None:
+    """Nothing has to be installed: the one setting is told, and what it should be."""
+    home = fake_java(tmp_path / "old", body) if body else tmp_path / "nowhere"
+    there = fake_java(tmp_path / "good", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("PATH", str(there / "bin"), prepend=":")
+    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
+        java.find_java()
+    assert str(caught.value).endswith(f"unset JAVA_HOME (PATH has Java 17), or set it to {there}")
+    assert "install" not in str(caught.value)
+
+
 def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what is needed, where it was sought, and the command that installs it."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -80,6 +95,7 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_java_home_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong JAVA_HOME is named, not passed over: Spark would use it too."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
     with pytest.raises(MachineError, match="none was found by JAVA_HOME=") as caught:
         java.find_java()
@@ -89,6 +105,7 @@ def test_a_java_home_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("text", ['java version "1.8.0_392"', 'openjdk version "11.0.2"', "garbage"])
 def test_a_java_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """What was found is quoted beside what is needed."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, f"echo '{text}' >&2")))
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
         java.find_java()
@@ -97,6 +114,7 @@ def test_a_java_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_java_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is not a version."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "exit 0")))
     with pytest.raises(MachineError, match="is silent") as caught:
         java.find_java()
@@ -107,6 +125,7 @@ def test_a_java_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A file that cannot be run is no Java."""
     home = fake_java(tmp_path, "exit 0")
     (home / "bin" / "java").chmod(0o644)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(home))
     with pytest.raises(MachineError, match="does not start") as caught:
         java.find_java()

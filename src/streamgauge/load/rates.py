@@ -204,7 +204,7 @@ def _time(text: str, part: str) -> float:
     try:
         return parse_duration(part)
     except InputError:
-        raise _problem(text, f"{part!r} must be a time such as 500ms, 30s or 2m") from None
+        raise _problem(text, f"{part!r} must be a time such as 500ms, 30s or 2m; a number alone is seconds") from None
 
 
 def _factor(text: str, part: str) -> float:

@@ -9,6 +9,7 @@ quantiles.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +45,17 @@ class Sample:
     said: tuple[str, ...]
 
 
-def fit(path: Path, time: str) -> Sample:
+def fit(path: Path, time: str, named: bool = False) -> Sample:
     """Fields like the columns of a Parquet, CSV or JSON file; the column `time` is the event time, which is the plan's.
 
-    Raises InputError where the file cannot be read, is empty, or has a column of a type that no field has.
+    Raises InputError where the file cannot be read, is empty, has a column of a type that no field has, or lacks a
+    column `time` that the user has `named`: the one that was meant would become a field like any other.
     """
     table = _read(path)
+    if named and time not in table.column_names:
+        near = difflib.get_close_matches(time, table.column_names, 1)
+        way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
+        raise _refuse(path, "must have the column that time= names", time, f"{way_out}, or leave time= out")
     if not table.num_rows:
         raise _refuse(path, "must hold some rows", "none")
     taken = [name for name in table.column_names if name in LINEAGE]

@@ -5,6 +5,7 @@ Charts are static SVG that takes its colours from the page's CSS, so one drawing
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
         "environment": words.flat(result.environment),
         "asked": rerun.settings(asked),
         "command": rerun.command(asked),
-        "experiment_file": str(folder.path / "experiment.toml"),
+        "experiment_file": shlex.quote(str((folder.path / "experiment.toml").absolute())),
     }
 
 

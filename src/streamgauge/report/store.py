@@ -21,7 +21,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,13 +113,14 @@ class RunFolder:
         found = [path.parent for path in self.path.glob("trials/*/result.json") if path.parent.name.isdecimal()]
         return tuple(RunFolder(path) for path in sorted(found, key=lambda path: int(path.name)))
 
-    def write_experiment(self, experiment: Experiment) -> None:
-        """What is asked; while there is no judged result, it also goes into result.json."""
+    def write_experiment(self, experiment: Experiment, job_files: Mapping[str, str] | None = None) -> None:
+        """What is asked; while there is no judged result, it also goes into result.json, with an own job's digests."""
         self._write("experiment.toml", to_toml(experiment))
         result = self.read_result()
         if result.verdict.sentence == STARTED:
             asked = experiment.model_dump(mode="json")
-            self.write_result(result.model_copy(update={"experiment": asked, "isolation": experiment.isolation}))
+            kept = {"experiment": asked, "isolation": experiment.isolation, "job_files": dict(job_files or {})}
+            self.write_result(result.model_copy(update=kept))
 
     def write_result(self, result: Result) -> None:
         self._write("result.json", result.to_json() + "\n")

@@ -36,6 +36,8 @@ _INDENT = "  "
 _LATENCIES = {"processing_time": "processing"}
 """What has to be shorter here than on the page, to stand in its column."""
 _PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
+_WITHOUT_FIGURES = ("start", "verification")
+"""Phases in which nothing is offered."""
 _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
 
 
@@ -193,14 +195,20 @@ class SearchView:
 
 
 def progress(snapshot: TrialSnapshot) -> str:
-    """One line: `measured 24/60 s   offered 200 k events/s   ingested ...   backlog ...   p99 ...`."""
-    parts = [f"{snapshot.phase} {snapshot.elapsed_s:.0f}/{snapshot.planned_s:.0f}{words.GAP}s"]
+    """One line: `measured 24/60 s   offered 200 k events/s   ingested ...   backlog ...   p99 ...`.
+
+    A note comes right after the phase: a terminal cuts a line off at its end.
+    """
+    if snapshot.phase in _WITHOUT_FIGURES:
+        told = f"{snapshot.phase} {snapshot.elapsed_s:.0f}{words.GAP}s"
+        return f"{told}   {snapshot.note}" if snapshot.note else told
+    parts = [f"{snapshot.phase} {snapshot.elapsed_s:.0f}/{snapshot.planned_s:.0f}{words.GAP}s", snapshot.note]
     parts.append(f"offered {words.rate(snapshot.offered_per_s)}")
     parts.append(f"ingested {words.rate(snapshot.ingested_per_s)}")
     backlog = words.NONE if snapshot.backlog_events is None else words.rate(snapshot.backlog_events, "events")
     parts.append(f"backlog {backlog}")
     parts.append(f"event time p99 {words.time_us(snapshot.event_time_p99_us)}")
-    return "   ".join(part for part in [*parts, snapshot.note] if part)
+    return "   ".join(part for part in parts if part)
 
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError
-from streamgauge.events import US, parse_size
+from streamgauge.events import US, format_rate, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.nodes import Flow
@@ -29,6 +29,7 @@ from streamgauge.report import rerun
 from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
+from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.verdict import ServiceLevel, parse_limit
@@ -91,6 +92,8 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
+    if problems := list(_memory_problems(ready)):
+        raise InputError(problems)
     _longest_plan(ready)
     return ready
 
@@ -287,6 +290,26 @@ def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator
     shorter = f"a shorter --option {interval.option}"
     way_out = f"--bound {least:g}s, or {shorter}" if least <= BOUND_S[1] else f"{shorter}: --bound is at most an hour"
     yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
+
+
+def _memory_problems(ready: Ready) -> Iterator[Problem]:
+    """A queue that memory fills within seconds of the rate ends a run that says nothing of the engine."""
+    load = ready.experiment.load
+    seconds, cut = ready.bound_s(load.rate)
+    if ready.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
+        return
+    lower, needs = load.rate * seconds / BOUND_S_MIN, f"where a verdict needs {BOUND_S_MIN:g} s"
+    memory = f"the queue's memory of {ready.bytes_max / 2**20:.4g} MiB"
+    rule = f"is too much for {memory}, which holds {seconds:.2g} s of it {needs}"
+    needed = math.ceil(ready.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
+    more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
+    yield Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")
+
+
+def _rounded_down(rate_per_s: float) -> str:
+    """Two digits, as people write a rate."""
+    step = 10.0 ** (math.floor(math.log10(rate_per_s)) - 1)
+    return format_rate(math.floor(rate_per_s / step) * step).replace(" ", "")
 
 
 def _wanted_problems(wanted: Wanted, engine: Capabilities) -> list[Problem]:

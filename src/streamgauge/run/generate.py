@@ -18,6 +18,7 @@ from streamgauge.report import rerun
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Input, Result
 from streamgauge.run.check import check, start_us
+from streamgauge.run.own_job import changed, found_anywhere
 from streamgauge.run.ready import Ready
 
 _OWN = ("out", "load.of")
@@ -69,6 +70,9 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         raise InputError(problems)
     assert result.input is not None
     ready = check(_asked_of(result, result.input))
+    way_out = "the file as it was then, or a run of the job as it is now"
+    if problems := list(changed(ready.workload, result.job_files, way_out)):
+        raise InputError(problems)
     load = ready.experiment.load
     pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
     whole_s = (result.input.end_us - result.input.start_us) / US
@@ -94,7 +98,7 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
     elif result.input is None:
         rule = "must be a run that was offered something, by a version that wrote down what"
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
-    if result.experiment and experiment.workload != result.experiment["workload"]:
+    if result.experiment and found_anywhere(experiment.workload) != found_anywhere(result.experiment["workload"]):
         yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
     asked = experiment.model_dump(mode="json")
     yield from rerun.contradictions(asked, result.experiment, "must be the run's own with --of", _OWN)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
-from streamgauge.jobs import DESCRIPTION, Description, Input
+from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.sample import fit
 from streamgauge.run import job_names, reference
@@ -40,6 +43,19 @@ def get(name: str) -> Workload:
     return own_job(Path(name)) if name.endswith(".py") else base.get(name)
 
 
+def found_anywhere(name: str) -> str:
+    """An own job's file as it can be found from any working folder; any other workload's name as it is."""
+    return os.path.abspath(name) if name.endswith(".py") else name
+
+
+def changed(workload: Workload, kept: Mapping[str, str], way_out: str) -> Iterator[Problem]:
+    """The files of an own job that are not what they were when a run kept their digests: its input may be another."""
+    for name, digest in kept.items():
+        if workload.files.get(name) != digest:
+            found = f"SHA-256 {workload.files[name][:12]}, was {digest[:12]}" if name in workload.files else "none"
+            yield Problem(name, "must be as it was in that run, and has changed since", found, way_out)
+
+
 def own_job(path: Path) -> OwnJob:
     """The workload that a file describes; JobError with the one thing that is wrong with it."""
     try:
@@ -67,11 +83,24 @@ def _workload(path: Path) -> OwnJob:
         source=str(path),
         parameters=NoParameters,
         build=lambda parameters, rate_per_s: Job(flow, streams),
+        files=_digests(path, described.inputs),
         path=path,
         description=described,
         native=job,
         notes=(*notes, *described.assumed),
     )
+
+
+def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
+    """File as the job names it to its SHA-256: the job's own, and every sample."""
+    folder = path.resolve().parent
+    files = {path.name: path, **{str(one.sample): folder / one.sample for one in inputs if one.sample is not None}}
+    return {name: _digest(file) for name, file in files.items()}
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _columns(streams: tuple[StreamSpec, ...], inputs: tuple[Input, ...]) -> dict[str, tuple[str, ...]]:
@@ -101,7 +130,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
     for given, share in zip(inputs, shares, strict=True):
         fields = given.fields
         if given.sample is not None:
-            sample = fit(path.resolve().parent / given.sample, given.time)
+            sample = fit(path.resolve().parent / given.sample, given.time, named=given.time != TIME)
             fields = sample.fields
             notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.said]
         specs.append(StreamSpec(given.name, fields, share))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from threading import Event, Thread
 from typing import Any
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.events import Clock
+from streamgauge.errors import InputError, Problem, StreamgaugeError
+from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
 from streamgauge.flow.picture import describe
 from streamgauge.load.ceiling import measure_ceiling
@@ -18,7 +20,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check
-from streamgauge.run.own_job import OwnJob
+from streamgauge.run.own_job import OwnJob, found_anywhere
 from streamgauge.run.ready import Ready, may_extend
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
@@ -27,13 +29,14 @@ from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 
 Progress = Callable[[TrialSnapshot], None]
+TOLD_EVERY_S = 1.0
 
 
 def create_folder(ready: Ready) -> RunFolder:
     """The run folder of an experiment, with what was asked in it."""
     experiment = ready.experiment
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
-    folder.write_experiment(experiment)
+    folder.write_experiment(experiment, ready.workload.files)
     return folder
 
 
@@ -50,32 +53,62 @@ def ceiling_of(ready: Ready, rate_per_s: float) -> float:
     return measure_ceiling(ready.plan(0, rate_per_s, 10.0), ready.made_columns) * min(ready.generators, cores)
 
 
+def _offerable(ready: Ready) -> float:
+    """The ceiling of the generators; InputError where the rate is above it, so that no run could be valid."""
+    load = ready.experiment.load
+    ceiling = ceiling_of(ready, load.rate)
+    if load.rate > ceiling:
+        rule = f"must be at most what the generators can make on this machine, {format_rate(ceiling)}"
+        lower = format_rate(ceiling / 2).replace(" ", "")
+        raise InputError(Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}"))
+    return ceiling
+
+
 def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:
     """Check, start, run, verify, judge, report.
 
     Raises:
-        InputError, MachineError: before anything was started.
+        InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
-    ready = check(experiment)
+    ready = check(experiment.model_copy(update={"workload": found_anywhere(experiment.workload)}))
+    experiment = ready.experiment
     require_machine(ready)
-    folder = create_folder(ready)
     load = experiment.load
-    on_progress(
-        TrialSnapshot("start", 0.0, 0.0, note=f"starting {experiment.engine} and {ready.generators} generators")
-    )
-    ceiling = ceiling_of(ready, load.rate)
+    ceiling = _offerable(ready)
+    folder = create_folder(ready)
     settings = TrialSettings(
         rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
         may_extend=may_extend(load), look_for_late=not isinstance(ready.workload, OwnJob),
         probe_batches=probes(experiment),
     )  # fmt: skip
+    starting = f"starting {experiment.engine} and {ready.generators} generators"
     with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
-        with failure_noted(folder):
+        with failure_noted(folder), told_meanwhile(on_progress, starting):
             rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))
         judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling)
     write_page(folder, describe(ready.flow))
     return judged.result
+
+
+@contextmanager
+def told_meanwhile(on_progress: Progress, note: str) -> Iterator[None]:
+    """Tells every second how long a start takes: an engine says nothing until it is there."""
+    begun, over = time.monotonic(), Event()
+
+    def tell() -> None:
+        going_on = True
+        while going_on:
+            on_progress(TrialSnapshot("start", time.monotonic() - begun, 0.0, note=note))
+            going_on = not over.wait(TOLD_EVERY_S)
+
+    teller = Thread(target=tell, name="teller", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
 
 
 @contextmanager

@@ -330,6 +330,7 @@ def _unjudged(
         reference_work_us=figures.reference_work_us(done),
         phases=figures.phases(done.offered_spans, done.deadline_us),
         input=figures.offered_input(done),
+        job_files=dict(ready.workload.files),
         warnings=_warnings(ready, done, rate_per_s),
         notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
         folder=str(folder.path),

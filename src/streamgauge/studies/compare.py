@@ -72,11 +72,24 @@ def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple
             rules.append(parse_rule(text, "search" if kinds == {"search"} else "run"))
         except InputError as error:
             problems += error.problems
+    if len(sides) == 2:
+        problems += _shared(*sides)
     if rules and len(sides) == 2:
         problems += gateable(*sides)
     if problems:
         raise InputError(problems)
     return (sides[0], sides[1]), rules
+
+
+def _shared(a: Side, b: Side) -> list[Problem]:
+    """What stands on both sides cannot differ, and an interval beside it would say that it may."""
+    rule = "must be runs of their own; this one stands in A too, or is a copy"
+    return [
+        Problem("B", rule, str(run.folder.path), f"leave it out: {other.folder.path}")
+        for run in b.runs
+        for other in a.runs
+        if same_run(run, other)
+    ]
 
 
 def _there(difference: Difference) -> bool:
@@ -218,8 +231,6 @@ def _warnings(a: Side, b: Side) -> list[str]:
         for run in side.runs
         if run.result.verdict.value != "sustained"
     ]
-    shared = [run.folder.name for run in a.runs if any(same_run(run, other) for other in b.runs)]
-    found += [f"{name} stands on both sides: what they share cannot differ" for name in shared]
     found += _machine_warnings(a, b)
     several = max(len(a.runs), len(b.runs))
     if several == 1:

@@ -11,7 +11,7 @@ from streamgauge.errors import InputError, Problem
 from streamgauge.report import words
 from streamgauge.result import Difference, Gate
 from streamgauge.studies.comparable import Comparable, choices, comparables, resolve
-from streamgauge.studies.sides import Kind, Side, same_run
+from streamgauge.studies.sides import Kind, Side
 
 RUNS_MIN = 3
 """JVMs differ from start to start; two of them show how much by a single number."""
@@ -68,11 +68,7 @@ def gateable(a: Side, b: Side) -> list[Problem]:
     got = ", ".join(f"{side.name} has {len(side.runs)}" for side in (a, b))
     few = min(len(a.runs), len(b.runs)) < RUNS_MIN
     rule = f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start"
-    problems = [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
-    both = [run.folder.path for run in a.runs if any(same_run(run, other) for other in b.runs)]
-    rule = "needs runs of their own on each side; on both stands"
-    problems += [Problem(_SETTING, f"{rule} {path.name}", str(path), "leave it out on one side") for path in both]
-    return problems
+    return [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
 
 
 def judge(rule: Rule, difference: Difference) -> Gate:

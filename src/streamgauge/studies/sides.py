@@ -200,6 +200,7 @@ def _facts(run: Observed) -> dict[str, Any]:
         "engine": result.engine,
         "isolation": result.isolation,
         **{name: value for name, value in asked.items() if name not in left_out and _counts(name, run)},
+        **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
         **{f"settings.{name}": value for name, value in result.settings.items()},
         **{f"environment.{name}": value for name, value in words.flat(result.environment).items()},
     }

@@ -7,7 +7,6 @@ between, segments further apart than the reach. A fresh engine is started where 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -31,9 +30,10 @@ from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check
 from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
 from streamgauge.run.journal import Journal
+from streamgauge.run.own_job import changed, found_anywhere
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine
+from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine, told_meanwhile
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
@@ -109,12 +109,12 @@ class Sustain:
         self._stack.close()
         self._rig, self._left = None, None
         self._engine_starts += 1
-        self._note("start", f"starting {self.ready.experiment.engine}, start {self._engine_starts}")
+        starting = f"starting {self.ready.experiment.engine}, start {self._engine_starts}"
         cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
         settings = rig_settings(self.ready)
         engine = start_of(self.ready.experiment.engine, cpus)
         self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
-        with failure_noted(self.folder):
+        with failure_noted(self.folder), told_meanwhile(self.view.trial_progress, starting):
             self._rig.start(self.ready.plan(next_start(self._rig) - START_LEAD_US, request.rate_per_s, 1.0))
         return self._rig, True
 
@@ -128,7 +128,7 @@ class Sustain:
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
             "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
-        }))  # fmt: skip
+        }), self.ready.workload.files)  # fmt: skip
         settings = TrialSettings(
             rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
             keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
@@ -260,11 +260,20 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         if folder is not None:
             alone.enter_context(_alone(folder))
         ready = check(experiment, new_folder=folder is None)
+        if folder is not None:
+            _require_same_job(ready, folder)
         require_machine(ready)
         if folder is None:
             folder = create_folder(ready)
             alone.enter_context(_alone(folder))
         return _searched(ready, folder, view)
+
+
+def _require_same_job(ready: Ready, folder: RunFolder) -> None:
+    """InputError where an own job's files are not those that the search began with."""
+    way_out = "the file as it was then, or a new search without --resume"
+    if problems := list(changed(ready.workload, folder.read_result().job_files, way_out)):
+        raise InputError(problems)
 
 
 @contextmanager
@@ -322,7 +331,7 @@ def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
 def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     """What is searched, and the folder of a search that goes on."""
     if experiment.search.resume is None:
-        return experiment.model_copy(update={"workload": _found_anywhere(experiment.workload)}), None
+        return experiment.model_copy(update={"workload": found_anywhere(experiment.workload)}), None
     folder = RunFolder.open(experiment.search.resume)
     asked = read_experiment(folder.path / "experiment.toml")
     if asked.command != "sustain":
@@ -331,7 +340,7 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         )
     given = experiment.model_dump(mode="json")
     problems = list(rerun.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
-    if _found_anywhere(experiment.workload) != _found_anywhere(asked.workload):
+    if found_anywhere(experiment.workload) != found_anywhere(asked.workload):
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
@@ -343,11 +352,6 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         rule = f"must be at least {made}: so many trials this search has made"
         raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(made + 4)))
     return asked, folder
-
-
-def _found_anywhere(workload: str) -> str:
-    """A workload's file as it can be found from any working folder; any other name as it is."""
-    return os.path.abspath(workload) if workload.endswith(".py") else workload
 
 
 def header(ready: Ready, ceiling_per_s: float) -> str:

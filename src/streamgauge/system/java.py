@@ -33,26 +33,41 @@ def find_java() -> Java:
     """The Java of JAVA_HOME, else of PATH.
 
     Raises:
-        MachineError: none was found, it does not start, or it is older than 17; says how to install one here.
+        MachineError: none was found, it does not start, or it is older than 17; says how to get one here.
     """
     home = os.environ.get("JAVA_HOME")
-    path = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    where = f"JAVA_HOME={home}" if home else "PATH"
+    found = _java_at(str(Path(home) / "bin" / "java"), f"JAVA_HOME={home}") if home else _java_of_path()
+    if isinstance(found, Java):
+        return found
+    raise MachineError(f"{found}\n  {(_other_home() if home else None) or install_hint()}")
+
+
+def _java_of_path() -> Java | str:
+    return _java_at(shutil.which("java"), "PATH")
+
+
+def _java_at(path: str | None, where: str) -> Java | str:
+    """The Java at a path, or why Spark cannot use it."""
+    needed = f"Java {JAVA_FLOOR} or later is needed by Spark"
     if path is None or not Path(path).exists():
-        raise MachineError(
-            f"Java {JAVA_FLOOR} or later is needed by Spark; none was found by {where}\n  {install_hint()}"
-        )
+        return f"{needed}; none was found by {where}"
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MachineError(f"Java at {path} does not start: {error}\n  {install_hint()}") from None
+        return f"Java at {path} does not start: {error}"
     text = _version_line(done.stderr or done.stdout)
     version = parse_version(text)
     if version is None or version < JAVA_FLOOR:
-        raise MachineError(
-            f"Java {JAVA_FLOOR} or later is needed by Spark; {path} is {text or 'silent'}\n  {install_hint()}"
-        )
+        return f"{needed}; {path} is {text or 'silent'}"
     return Java(path, version, text)
+
+
+def _other_home() -> str | None:
+    """The way out where JAVA_HOME alone is wrong: nothing has to be installed then."""
+    found = _java_of_path()
+    if not isinstance(found, Java):
+        return None
+    return f"unset JAVA_HOME (PATH has Java {found.version}), or set it to {Path(found.path).resolve().parents[1]}"
 
 
 def _version_line(said: str) -> str:

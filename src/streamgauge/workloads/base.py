@@ -6,7 +6,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -41,7 +41,8 @@ class Workload:
     """A workload; `build` takes its parameters and the rate of all streams together (events per second).
 
     `prefix` is the thesis's short name of an application: its parameters may be given in the thesis's own words,
-    `sd.moving_average.window` for `moving_average_window`.
+    `sd.moving_average.window` for `moving_average_window`. `files` has the SHA-256 of each file of the user's that
+    decides what the workload is, by its name; none of a built-in one.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Workload:
     parameters: type[Parameters]
     build: Callable[[Any, float], Job]
     prefix: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, values: Mapping[str, Any]) -> Parameters:
         """Parameters from plain values; one InputError with every problem."""
