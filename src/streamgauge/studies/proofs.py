@@ -262,7 +262,7 @@ def generator(sizes: Sizes, planted: bool = True) -> Made:
     with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters) as bench:
         ceiling = ceiling_of(bench.ready, ROW_RATE_PER_S)
     rate = OVERLOAD_FACTOR * ceiling if planted else ROW_RATE_PER_S
-    with started("filter", rate, {"capacity": "1G"}, load, parameters, tail_us=0) as bench:
+    with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, tail_us=0) as bench:
         return judge_generator(bench.trial(rate, OVERLOAD_S).result.verdict, rate, ceiling)
 
 
