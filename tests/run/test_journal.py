@@ -53,13 +53,54 @@ def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
 
 
 def test_ingest_counts_by_the_stamp_and_commits_by_the_commit(make: Any) -> None:
-    """An event read in one second and committed in the next counts in each where it happened."""
-    journal = make.story(commit_after_us=700_000).journal()
-    assert journal.ingested_between(START + US, START + 2 * US) == 1000
-    assert journal.ingested_between(START, START + US) == 0
-    assert journal.committed_between(START + US, START + 2 * US) == 1000
-    late = make.story(commit_after_us=1_200_000).journal()
-    assert late.committed_between(START + US, START + 2 * US) == 0
+    """What a hand-out or a commit brings came evenly since the one before it, the first since the start."""
+    journal = make.story(read_after_us=0, commit_after_us=500_000).journal()
+    assert journal.ingested_between(START + US, START + 2 * US) == pytest.approx(1000)
+    assert journal.ingested_between(START, START + US) == pytest.approx(1000)
+    # The first commit is after 1.5 s, each with 1000 events; from then on one a second.
+    assert journal.committed_between(START, START + US) == pytest.approx(1000 / 1.5)
+    assert journal.committed_between(START + US, START + 2 * US) == pytest.approx(500 / 1.5 + 500)
+
+
+def keeping_up(make: Any, interval_s: float, phase_s: float, until_s: float = 60.0) -> Journal:
+    """Every batch takes all that there is, 1000 events a second in all, and is committed 0.3 s later."""
+    moments = np.arange(phase_s or interval_s, until_s, interval_s)
+    lows = np.concatenate([[0.0], moments[:-1]])
+    spans = list(enumerate(zip(lows.tolist(), moments.tolist(), strict=True)))
+    events = [round(500 * high) - round(500 * low) for _, (low, high) in spans]
+    reads = [part("purchases", low, high, events[n], high, n) for n, (low, high) in spans]
+    return journal_of(
+        make, reads, list(reads),
+        commits=tuple(make.commit(n, START + round((high + 0.3) * US)) for n, (_, high) in spans),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("interval_s", [0.05, 0.7, 1.4, 5.0])
+@pytest.mark.parametrize("phase", [0.0, 0.1, 0.5, 0.9])
+def test_a_span_of_no_whole_number_of_batches_holds_what_the_plan_did(
+    make: Any, interval_s: float, phase: float
+) -> None:
+    """Of 30 s from the 15th on, wherever the batches lie in them; batch by batch it would be up to 17 % off."""
+    journal = keeping_up(make, interval_s, phase * interval_s)
+    span = (START + 15 * US, START + 45 * US)
+    assert journal.ingested_between(*span) == pytest.approx(30_000, rel=1e-3)
+    assert journal.committed_between(*span) == pytest.approx(30_000, rel=1e-3)
+
+
+def test_who_stops_reading_takes_in_no_more(make: Any) -> None:
+    """No hand-out after the tenth second: of the span from the fifth on, the other half is lost."""
+    journal = keeping_up(make, 0.5, 0.0, until_s=10.1)
+    assert journal.ingested_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
+    assert journal.ingested_between(START + 12 * US, START + 15 * US) == 0
+
+
+def test_re_reads_are_taken_in_once(make: Any) -> None:
+    """They carry the stamp of the first time, and no event twice."""
+    journal = keeping_up(make, 1.0, 0.0)
+    again = [replace(one, again=True) for one in journal.all_hand_outs()]
+    twice = journal_of(make, [*journal.hand_outs[0], *again], journal.hand_outs[1], commits=tuple(journal.commits))
+    assert twice.ingested_between(START, START + 30 * US) == pytest.approx(30_000)
+    assert twice.committed_between(START + 10 * US, START + 30 * US) == pytest.approx(20_000)
 
 
 def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
@@ -383,7 +424,9 @@ def test_several_queries_count_every_event_once(make: Any) -> None:
     assert (journal.handed_out_events(), journal.shared_events(), journal.reread_events()) == (1000, 1000, 0)
     assert (journal.taken_events(FAR_FUTURE_US), journal.taken_events(START + 2 * US + US // 2)) == (1000, 500)
     assert journal.committed_events() == 500
-    assert journal.ingested_between(START, START + 2 * US) == 500
+    # 500 by 1.1 s, and 500 more by 2.1 s; the slower of the two queries has committed 500, 2.9 s after the start.
+    assert journal.ingested_between(START, START + 2 * US) == pytest.approx(950)
+    assert journal.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
 
 
 def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:

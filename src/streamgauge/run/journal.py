@@ -207,21 +207,45 @@ class Journal:
         """Events that every reader of their stream had had by then."""
         return self._events_of_all(lambda part: part.when_us < before_us)
 
-    def ingested_between(self, from_us: int, to_us: int) -> int:
-        parts = self.all_hand_outs()
-        return sum(part.events for part in parts if part.first and from_us <= part.ingest_us < to_us)
+    def ingested_between(self, from_us: int, to_us: int) -> float:
+        """Events handed out for the first time in that time, those of each hand-out spread over the time since the one
+        before it from the same place.
+
+        A span holds no whole number of batches: counted at the moments of their hand-outs, an engine that keeps up
+        would take in a few per cent more or less than there was, by where the span's ends happen to fall.
+        """
+        taken: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)
+        for partition, log in enumerate(self.hand_outs):
+            for part in log:
+                if part.first:
+                    taken[part.stream, partition][part.ingest_us] += part.events
+        return sum(_spread(counts, self.plan.start_us, from_us, to_us) for counts in taken.values())
 
     def ingested_since(self, from_us: int) -> int:
-        """The same until now, by what was read last alone: re-reads carry old stamps, first reads come in order."""
+        """Events handed out for the first time since then, each hand-out whole; by what was read last alone: re-reads
+        carry old stamps, first reads come in order.
+        """
         recent = (
             takewhile(lambda part: not part.first or part.ingest_us >= from_us, reversed(log)) for log in self.hand_outs
         )
         return sum(part.events for parts in recent for part in parts if part.first)
 
-    def committed_between(self, from_us: int, to_us: int) -> int:
-        inside = (commit for commit in self.commits if from_us <= commit.committed_us < to_us)
-        done = {(commit.query, commit.batch) for commit in inside}
-        return self._events_of_all(lambda part: (part.query, part.batch) in done)
+    def committed_between(self, from_us: int, to_us: int) -> float:
+        """Events whose batch was committed, spread in the same way over the time since the commit before; of each
+        stream as many as its slowest reader has.
+        """
+        when_us = {(commit.query, commit.batch): commit.committed_us for commit in self.commits}
+        streams: dict[str, dict[tuple[str, int], Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
+        for part in self.all_hand_outs():
+            mine = streams[part.stream][part.query, part.reader]
+            committed_us = when_us.get((part.query, part.batch))
+            if committed_us is not None and not part.again:
+                mine[committed_us] += part.events
+        start_us = self.plan.start_us
+        return sum(
+            min(_spread(counts, start_us, from_us, to_us) for counts in readers.values())
+            for readers in streams.values()
+        )
 
     def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
         """(planned, offered in time) events by second of the plan: in time is what was available `slip_us` after the
@@ -413,6 +437,18 @@ class _Fed:
         if query not in self.of_query:
             self.of_query[query] = _without_reads(journal)
         return self.of_query[query]
+
+
+def _spread(counts: Counter[int], start_us: int, from_us: int, to_us: int) -> float:
+    """Of counts at moments, what falls into [from_us, to_us) where each came evenly since the moment before it, the
+    first since `start_us`. After the last moment nothing came: whoever has stopped takes no more.
+    """
+    if not counts:
+        return 0.0
+    moments = np.array([start_us, *sorted(counts)], np.int64)
+    reached = np.cumsum([0, *(counts[moment] for moment in sorted(counts))])
+    low, high = np.interp([from_us - start_us, to_us - start_us], moments - start_us, reached)
+    return float(high - low)
 
 
 def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
