@@ -131,6 +131,10 @@ class Slip(Answer):
 class DriverResult(Answer):
     """What the driver did. Handed out counts each event once; `events_reread` were asked for again by the same reader,
     `events_shared` were read by another query, or at another place of one: work that the SUT does twice.
+
+    `hand_out_share`, `receive_share`, `disk_share`: of the measured span, in which at least one generator was handing
+    out events, in which the recorder worked on results that had come, and in which it wrote them to its disk: 0 to 1.
+    Of a trial that ended before its span they are of what there was before it.
     """
 
     slip_us: Slip
@@ -143,6 +147,9 @@ class DriverResult(Answer):
     cpu_percent: float | None = None
     memory_bytes_max: int | None = None
     recorder_stood_still_us: int = 0
+    hand_out_share: float = 0.0
+    receive_share: float = 0.0
+    disk_share: float = 0.0
 
 
 class Verification(Answer):

@@ -23,16 +23,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
+from streamgauge.measure import recorder as recorder_module
 from streamgauge.measure.heartbeat import BEAT_US
 from streamgauge.measure.recorder import (
     Commit,
-    DiskTime,
     Ledger,
     Recorder,
     RecorderSettings,
     Staged,
 )
 from streamgauge.system.children import Child, wait_until
+from streamgauge.transports.busy import Busy
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.access import call_options
 
@@ -339,36 +340,88 @@ def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.Mo
     assert "No space left" in served.recorder.status()["failed"]
 
 
-class SlowFile(io.BytesIO):
-    """A disk on which every write, the last one at the closing too, takes 30 ms of a clock that nothing else moves."""
+class ByHand:
+    """A clock that only slow disks and slow work move, microseconds."""
 
-    now_s = 0.0
+    def __init__(self) -> None:
+        self.at_us = 0
+
+    def __call__(self) -> int:
+        return self.at_us
+
+
+@pytest.fixture
+def by_hand(served: Served, monkeypatch: pytest.MonkeyPatch) -> ByHand:
+    """The clock by which the recorder's own time is taken."""
+    clock = ByHand()
+    for name in ("_receiving", "_writing"):
+        monkeypatch.setattr(served.recorder, name, Busy(clock))
+    return clock
+
+
+class SlowFile(io.BytesIO):
+    """A disk on which every write, the last one at the closing too, takes 30 ms of a clock."""
+
+    def __init__(self, clock: ByHand) -> None:
+        super().__init__()
+        self._clock = clock
 
     def write(self, data: Any) -> int:
-        SlowFile.now_s += 0.03
+        self._clock.at_us += 30_000
         return super().write(data)
 
 
-def test_the_time_that_a_sender_waits_for_the_disk_is_known(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each sender apart, all of it and nothing else, what came since the last look."""
-    recorder, clock = served.recorder, served.recorder._clock
-    began_us = clock.now_us()
+def spent_us(spent: list[tuple[int, int]]) -> int:
+    return sum(until - since for since, until in spent)
+
+
+def test_the_time_that_senders_wait_for_the_disk_is_known(
+    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it and nothing else, what came since the last look."""
     served.send(0, [results(0, 10)])
-    ((when_us, sender, spent_s),) = recorder.status()["written"]
-    assert (sender, spent_s > 0, began_us <= when_us <= clock.now_us()) == ("q/0", True, True)
-    monkeypatch.setattr(SlowFile, "now_s", 0.0)
-    monkeypatch.setattr(recorder, "_disk", DiskTime(lambda: 7, lambda: SlowFile.now_s))
-    served.send(1, [results(0, 10)])
-    assert recorder.status()["written"] == [(7, "q/0", 0.0)]
-    monkeypatch.setattr(pa, "OSFile", lambda path, mode: pa.PythonFile(SlowFile(), "w"))
-    served.send(2, [results(0, 10), results(10, 10)])
-    of_one_s = SlowFile.now_s
-    assert of_one_s >= 3 * 0.03  # two batches, and the closing
-    served.send(2, [results(0, 10)], partition=1)
-    assert recorder.status()["written"] == [
-        (7, "q/0", pytest.approx(of_one_s)), (7, "q/1", pytest.approx(SlowFile.now_s - of_one_s))
-    ]  # fmt: skip
-    assert recorder.status()["written"] == []
+    assert spent_us(served.recorder.status()["writing"]) == 0
+    monkeypatch.setattr(pa, "OSFile", lambda path, mode: pa.PythonFile(SlowFile(by_hand), "w"))
+    served.send(1, [results(0, 10), results(10, 10)])
+    served.send(1, [results(0, 10)], partition=1)
+    status = served.recorder.status()
+    heads_us = 2 * 30_000  # the file's own head, written when it is opened
+    assert by_hand.at_us - heads_us <= spent_us(status["writing"]) <= by_hand.at_us
+    assert spent_us(status["receiving"]) == 0
+    assert served.recorder.status()["writing"] == []
+
+
+@pytest.mark.parametrize("slow", ["_stamped", "_note"])
+def test_the_time_that_the_recorder_works_on_results_is_known(
+    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Each batch of results from its arrival on, without the disk's part; the sender waits as long."""
+    work = getattr(recorder_module, slow)
+
+    def slowed(*args: Any) -> Any:
+        by_hand.at_us += 30_000
+        return work(*args)
+
+    monkeypatch.setattr(recorder_module, slow, slowed)
+    served.send(0, [results(0, 10), results(10, 10)])
+    status = served.recorder.status()
+    assert (spent_us(status["receiving"]), spent_us(status["writing"])) == (60_000, 0)
+
+
+def test_the_time_of_a_commit_is_the_recorders_too(
+    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender waits for that as well."""
+    commit = served.recorder.ledger.commit
+
+    def slowed(*args: Any) -> bool:
+        by_hand.at_us += 30_000
+        return commit(*args)
+
+    monkeypatch.setattr(served.recorder.ledger, "commit", slowed)
+    served.send(0, [results(0, 10)])
+    served.commit(0, [[0, 0]])
+    assert spent_us(served.recorder.status()["receiving"]) == 30_000
 
 
 class Ticking:

@@ -176,6 +176,9 @@ def made_up_result(**changes: object) -> Result:
             events_handed_out=18_400_000,
             events_reread=0,
             events_committed=18_400_000,
+            hand_out_share=0.021,
+            receive_share=0.004,
+            disk_share=0.0125,
         ),
         "verification": Verification(
             judged=True, independent=True, reference="DuckDB", expected=15_000, matched=15_000, seconds=1.5

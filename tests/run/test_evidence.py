@@ -179,16 +179,33 @@ def test_slip_is_little_beside_results_that_come_late(
     assert driver.state == state, driver.sentence
 
 
-@pytest.mark.parametrize(("seconds", "value"), [(0.45, "sustained"), (0.55, "invalid")])
-def test_a_recorder_that_waits_for_its_disk_is_invalid(ready: Ready, make: Any, seconds: float, value: str) -> None:
-    """It keeps its senders waiting for it, and the engine looks slow; two that wait at once are not added up."""
-    done = done_of(make)
+def waited_for(make: Any, done: Conducted, log: str, seconds: float) -> Conducted:
+    """So much of every second of the span was the driver's, twice at once; of the seconds around it, all."""
     for second in range(SECONDS):
-        when = START + second * US
-        written = [(when, sender, seconds if 5 <= second < 35 else 9.0) for sender in ("q/0", "q/1")]
-        done.journal.add(make.tick([[], []], [[], []], [], written=written))
+        since = START + second * US
+        spent = [(since, since + round((seconds if 5 <= second < 35 else 1.0) * US))]
+        done.journal.add(make.tick([[], []], [[], []], [], **{log: 2 * spent}))
+    return done
+
+
+@pytest.mark.parametrize(
+    ("log", "what"),
+    [("handing_out", "handing out events"), ("receiving", "at work on results"), ("writing", "for its disk")],
+)
+@pytest.mark.parametrize(
+    ("seconds", "growth_us", "value"),
+    [
+        (0.45, 0, "sustained"), (0.55, 0, "invalid"), (0.01, 50_000, "not_sustained"), (0.2, 50_000, "not_sustained"),
+        (0.3, 50_000, "invalid"),
+    ],
+)  # fmt: skip
+def test_a_driver_that_keeps_the_system_waiting_is_not_taken_for_a_slow_system(
+    ready: Ready, make: Any, log: str, what: str, seconds: float, growth_us: int, value: str
+) -> None:
+    """Invalid from half of the span on, or from a quarter where the engine falls behind; below that it is its doing."""
+    done = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
     verdict = judge(evidence.evidence_of(ready, done, RATE, verified(), LATENCIES))
-    assert (verdict.value, "for its disk" in verdict.sentence) == (value, value == "invalid")
+    assert (verdict.value, what in verdict.sentence) == (value, value == "invalid")
 
 
 @pytest.mark.parametrize(("percent", "value"), [(20.0, "not_sustained"), (80.0, "invalid")])

@@ -98,12 +98,40 @@ def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) 
     assert (backlog.max, backlog.end) == (backlog.end, 7000)
 
 
-@pytest.mark.parametrize(("after_us", "share"), [(-1, 0.0), (0, 0.1), (10 * US - 1, 0.1), (10 * US, 0.0)])
-def test_what_was_written_to_disk_counts_within_the_span(make: Any, after_us: int, share: float) -> None:
-    """Ten seconds of it: before, an engine is starting; after, it sends what is owed for no figure of ours."""
+WAITED = [("handing_out", "hand_out_share"), ("receiving", "receive_share"), ("writing", "disk_share")]
+
+
+@pytest.mark.parametrize(("log", "name"), WAITED)
+@pytest.mark.parametrize(
+    ("spent_s", "share"),
+    [
+        ([], 0.0),
+        ([(4.0, 5.0), (15.0, 16.0)], 0.0),
+        ([(4.0, 6.0), (14.0, 16.0)], 0.2),
+        ([(6.0, 7.0), (9.0, 9.5)], 0.15),
+        ([(6.0, 8.0), (6.5, 7.0), (7.0, 9.0), (8.5, 9.0)], 0.3),
+        (3 * [(0.0, 20.0)], 1.0),
+    ],
+)
+def test_what_the_driver_took_counts_once_and_within_the_span(
+    make: Any, log: str, name: str, spent_s: list[tuple[float, float]], share: float
+) -> None:
+    """Ten seconds from the fifth on. Before, an engine is starting; after, it sends what is owed for no figure of ours;
+    a moment in which several generators handed out, or several senders waited, is one moment.
+    """
     done = make.story().done()
-    done.journal.written = [(done.spans.measured_from_us + after_us, "q/0", 1.0)]
-    assert figures.disk_share(done) == pytest.approx(share)
+    spent = [(START + round(since * US), START + round(until * US)) for since, until in spent_s]
+    setattr(done.journal, log, spent)
+    assert getattr(figures, name)(done) == pytest.approx(share)
+    assert getattr(figures.driver(done), name) == getattr(figures, name)(done)
+
+
+def test_what_the_driver_took_of_a_warm_up_that_a_trial_ended_in(make: Any) -> None:
+    """A queue may be full before the span begins because nothing could be handed out in time."""
+    done = make.story(seconds=4).done(hopeless="said so", deadline_us=START + 4 * US)
+    done.journal.handing_out = [(START + US, START + 4 * US)]
+    assert figures.hand_out_share(done) == pytest.approx(0.75)
+    assert figures.hand_out_share(make.story(seconds=0).done(hopeless="said so", deadline_us=START)) == 0.0
 
 
 def test_slip_has_its_percentiles(make: Any) -> None:

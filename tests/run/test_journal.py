@@ -118,12 +118,14 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
 
 
 def test_what_happened_before_the_plan_is_left_out(make: Any) -> None:
-    """Reads that were cut off, tasks that ran again and seconds of writing of the trial before."""
+    """Reads that were cut off, tasks that ran again and what the trial before had to wait for."""
     journal = Journal(make.plan(partitions=1))
     when = [START - 1, START]
-    written = [(each, "q/0", 0.5) for each in when]
-    journal.add(make.tick([[]], [[]], [], aborted_us=when, retried_us=when, written=written))
-    assert (journal.aborted_us, journal.retried_us, journal.written) == ([START], [START], [(START, "q/0", 0.5)])
+    spent = [(START - US, START), (START - 2, START + 3)]
+    waited = dict.fromkeys(("handing_out", "receiving", "writing"), spent)
+    journal.add(make.tick([[]], [[]], [], aborted_us=when, retried_us=when, **waited))
+    assert (journal.aborted_us, journal.retried_us) == ([START], [START])
+    assert journal.handing_out == journal.receiving == journal.writing == [(START - 2, START + 3)]
 
 
 def test_ticks_add_up(make: Any) -> None:

@@ -145,6 +145,8 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: Rig, r
     assert (journal.handed_out_events(), journal.committed_until()) == (1000, start + US)
     assert (journal.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
     assert (len(journal.retried_us), journal.aborted_us) == (1, [])
+    waited = (journal.handing_out, journal.receiving, journal.writing)
+    assert all(spent and all(start < since <= until for since, until in spent) for spent in waited)
     rig.commit(start + US)
     first = edges.inputs[0]
     with pytest.raises(FlightServerError, match="was asked for; kept is"):

@@ -43,6 +43,8 @@ FAULTS = [
     ("driver", "invalid", {"core_wait_us": 50_000.0}),
     ("driver", "invalid", {"negative_latencies": 1}),
     ("driver", "invalid", {"disk_share": 0.6}),
+    ("driver", "invalid", {"hand_out_share": 0.6}),
+    ("driver", "invalid", {"receive_share": 0.6}),
     ("driver", "invalid", {"stood_still_s": 0.7, "span_s": 60.0}),
     ("connected", "not_sustained", {"sut_alive": False}),
     ("connected", "not_sustained", {"aborted_reads": 1}),
@@ -80,6 +82,42 @@ def test_a_recorder_that_stood_still_is_no_fault_of_the_system() -> None:
     assert "the recorder stood still for 2.0 s of 30 s, 1% is allowed: what arrived then was stamped late" in sentence
     for still_s, span_s in ((0.6, 60.0), (0.0, 0.0)):
         assert judge(evidence(stood_still_s=still_s, span_s=span_s)).value == "sustained"
+
+
+SHARES = ("hand_out_share", "receive_share", "disk_share")
+TOO_SLOW: list[dict[str, Any]] = [
+    {"backlog": ramp(0.05)}, {"backlog": ramp(0.01)}, {"output_lag": lag(0.03)}, {"latency": (ramp(0.03),)},
+    {"overflowed": True}, {"levels": (LEVEL,)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("fault", TOO_SLOW, ids=lambda fault: next(iter(fault)))
+def test_a_system_that_may_have_waited_for_the_driver_is_not_blamed(share: str, fault: dict[str, Any]) -> None:
+    """From a quarter of the time on nobody can say whether it would have kept up; the driver's sentence says why, and
+    what was seen of the system stands in its own checks. Below that it is the system's doing.
+    """
+    verdict = judge(evidence(**fault, **{share: 0.3}))
+    assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
+    assert "30% of the time" in verdict.sentence
+    assert "25% is allowed where the system was not seen to keep up" in verdict.sentence
+    alone = judge(evidence(**fault))
+    assert verdict.checks[1:] == alone.checks[1:]
+    assert judge(evidence(**fault, **dict.fromkeys(SHARES, 0.24))) == alone
+    assert alone.value in ("not_sustained", "undecided")
+
+
+def test_who_keeps_up_beside_a_driver_that_takes_long_is_sustained() -> None:
+    """In spite of it; up to the half beyond which latencies would be the driver's."""
+    assert judge(evidence(**dict.fromkeys(SHARES, 0.45))).value == "sustained"
+
+
+@pytest.mark.parametrize(
+    "fault", [{"sut_alive": False}, {"retried_tasks": 1}, {"verification": RIGHT.model_copy(update={"missing": 1})}]
+)
+def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[str, Any]) -> None:
+    """Dead processes, retried tasks and wrong answers stay what they are, though a trend failed as well."""
+    assert judge(evidence(**fault, backlog=ramp(0.05), hand_out_share=0.4)).value == "not_sustained"
 
 
 @pytest.mark.parametrize(("name", "value", "fault"), FAULTS)

@@ -43,6 +43,7 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
     (chunk,), hand_outs = outlet.drain_logs()
     assert (chunk.events, chunk.published_us, hand_outs) == (3, 5, [])
     assert (outlet.frontier(), outlet.waiting_us(1000), outlet.overflowed) == (1000, 1000, False)
+    assert (outlet.drain_aborted(), outlet.drain_handing_out()) == ([], [])
 
 
 def test_flight_carries_both_ways() -> None:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.flight as flight
 import pytest
 
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
+from streamgauge.transports.busy import Busy
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.aborts import Watch
 from streamgauge.transports.flight.access import call_options
@@ -129,6 +131,27 @@ class NeverTold:
 
     def is_cancelled(self) -> bool:
         return False
+
+
+def test_the_time_for_which_a_reader_waits_for_its_hand_out_is_known(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the taking, by a queue that takes 30 ms for it, and by one that then refuses."""
+    now, take = [1000], served.queue.take
+
+    def slow(*args: Any, **more: Any) -> Any:
+        now[0] += 30_000
+        return take(*args, **more)
+
+    monkeypatch.setattr(served.queue, "handing_out", Busy(lambda: now[0]))
+    monkeypatch.setattr(served.queue, "take", slow)
+    offer(served.queue, range(2))
+    list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 0))
+    assert served.queue.drain_handing_out() == [(1000, 31_000)]
+    with pytest.raises(flight.FlightServerError):
+        list(client.read_range(served.location, TOKEN, "ads", 0, 9 * CHUNK_US, COLUMNS, 0))
+    assert served.queue.drain_handing_out() == [(31_000, 61_000)]
+    assert served.queue.drain_handing_out() == []
 
 
 def test_the_batch_of_a_read_is_logged(served: Served) -> None:

@@ -12,9 +12,8 @@ import itertools
 import json
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
+from streamgauge.transports.busy import Busy
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Listen
 
@@ -154,32 +154,6 @@ def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Stage
     )
 
 
-class DiskTime:
-    """How long each sender (a task's place in its query) was kept waiting while its results were written.
-
-    `clock_s` times the writes, most of which take less than the run's microseconds could tell.
-    """
-
-    def __init__(self, now_us: Callable[[], int], clock_s: Callable[[], float] = time.perf_counter) -> None:
-        self._now_us, self._clock_s = now_us, clock_s
-        self._lock = threading.Lock()
-        self._seconds: dict[str, float] = {}
-
-    @contextmanager
-    def writing(self, sender: str) -> Iterator[None]:
-        began_s = self._clock_s()
-        yield
-        with self._lock:
-            self._seconds[sender] = self._seconds.get(sender, 0.0) + self._clock_s() - began_s
-
-    def news(self) -> list[tuple[int, str, float]]:
-        """(now in microseconds, sender, seconds written since the last call)."""
-        with self._lock:
-            seconds, self._seconds = self._seconds, {}
-            now_us = self._now_us()
-            return [(now_us, sender, spent) for sender, spent in seconds.items()]
-
-
 class Recorder:
     """Keeps what the transport's inlet brings; `failed` says why it could not."""
 
@@ -188,7 +162,8 @@ class Recorder:
         self._spool = Path(settings.spool)
         self._spool.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(self._clock.now_us)
-        self._disk = DiskTime(self._clock.now_us)
+        # A sender waits meanwhile, so that a slow recorder, or a slow disk, looks like a slow engine.
+        self._receiving, self._writing = Busy(self._clock.now_us), Busy(self._clock.now_us)
         self._heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed = ""
@@ -205,14 +180,16 @@ class Recorder:
         self._heart.stop()
 
     def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
-        return self.ledger.commit(query, batch, accepted, sinks)
+        with self._receiving:
+            return self.ledger.commit(query, batch, accepted, sinks)
 
     def status(self) -> dict[str, Any]:
         return {
             "commits": [asdict(commit) for commit in self.ledger.news()],
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),
-            "written": self._disk.news(),
+            "receiving": self._receiving.news(),
+            "writing": self._writing.news(),
             "stood_still": self._heart.news(),
             "failed": self.failed,
         }
@@ -224,12 +201,12 @@ class Recorder:
         self.ledger.begin(key)
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
-            self.ledger.stage(key, self._spooled(schema, batches, path, f"{key[0]}/{key[2]}"))
+            self.ledger.stage(key, self._spooled(schema, batches, path))
         except OSError as error:
             self.failed = f"the spool could not be written: {error}"
             raise DriverError(self.failed) from None
 
-    def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path, sender: str) -> Staged:
+    def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> Staged:
         staged = Staged(str(path))
         schema = schema.append(pa.field(EMISSION_TIME, pa.int64()))
         with ExitStack() as files:
@@ -237,11 +214,13 @@ class Recorder:
             spool = files.enter_context(pa.ipc.new_file(file, schema))
             for batch in batches:
                 emitted_us = self._clock.now_us()
-                stamped = _stamped(batch, emitted_us, schema)
-                with self._disk.writing(sender):  # the sender waits meanwhile, so a slow disk looks like a slow engine
+                with self._receiving:
+                    stamped = _stamped(batch, emitted_us, schema)
+                with self._writing:
                     spool.write_batch(stamped)
-                _note(staged, batch, emitted_us)
-            with self._disk.writing(sender):
+                with self._receiving:
+                    _note(staged, batch, emitted_us)
+            with self._writing:
                 files.close()
         return staged
 

@@ -15,7 +15,16 @@ from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, s
 from streamgauge.report.draw import Figure
 from streamgauge.report.store import OUT, Place, RunFolder
 from streamgauge.report.templates import template
-from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, Latency, Result, TrialSummary, Verification
+from streamgauge.result import (
+    LATENCY_KINDS,
+    STATISTICS,
+    DriverResult,
+    Latencies,
+    Latency,
+    Result,
+    TrialSummary,
+    Verification,
+)
 
 BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
@@ -114,7 +123,15 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     if result.driver is not None:
         slip = result.driver.slip_us
         found.append(("driver slip p99", words.time_us(slip.p99), f"at most {words.time_us(slip.max)}"))
+        found.append(_waited_for(result.driver))
     return found
+
+
+def _waited_for(driver: DriverResult) -> tuple[str, str, str]:
+    """What the system may have waited for in the driver."""
+    shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
+    handing, receiving, writing = (words.percent(100 * share) for share in shares)
+    return "driver at work", f"hand-outs {handing} of the time", f"results {receiving}, their disk {writing}"
 
 
 def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:

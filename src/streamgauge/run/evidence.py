@@ -70,6 +70,8 @@ def evidence_of(
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=done.interrupted,
         look=done.looks - 1,
+        hand_out_share=figures.hand_out_share(done),
+        receive_share=figures.receive_share(done),
         disk_share=figures.disk_share(done),
         stood_still_s=figures.stood_still_us(done) / US,
         span_s=max(0, done.measured_until - done.spans.measured_from_us) / US,

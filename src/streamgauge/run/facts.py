@@ -92,7 +92,8 @@ class Evidence:
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
     was full by its bytes alone, while so many seconds of event time waited.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
-    `disk_share`: of the span, for which one of the SUT's senders waited while the recorder wrote to its disk.
+    `hand_out_share`, `receive_share`, `disk_share`: of the span, in which generators handed out events, the recorder
+    worked on results, and the recorder wrote to its disk; what a slow system may have waited for.
     `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
     `span_s`: the measured span.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
@@ -130,6 +131,8 @@ class Evidence:
     look: int = 0
     others_share: float = 0.0
     others_burst_share: float = 0.0
+    hand_out_share: float = 0.0
+    receive_share: float = 0.0
     disk_share: float = 0.0
     stood_still_s: float = 0.0
     span_s: float = 0.0

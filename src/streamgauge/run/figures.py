@@ -25,6 +25,7 @@ from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.run.facts import OTHERS_BURST_S
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
+from streamgauge.transports.busy import Spent
 from streamgauge.transports.seam import HandOut
 
 SLOWED_SAMPLES_MIN = 5
@@ -145,6 +146,9 @@ def driver(done: Conducted) -> DriverResult:
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
         recorder_stood_still_us=stood_still_us(done),
+        hand_out_share=hand_out_share(done),
+        receive_share=receive_share(done),
+        disk_share=disk_share(done),
     )
 
 
@@ -250,13 +254,35 @@ def core_wait_us(done: Conducted) -> float:
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 
 
+def hand_out_share(done: Conducted) -> float:
+    """The share of the measured span in which at least one generator was handing out events."""
+    return _share_of_span(done, done.journal.handing_out)
+
+
+def receive_share(done: Conducted) -> float:
+    """The share of it in which the recorder worked on results that had come, besides writing them to its disk."""
+    return _share_of_span(done, done.journal.receiving)
+
+
 def disk_share(done: Conducted) -> float:
-    """The share of the measured span for which the recorder wrote to its disk, of the sender that waited longest."""
-    span_us = done.measured_until - done.spans.measured_from_us
-    seconds: dict[str, float] = defaultdict(float)
-    for when, sender, spent in done.journal.written:
-        seconds[sender] += spent if done.spans.measured_from_us <= when < done.measured_until else 0.0
-    return max(seconds.values(), default=0.0) * US / span_us if span_us > 0 else 0.0
+    """The share of it in which the recorder wrote results to its disk."""
+    return _share_of_span(done, done.journal.writing)
+
+
+def _share_of_span(done: Conducted, spent: list[Spent]) -> float:
+    """The share of the measured span that is covered at least once; of a trial that ended before that, of its warm-up.
+
+    Once, though many may wait at a time: engines read some partitions together and some one after the other, and either
+    way it is a moment in which somebody waited for the driver.
+    """
+    low, high = done.spans.measured_from_us, done.measured_until
+    if high <= low:
+        low, high = done.spans.start_us, done.offered_until()
+    covered, reached = 0, low
+    for since, until in sorted(spent):
+        begin, end = max(since, reached), min(until, high)
+        covered, reached = covered + max(0, end - begin), max(reached, end)
+    return covered / (high - low) if high > low else 0.0
 
 
 def stood_still_us(done: Conducted) -> int:

@@ -111,6 +111,7 @@ class Generator:
             "chunks": [astuple(chunk) for chunk in chunks],
             "hand_outs": [astuple(hand_out) for hand_out in hand_outs],
             "aborted_us": self._outlet.drain_aborted(),
+            "handing_out": self._outlet.drain_handing_out(),
         }
 
     def _follow_safely(self, segment: Segment) -> None:

@@ -22,6 +22,7 @@ from streamgauge.measure.monitors import Usage
 from streamgauge.measure.recorder import Commit
 from streamgauge.run.rig import Tick
 from streamgauge.run.running import Batch, Ints, Running
+from streamgauge.transports.busy import Spent
 from streamgauge.transports.seam import Chunk, HandOut
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Journal:
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
     `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
-    `written`: seconds for which the recorder wrote the results of one sender, and when that was known.
+    `handing_out`, `receiving`, `writing`: when the driver kept the system waiting, as in a `Tick`; they may overlap.
     `stood_still`: when a standstill of the recorder ended, and how long it was.
     `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
     `others`: CPU of all that is neither driver nor SUT, percent of one core.
@@ -57,7 +58,9 @@ class Journal:
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     reference_work: list[tuple[int, float]] = field(default_factory=list)
-    written: list[tuple[int, str, float]] = field(default_factory=list)
+    handing_out: list[Spent] = field(default_factory=list)
+    receiving: list[Spent] = field(default_factory=list)
+    writing: list[Spent] = field(default_factory=list)
     stood_still: list[tuple[int, int]] = field(default_factory=list)
     overflowed: bool = False
     memory_full_us: int | None = None
@@ -83,7 +86,9 @@ class Journal:
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
-        self.written += [one for one in tick.written if one[0] >= start_us]
+        self.handing_out += [spent for spent in tick.handing_out if spent[1] > start_us]
+        self.receiving += [spent for spent in tick.receiving if spent[1] > start_us]
+        self.writing += [spent for spent in tick.writing if spent[1] > start_us]
         self.stood_still += [one for one in tick.stood_still if one[0] >= start_us]
         if tick.overflowed and not self.overflowed:
             # Where one generator stops nothing can be read beyond it, and the others fill up too: the first one counts.

@@ -22,6 +22,7 @@ from streamgauge.report.store import Place, disk
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
+from streamgauge.transports.busy import Spent
 from streamgauge.transports.seam import Chunk, Edge, HandOut, new_token
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Tick:
 
     `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again. `memory_full_us`: the
     most event time that waited where queues overflowed by bytes alone; None where one reached its bound in seconds.
-    `written`: (when it was asked for, sender, seconds for which the recorder wrote that sender's results).
+    `handing_out`: when any generator handed events out, of each one apart. `receiving`, `writing`: when the recorder
+    worked on results that had come, and when it wrote them to its disk.
     `stood_still`: (when it ended, how long it was) of each standstill of the recorder.
     """
 
@@ -66,7 +68,9 @@ class Tick:
     aborted_us: list[int] = field(default_factory=list)
     retried_us: list[int] = field(default_factory=list)
     memory_full_us: int | None = None
-    written: list[tuple[int, str, float]] = field(default_factory=list)
+    handing_out: list[Spent] = field(default_factory=list)
+    receiving: list[Spent] = field(default_factory=list)
+    writing: list[Spent] = field(default_factory=list)
     stood_still: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -189,7 +193,9 @@ class Rig:
             rows_ignored=recorded["rows_ignored"],
             aborted_us=[when for status in statuses for when in status["aborted_us"]],
             retried_us=recorded["retried_us"],
-            written=[tuple(one) for one in recorded["written"]],
+            handing_out=[(since, until) for status in statuses for since, until in status["handing_out"]],
+            receiving=[(since, until) for since, until in recorded["receiving"]],
+            writing=[(since, until) for since, until in recorded["writing"]],
             stood_still=[tuple(one) for one in recorded["stood_still"]],
             memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
         )

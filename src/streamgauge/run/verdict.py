@@ -3,8 +3,8 @@
 Pure: numbers in, `result.Verdict` out. No clock, no process, no file, no chance (the bootstrap has a fixed seed).
 A check that crashes is undecided, never a pass. Interrupted outranks invalid, invalid outranks not sustained, not
 sustained outranks undecided; only where every check is ok is a rate called sustained. What was too slow while other
-processes were busy on the machine is no proof against the system, and so invalid; likewise where nothing could be
-decided beside them. What held has held in spite of them.
+processes were busy on the machine, or while it may have waited for the driver, is no proof against the system, and so
+invalid; likewise where nothing could be decided then. What held has held in spite of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of, driver_in_the_way
 from streamgauge.run.facts import (
     Evidence,
     Floats,
@@ -37,8 +37,11 @@ def judge(evidence: Evidence) -> Verdict:
     """All checks on one trial, and the verdict that they give together [method 3]."""
     checks = tuple(_guarded(name, check, evidence) for name, check in checks_of(evidence))
     value, deciding = _combine(checks, evidence.interrupted)
+    if _was_too_slow(value, deciding) and (driver := driver_in_the_way(evidence)) is not None:
+        checks = tuple(driver if check.name == driver.name else check for check in checks)
+        value, deciding = _combine(checks, evidence.interrupted)
     busy = busy_others(evidence.others_share, evidence.others_burst_share)
-    if busy is not None and _others_may_have_slowed(value, deciding):
+    if busy is not None and _was_too_slow(value, deciding):
         return _disturbed(value, checks, deciding, busy)
     return Verdict(
         value=value,
@@ -49,15 +52,16 @@ def judge(evidence: Evidence) -> Verdict:
     )
 
 
-_PROOF_BESIDE_OTHERS = ("connected", "answers")
-"""What other processes do not bring about by taking the system's processors: all other checks say that it was slow."""
+_NOT_BY_SLOWNESS = ("connected", "answers")
+"""What neither other processes bring about by taking the system's processors, nor the driver by letting it wait: all
+other checks say that it was slow."""
 
 
-def _others_may_have_slowed(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
+def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
     """Too slow by all that decided; or not decided by something that a slower system makes harder to decide."""
     if value == "undecided":
-        return any(check.state == "undecided" and check.name not in _PROOF_BESIDE_OTHERS for check in deciding)
-    return value == "not_sustained" and not any(check.name in _PROOF_BESIDE_OTHERS for check in deciding)
+        return any(check.state == "undecided" and check.name not in _NOT_BY_SLOWNESS for check in deciding)
+    return value == "not_sustained" and not any(check.name in _NOT_BY_SLOWNESS for check in deciding)
 
 
 def _disturbed(

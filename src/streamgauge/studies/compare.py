@@ -217,7 +217,7 @@ def _machine_warnings(a: Side, b: Side) -> list[str]:
         return []
     times = of_b / of_a
     return [
-        f"the machine itself was not the same: the reference work took {abs(times - 1):.0%} "
+        f"the machine itself was not the same, or its memory was busier: the reference work took {abs(times - 1):.0%} "
         f"{'longer' if times > 1 else 'less'} for B, and so much of a difference may be its doing"
     ]
 

@@ -73,7 +73,7 @@ def warnings_of(search: SearchResult) -> Iterator[str]:
     fast, slow = (pick(known, key=_reference_work_us, default=None) for pick in (min, max))
     if fast and slow and machine_differs(_reference_work_us(fast), _reference_work_us(slow)):
         yield (
-            f"the machine itself was not the same in all trials: the same small work took "
+            f"the machine itself was not the same in all trials, or its memory was busier: the same small work took "
             f"{words.time_us(fast.reference_work_us)} in trial {fast.number}, "
             f"{words.time_us(slow.reference_work_us)} in trial {slow.number}"
         )

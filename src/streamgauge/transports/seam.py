@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.transports.busy import Spent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,6 +133,9 @@ class Outlet(Protocol):
 
     def drain_aborted(self) -> list[int]:
         """When readers cut a read off since the last call, microseconds."""
+
+    def drain_handing_out(self) -> list[Spent]:
+        """When at least one reader waited for a hand-out since the last call."""
 
 
 class Receiver(Protocol):

@@ -44,7 +44,8 @@ class Endpoint(flight.FlightServerBase):
         asked = json.loads(ticket.ticket)
         columns = tuple(asked.pop("columns"))
         try:
-            batches = self._queue.take(columns=columns, **asked)
+            with self._queue.handing_out:
+                batches = self._queue.take(columns=columns, **asked)
         except DriverError as error:
             raise flight.FlightServerError(str(error)) from None
         full = self._schemas[asked["stream"]]

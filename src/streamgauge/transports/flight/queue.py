@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamgauge.errors import DriverError
 from streamgauge.events import INGEST_TIME, US
+from streamgauge.transports.busy import Busy, Spent
 from streamgauge.transports.flight.reads import Reader, Reads
 from streamgauge.transports.seam import Chunk, HandOut, Overflow
 
@@ -30,6 +31,8 @@ class FlightQueue:
         bytes_max: how many bytes may be kept in all, forgotten ones excluded: those in flight count, and those that are
             kept for a repeat, so it may be reached while little waits (`memory_full_us`).
         now_us: the run's clock.
+
+    `handing_out` is entered by who takes from it for a reader that waits.
     """
 
     def __init__(self, streams: tuple[str, ...], bound_us: int, bytes_max: int, now_us: Callable[[], int]) -> None:
@@ -45,6 +48,7 @@ class FlightQueue:
         self._hand_out_log: list[HandOut] = []
         self._aborted_log: list[int] = []
         self._reads = {name: Reads(name) for name in streams}
+        self.handing_out = Busy(now_us)
         self.overflowed = False
         self.memory_full_us: int | None = None
 
@@ -127,6 +131,10 @@ class FlightQueue:
         with self._lock:
             aborted, self._aborted_log = self._aborted_log, []
             return aborted
+
+    def drain_handing_out(self) -> list[Spent]:
+        """When at least one hand-out was under way since the last call."""
+        return self.handing_out.news()
 
     def _first_unread(self, otherwise_us: int) -> int:
         """Where the first event lies that not every reader has had; a gap between two plans counts for nothing."""
