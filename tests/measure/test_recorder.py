@@ -468,11 +468,13 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     """kill -9 in the middle of a stream: what came is never accepted, and the recorder goes on."""
     command = [sys.executable, "-c", SENDER, served.location, TOKEN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as sender:
-        assert sender.stdout is not None
-        assert sender.stdout.readline() == b"sent\n"
-        # What is on its way when the sender dies may never come, and the file is there before any row is.
-        assert wait_until(lambda: served.recorder.status()["written"] != [], 20)
-        sender.kill()
+        try:
+            assert sender.stdout is not None
+            assert sender.stdout.readline() == b"sent\n"
+            # What is on its way when the sender dies may never come, and the file is there before any row is.
+            assert wait_until(lambda: served.recorder.status()["writing"] != [], 20)
+        finally:
+            sender.kill()
     ledger = served.recorder.ledger
     assert wait_until(lambda: rows_staged(ledger) > 0 or served.recorder.failed != "", 20)
     served.send(0, [results(0, 10)], attempt=1)
