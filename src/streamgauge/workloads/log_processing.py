@@ -61,7 +61,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="log_processing",
     title="log processing",
-    summary="hits a minute, how often each status came, and from where, from the lines of a web server's log, as updates",
+    summary="hits a minute, statuses and places, from the lines of a web server's log, as updates",
     source="thesis §3.3.2",
     parameters=LogProcessing,
     build=build,

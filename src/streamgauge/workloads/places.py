@@ -7,6 +7,7 @@ an address that it does not know, or knows no country of, is in no place, and a 
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -58,8 +59,9 @@ def _reader(database: str) -> Any:
 def place_of(database: str, address: str) -> Place:
     """Where an address is, by a database's file (empty: the made one); (None, None) where nobody knows."""
     try:
-        found = _reader(database).get(address)
-    except ValueError:  # no address
+        # The reader itself takes 1.2.3 for an address.
+        found = _reader(database).get(ipaddress.ip_address(address))
+    except ValueError:  # no address, or of a kind that the database has none of
         return None, None
     names = [((found or {}).get(part) or {}).get("names", {}).get("en") for part in ("country", "city")]
     return (names[0], names[1]) if names[0] else (None, None)
