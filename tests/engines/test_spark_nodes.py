@@ -50,6 +50,7 @@ FLOWS: dict[str, Flow] = {
     ).sink("out"),
     "running": A.running(keys="k", n="count(*)", total="sum(v)", mean="avg(v)").sink("out"),
     "running of words": WORDS.running(keys="word", count="count(*)").sink("out"),
+    "running of first rows": A.distinct(keys=("k", "v")).select(k="k").running(keys="k", n="count(*)").sink("out"),
     "running after all": union(WORDS.select(k="k", w="word"), A.select(k="k", w="text"))
     .lookup(KINDS, on="k", how="left")
     .where("w is not null")

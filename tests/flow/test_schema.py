@@ -226,7 +226,8 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
         "two columns of one name",
     ),
     "running after distinct": (
-        lambda: ROWS.distinct(keys="user_id").running(keys="user_id", n="count(*)"), "must read rows of a source",
+        lambda: ROWS.distinct(keys="user_id", window=stream.tumble(1)).running(keys="user_id", n="count(*)"),
+        "must read rows of a source",
     ),
     "explode after running": (
         lambda: ROWS.running(keys="user_id", n="count(*)").explode(x="array(n)"), "cannot follow a running aggregate",

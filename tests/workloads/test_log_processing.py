@@ -28,7 +28,7 @@ def counts(lines: list[str | None]) -> tuple[dict[str, int], dict[int, int]]:
     events = pa.table({"line": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
     flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
     last: list[dict[Any, int]] = []
-    for one, key in zip(flow.each(), ("minute", "status"), strict=True):
+    for one, key in zip(flow.each()[:2], ("minute", "status"), strict=True):
         lineage = with_lineage(one, ingest_time=False)
         found = Oracle().answer(lineage, {"lines": events}, duckdb.connect()).to_arrow_table()
         rows = found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()

@@ -132,9 +132,12 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [each for each in graph.walk(node.input) if _keeps_state(each)]
+    stateful = [each for each in graph.walk(node.input) if _keeps_state(each) and not _gives_first_rows(each)]
     if stateful:
-        rule = "must read rows of a source, not results of windows, joins, running aggregates or keyed processes"
+        rule = (
+            "must read rows of a source or first rows of all, not results of windows, joins, running aggregates or "
+            "keyed processes"
+        )
         raise InputError(Problem(_setting(node), rule, _setting(stateful[-1]), "a window aggregate here instead"))
     return _keys(node, node.input) + _aggregates(node)
 
@@ -350,6 +353,11 @@ def _check_key_types(node: WindowJoin | IntervalJoin, left: dict[str, str], righ
             rule = f"key {key!r} must have one type on both sides"
             way_out = f"select a try_cast({key} as {left[key]}) before the join"
             raise InputError(Problem(_setting(node), rule, f"{left[key]} and {right[key]}", way_out))
+
+
+def _gives_first_rows(node: Node) -> bool:
+    """Rows of a source, each at its own time: what follows need not wait for a window's end."""
+    return isinstance(node, Distinct) and node.window is None
 
 
 def _keeps_state(node: Node) -> bool:

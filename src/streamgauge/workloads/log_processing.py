@@ -1,4 +1,5 @@
-"""Log Processing (LP) [thesis §3.3.2]: a web server's log, line by line: hits a minute, and how often each status came.
+"""Log Processing (LP) [thesis §3.3.2]: a web server's log, line by line: hits a minute, how often each status came, and
+from which countries and cities.
 
 A line must be of the Common Log Format as a whole, or it is malformed and counts nowhere. Minutes are those that the
 lines name, not those in which they came, and a minute is never forgotten: the thesis's ring of the last 60 minutes
@@ -13,6 +14,7 @@ from streamgauge.flow.stream import flow, source
 from streamgauge.load.access_log import ADDRESSES_MAX, AccessLine
 from streamgauge.load.fields import StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.places import find_places
 
 LINE = (
     "'^([^ ]+) [^ ]+ [^ ]+ \\\\[([0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\\\\]"
@@ -32,6 +34,9 @@ class LogProcessing(Parameters):
         description="how many lines of each generator the log has a second, by its own clock; 0: as many as the rate",
     )
     malformed: float = Field(0.001, ge=0, le=1, description="share of the lines that are cut off")
+    database: str = Field(
+        "", description="a file in MaxMind's format that knows where addresses are; none: made places"
+    )
 
 
 def build(parameters: LogProcessing, rate_per_s: float) -> Job:
@@ -42,6 +47,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
     parsed = (
         source("lines", lines.schema)
         .select(
+            address=f"regexp_extract(line, {LINE}, 1)",
             time=f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')",
             status=f"try_cast(regexp_extract(line, {LINE}, 4) AS int)",
             name="parser",
@@ -51,13 +57,16 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
     minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
     volume = minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
     status = parsed.running(keys="status", count="count(*)", name="status_counter").sink("status")
-    return Job(flow(volume, status), (lines,))
+    places = find_places(parsed.select(address="address", name="client"), parameters.database)
+    countries = places.running(keys="country", count="count(*)", name="country_stats").sink("countries")
+    cities = places.running(keys=("country", "city"), count="count(*)", name="city_stats").sink("cities")
+    return Job(flow(volume, status, countries, cities), (lines,))
 
 
 WORKLOAD = Workload(
     name="log_processing",
     title="log processing",
-    summary="hits a minute and how often each status came, from the lines of a web server's log, as updates",
+    summary="hits a minute, statuses and places, from the lines of a web server's log, as updates",
     source="thesis §3.3.2",
     parameters=LogProcessing,
     build=build,

@@ -1,0 +1,67 @@
+"""Click Analytics (CA) [thesis §3.3.8]: how many clicks a site had, how many of them were somebody's first on a page,
+and from which countries and cities they came.
+
+A visitor is who the click says, or its address where it says nobody. A click without a page, or without a visitor, is
+malformed and counts nowhere. The thesis's code counts firsts in as many places as the operator has instances, so its
+totals depend on the parallelism; here there is one total. What was seen is never forgotten: the state grows with the
+pairs of visitor and page, and with nothing else.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.flow.stream import flow, source
+from streamgauge.load.access_log import ADDRESSES_MAX
+from streamgauge.load.clicks import PAGES_MAX, Address, Page, Visitor
+from streamgauge.load.fields import StreamSpec
+from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.places import find_places
+
+
+class ClickAnalytics(Parameters):
+    """The clicks; the thesis itself has no parameter but how many instances there are."""
+
+    visitors: int = Field(
+        65_536, ge=1, le=ADDRESSES_MAX, description="how many visitors there are, by name and address"
+    )
+    pages: int = Field(1000, ge=1, le=PAGES_MAX, description="how many pages the site has")
+    nameless: float = Field(0.1, ge=0, le=1, description="share of the clicks that do not say whose they are")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the clicks without a page")
+    database: str = Field(
+        "", description="a file in MaxMind's format that knows where addresses are; none: made places"
+    )
+
+
+def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
+    clicks = StreamSpec(
+        "clicks",
+        (
+            Address("ip", parameters.visitors),
+            Page("url", parameters.pages, parameters.malformed),
+            Visitor("client", parameters.visitors, parameters.nameless),
+        ),
+    )
+    whole = (
+        source("clicks", clicks.schema)
+        .select(site="'all'", url="url", client="coalesce(client, ip)", address="ip", name="parser")
+        .where("length(url) > 0 AND client IS NOT NULL", name="well_formed")
+    )
+    visits = whole.running(keys="site", visits="count(*)", name="visit_stats").sink("visits")
+    first = whole.distinct(keys=("client", "url"), name="repeat_visit").select(site="site", name="first_visit")
+    uniques = first.running(keys="site", uniques="count(*)", name="unique_stats").sink("uniques")
+    places = find_places(whole.select(address="address", name="client"), parameters.database)
+    countries = places.running(keys="country", count="count(*)", name="country_stats").sink("countries")
+    cities = places.running(keys=("country", "city"), count="count(*)", name="city_stats").sink("cities")
+    return Job(flow(visits, uniques, countries, cities), (clicks,))
+
+
+WORKLOAD = Workload(
+    name="click_analytics",
+    title="click analytics",
+    summary="clicks and first visits of a site, and from where they came, as updates",
+    source="thesis §3.3.8",
+    parameters=ClickAnalytics,
+    build=build,
+    prefix="ca",
+)
