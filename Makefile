@@ -21,14 +21,14 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first, then those that start Spark (about 26 minutes)
+test: setup ## unit tests first, then those that start Spark (about 25 minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not unproven"
 	$(BIN)/python -m pytest -q -m "spark and not unproven"
 
 test-unproven: setup ## tests on Spark that have not yet passed on a quiet machine
 	$(BIN)/python -m pytest -q -m unproven
 
-test-fast: setup ## unit tests only (about nine minutes)
+test-fast: setup ## unit tests only (about seven minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not unproven"
 
 check: setup ## lint, types and layers
