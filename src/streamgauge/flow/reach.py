@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from streamgauge.events import WINDOW_END
 from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import (
     Distinct,
+    Explode,
     Flow,
     IntervalJoin,
+    Lookup,
     NativeJob,
     Node,
     Process,
     RunningAggregate,
+    Select,
     SessionAggregate,
+    Source,
+    TopN,
+    Union,
+    Where,
     Window,
     WindowAggregate,
     WindowJoin,
@@ -53,15 +62,19 @@ def _reach(node: Node) -> int | None:
 
 def _own(node: Node) -> int | None:
     match node:
-        case RunningAggregate() | Distinct(window=None):
+        case RunningAggregate():
             return None
-        case WindowAggregate(window=window) | WindowJoin(window=window) | Distinct(window=Window() as window):
-            return window.range_us
+        case Distinct():
+            return None if node.window is None else node.window.range_us
+        case WindowAggregate() | WindowJoin():
+            return node.window.range_us
         case SessionAggregate():
             return node.session.gap_us
         case NativeJob() | Process():
             return node.reach_us
         case IntervalJoin():
             return max(abs(node.earliest_us), abs(node.latest_us))
-        case _:
+        case Source() | Select() | Where() | Explode() | Lookup() | Union() | TopN():
             return 0
+        case _:
+            assert_never(node)
