@@ -49,7 +49,8 @@ def test_every_workload_gives_a_job_that_is_right(name: str) -> None:
     """With default parameters: the flow checks, its streams are those it reads, and shares add up to one."""
     job = _job(name)
     validity.check(job.flow)
-    validity.check(with_lineage(job.flow))
+    for one in job.flow.each():  # sinks of one flow may ask their operators for other lineage
+        validity.check(with_lineage(one))
     streams = {stream.name: stream.schema for stream in job.streams}
     assert {source.name: source.schema for source in graph.sources(job.flow)} == streams
     assert sum(stream.share for stream in job.streams) == pytest.approx(1.0)
