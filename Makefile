@@ -21,7 +21,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first, then those that start Spark (about 25 minutes)
+test: setup ## unit tests first, then those that start Spark (17 to 25 minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not unproven"
 	$(BIN)/python -m pytest -q -m "spark and not unproven"
 

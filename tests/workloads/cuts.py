@@ -1,7 +1,8 @@
-"""Results of a keyed process wherever batches end, as engines do: a fresh instance and a snapshot at every cut."""
+"""A process in the ways that tests compare: by truth or by class, in one batch or wherever batches end."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,12 @@ from streamgauge.flow.process import TIME
 
 END = 1000
 """After every time of a test."""
+
+
+def without_truth(flow: Flow) -> Flow:
+    """The same flow, whose process at the sink has no SQL: the reference then runs its class."""
+    assert isinstance(flow.sink.input, Process)
+    return Flow((replace(flow.sink, input=replace(flow.sink.input, truth=None)),))
 
 
 def whole_and_in_parts(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -12,12 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workloads.cuts import whole_and_in_parts
+from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
 from streamgauge.flow.lineage import with_lineage
-from streamgauge.flow.nodes import Flow, Process
+from streamgauge.flow.nodes import Flow
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.workloads import base
@@ -30,11 +29,6 @@ TRADE, QUOTE = 0, 1
 
 def flow_of(**parameters: Any) -> Flow:
     return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
-
-
-def without_truth(flow: Flow) -> Flow:
-    assert isinstance(flow.sink.input, Process)
-    return Flow((replace(flow.sink, input=replace(flow.sink.input, truth=None)),))
 
 
 def table(events: list[Event]) -> pa.Table:

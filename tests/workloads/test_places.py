@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -10,13 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.workloads.cuts import without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
-from streamgauge.flow.nodes import Flow, Process
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import source
 from streamgauge.workloads import base
 from streamgauge.workloads.places import MADE, find_places, networks, place_of
@@ -27,11 +27,6 @@ FLOW = find_places(LINES, "").sink("places")
 
 def written(number: int) -> str:
     return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
-
-
-def without_truth(flow: Flow) -> Flow:
-    assert isinstance(flow.sink.input, Process)
-    return Flow((replace(flow.sink, input=replace(flow.sink.input, truth=None)),))
 
 
 def places(flow: Flow, addresses: list[str | None]) -> dict[int, tuple[str, str | None]]:

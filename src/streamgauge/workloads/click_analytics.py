@@ -16,7 +16,7 @@ from streamgauge.load.access_log import ADDRESSES_MAX
 from streamgauge.load.clicks import PAGES_MAX, Address, Page, Visitor
 from streamgauge.load.fields import StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Workload
-from streamgauge.workloads.places import find_places
+from streamgauge.workloads.places import count_places
 
 
 class ClickAnalytics(Parameters):
@@ -50,10 +50,8 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     visits = whole.running(keys="site", visits="count(*)", name="visit_stats").sink("visits")
     first = whole.distinct(keys=("client", "url"), name="repeat_visit").select(site="site", name="first_visit")
     uniques = first.running(keys="site", uniques="count(*)", name="unique_stats").sink("uniques")
-    places = find_places(whole.select(address="address", name="client"), parameters.database)
-    countries = places.running(keys="country", count="count(*)", name="country_stats").sink("countries")
-    cities = places.running(keys=("country", "city"), count="count(*)", name="city_stats").sink("cities")
-    return Job(flow(visits, uniques, countries, cities), (clicks,))
+    places = count_places(whole.select(address="address", name="client"), parameters.database)
+    return Job(flow(visits, uniques, places), (clicks,))
 
 
 WORKLOAD = Workload(

@@ -14,7 +14,7 @@ from streamgauge.flow.stream import flow, source
 from streamgauge.load.access_log import ADDRESSES_MAX, AccessLine
 from streamgauge.load.fields import StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Workload
-from streamgauge.workloads.places import find_places
+from streamgauge.workloads.places import count_places
 
 LINE = (
     "'^([^ ]+) [^ ]+ [^ ]+ \\\\[([0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\\\\]"
@@ -57,10 +57,8 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
     minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
     volume = minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
     status = parsed.running(keys="status", count="count(*)", name="status_counter").sink("status")
-    places = find_places(parsed.select(address="address", name="client"), parameters.database)
-    countries = places.running(keys="country", count="count(*)", name="country_stats").sink("countries")
-    cities = places.running(keys=("country", "city"), count="count(*)", name="city_stats").sink("cities")
-    return Job(flow(volume, status, countries, cities), (lines,))
+    places = count_places(parsed.select(address="address", name="client"), parameters.database)
+    return Job(flow(volume, status, places), (lines,))
 
 
 WORKLOAD = Workload(

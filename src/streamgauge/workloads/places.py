@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import Schema
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.process import ROW, Processor
-from streamgauge.flow.stream import Stream
+from streamgauge.flow.stream import Stream, flow
 
 MADE = Path(__file__).parent / "data" / "places.mmdb"
 PREFIX_BITS = 10
@@ -112,6 +113,14 @@ def find_places(addresses: Stream, database: str) -> Stream:
         truth=None if database else truth(),
         name="geo_finder",
     )
+
+
+def count_places(addresses: Stream, database: str) -> Flow:
+    """How often each country and each city came so far: the sinks `countries` and `cities`."""
+    places = find_places(addresses, database)
+    countries = places.running(keys="country", count="count(*)", name="country_stats").sink("countries")
+    cities = places.running(keys=("country", "city"), count="count(*)", name="city_stats").sink("cities")
+    return flow(countries, cities)
 
 
 def check_database(database: str) -> None:
