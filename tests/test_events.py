@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.errors import InputError
-from streamgauge.events import parse_duration, parse_rate, parse_share, parse_size
+from streamgauge.events import format_rate, parse_duration, parse_rate, parse_share, parse_size
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,16 @@ def test_what_is_no_rate_is_refused(text: str | bool) -> None:
     with pytest.raises(InputError) as refused:
         parse_rate(text)
     assert refused.value.problems[0].way_out == "--rate 100k"
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(999_999, "1 M/s"), (999_499, "999 k/s"), (1_540_000, "1.54 M/s"), (999.9, "1 k/s"), (7, "7 /s"), (1e9, "1 G/s")],
+)
+def test_rates_are_shown_as_they_are_written(rate: float, text: str) -> None:
+    """Never in powers of ten, and every one that is shown can be read again."""
+    assert format_rate(rate) == text
+    assert parse_rate(text.removesuffix("/s").replace(" ", "")) == pytest.approx(rate, rel=0.005)
 
 
 def test_times_and_sizes() -> None:

@@ -176,7 +176,7 @@ def parse_share(text: str | float | int, setting: str = "share") -> float:
 def format_rate(rate_per_s: float) -> str:
     """`1540000.0` as `1.54 M/s`; three significant digits."""
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if rate_per_s >= factor:
+        if float(f"{rate_per_s:.3g}") >= factor:
             return f"{rate_per_s / factor:.3g} {unit}/s"
     return f"{rate_per_s:.3g} /s"
 

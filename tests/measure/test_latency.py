@@ -112,6 +112,14 @@ def test_windows_that_close_in_one_batch_are_one_observation() -> None:
     assert found.latencies.notes[0].startswith("p90: not given, since 12 results came in 3 batches")
 
 
+def test_results_that_never_came_are_in_no_batch() -> None:
+    """The note counts those that came."""
+    rows = batch(list(range(20)), list(range(20, 40))).replace_schema_metadata({ENGINE_BATCH: b"q/0"})
+    found = measured(LatencyRule("row"), rows, missing=(Missing(T0 + 100, T0 + np.arange(5)),))
+    assert "since 20 results came in 1 batches" in found.latencies.notes[0]
+    assert some(found.latencies.event_time_us).count == 25
+
+
 def test_updates_count_as_engine_batches() -> None:
     """Updates that leave together are one observation."""
     assert measured(LatencyRule("update"), batch([0, 1, 2], [10, 10, 20])).effective_count == 2

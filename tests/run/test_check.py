@@ -407,6 +407,26 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
         check_experiment(experiment.build(GOOD | asked))
 
 
+@pytest.mark.parametrize(("workload", "level"), [
+    ("word_count", "closing_delay_max"), ("word_count", "match_time_p50"), ("windowed_aggregation", "match_time_p50"),
+])  # fmt: skip
+def test_a_level_on_a_latency_that_no_result_has_is_refused(workload: str, level: str) -> None:
+    """After a whole run it could only be undecided; what is named instead passes."""
+    (problem,) = refused({"workload": workload, "limits": [f"{level}<=20s"]})
+    assert (problem.setting, problem.got) == ("limits", f"{level}<=20s")
+    assert "no result of this workload has" in problem.rule
+    instead = problem.way_out.removeprefix("--limit ").strip('"')
+    check_experiment(experiment.build({"workload": workload, "limits": [instead]}))
+    check_experiment(experiment.build({"workload": "windowed_join", "limits": [f"{level}<=20s"]}))
+
+
+def test_a_tiny_interval_is_no_crash() -> None:
+    """It divides by how many microseconds apart batches are."""
+    check_experiment(
+        experiment.build({"workload": "identity", "limits": ["p99<=5s"], "options": {"trigger": "0.0000001 seconds"}})
+    )
+
+
 def test_a_level_of_what_has_no_windows_is_carried_by_batches() -> None:
     """Back to back they may be short enough; 4 s apart, 180 s hold 45 of them. Batches that are further apart than
     windows count for those too.

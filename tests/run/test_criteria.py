@@ -94,6 +94,28 @@ def test_a_level_is_decided_by_batches_and_not_by_rows(slow: int, batches: int, 
         assert check.sentence.endswith(f"{batches} independent results do not carry it, 100 do")
 
 
+def test_a_level_on_a_latency_that_is_not_there_is_undecided() -> None:
+    """It says which, and does not crash."""
+    level = parse_limit("closing_delay_p99<=2s")
+    check = check_of(judge(evidence(levels=(level,))), level.name)
+    assert (check.state, check.sentence) == ("undecided", "closing_delay_p99<=2s: no result had a closing delay")
+
+
+@pytest.mark.parametrize("fault", [{"hand_out_share": 0.3}, {"others_share": 0.5}])
+def test_a_level_that_lacks_batches_is_undecided_however_busy_the_driver_is(fault: dict[str, Any]) -> None:
+    """All else holds: nothing was too slow. With a trend that is open, it may have been."""
+    few = {"levels": (parse_limit("p99 <= 2s"),), "latencies": in_batches(0, 30)}
+    assert judge(evidence(**few, **fault)).value == "undecided"
+    assert judge(evidence(**few, **fault, backlog=ramp(0.01))).value == "invalid"
+
+
+def test_a_death_is_told_where_the_driver_failed_too() -> None:
+    """The figure must not be used, and what became of the system is worth knowing all the same."""
+    verdict = judge(evidence(sut_alive=False, sut_reason="OutOfMemoryError", hand_out_share=0.6))
+    assert verdict.value == "invalid"
+    assert "OutOfMemoryError" in verdict.sentence
+
+
 # --- several sinks ---
 
 

@@ -294,6 +294,13 @@ def test_steady_growth_is_hopeless() -> None:
     assert "can no longer drain" in (hopeless(ramp(0.2), 30.0, 10.0) or "")
 
 
+@pytest.mark.parametrize(("points", "ends"), [(17, False), (25, True)])
+def test_what_is_hopeless_was_so_five_seconds_before(points: int, ends: bool) -> None:
+    """17 s of steady growth tell enough now, and five seconds before 12 did not."""
+    growth = Samples(SECONDS[:points], 0.4 * SECONDS[:points])
+    assert (hopeless(growth, 30.0, 1.0) is not None) is ends
+
+
 def test_the_bound_reached_is_hopeless_at_once() -> None:
     """No statistics are needed where the queue is full."""
     assert "bound" in (hopeless(Samples.of([1.0], [31.0]), 30.0, 100.0) or "")

@@ -249,6 +249,26 @@ def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., 
     assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
 
 
+def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
+    """Reads are noted in parts at the borders of another query's: each batch still ends where its last part does."""
+    asked = case(UPDATES)
+    for log in asked.done.journal.hand_outs:
+        log[:] = [
+            part
+            for whole in log
+            for part in (
+                replace(whole, to_us=whole.to_us - 400_000),
+                replace(whole, from_us=whole.to_us - 400_000, shared=True),
+            )
+        ]
+    tables = asked.updates()
+    kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
+    asked.receive(make, updates=tables)
+    assert faults(verify(asked.ready, asked.done).verification) == {}
+    asked.receive(make, updates=kept)
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
+
+
 def test_without_common_cuts_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
     """Where readers of a batch end at different times, nobody knows which value its end has."""
     asked = case(UPDATES)

@@ -74,6 +74,15 @@ def test_updates_of_what_was_not_committed_are_not_missing(
     assert faults(verify(asked.ready, asked.done).verification) == owed
 
 
+def test_updates_that_never_came_are_lower_bounds(case: Callable[..., Case], make: Any) -> None:
+    """Ten batches came before the engine died; of what was offered after them each key has one latency at least."""
+    asked = case(UPDATES, **DEAD)
+    asked.receive(make, updates=asked.updates()[:10])
+    found = latency_of(verify(asked.ready, asked.done))
+    assert found.lower_bounds == 100
+    assert found.max >= asked.done.deadline_us - (START + 15 * US)
+
+
 class Gathers(Processor):
     """Holds results back; what it gives is of no concern here."""
 

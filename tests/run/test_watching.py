@@ -39,6 +39,30 @@ def test_a_trial_with_too_few_windows_is_extended_where_that_brings_enough(
     assert watching.worth_extending(few, done, RATE, longest) is worth
 
 
+@pytest.mark.parametrize(("level", "longest", "worth"), [
+    ("p95", 3.0, False), ("p99", 3.0, False), ("p99", 3.5, True), ("max", 3.5, False),
+])  # fmt: skip
+def test_a_trial_is_extended_for_a_level_where_that_brings_enough(
+    make: Any, level: str, longest: float, worth: bool
+) -> None:
+    """30 batches of a second, where nothing else is open: p95 has its 20; 100, for p99, are not in 90 s."""
+    ready = check(
+        build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": [f"{level}<=5s"]})
+    )
+    done = done_of(make)
+    done.deadline_us = 0
+    assert watching.worth_extending(ready, done, RATE, longest) is worth
+    assert watching.holds_too_little(ready, done) is (level == "p99")
+
+
+def test_a_failed_trial_is_not_extended_for_a_level(make: Any) -> None:
+    """Its percentile would change nothing."""
+    ready = check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": ["p99<=5s"]}))
+    done = done_of(make, growth_us=100_000)
+    done.deadline_us = 0
+    assert not watching.worth_extending(ready, done, RATE, 4.0)
+
+
 def test_windows_are_due_by_the_slide() -> None:
     """Of what is windowed alone."""
     windowed = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}

@@ -364,8 +364,9 @@ class _Tally:
                 "have no latency from its last event; match_time is their own"
             )
         if lost := self._lost_to_batches():
+            came = self.rows - self.bounds.get("event_time", 0)
             notes.append(
-                f"{', '.join(lost)}: not given, since {self.rows} results came in {self.effective_count} batches of "
+                f"{', '.join(lost)}: not given, since {came} results came in {self.effective_count} batches of "
                 "the engine; those of a batch share its delays, so one slow batch may be all of that tail"
             )
         if self.rows_timeless:

@@ -30,6 +30,7 @@ from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.facts import BOUND_S_MIN
+from streamgauge.run.kinds import latencies_of
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.verdict import ServiceLevel, parse_limit
@@ -76,6 +77,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         *(_wanted_problems(wanted, engine) if engine else []),
         *(_interval_problems(experiment, interval, apart) if engine else []),
         *_level_problems(experiment, apart, [level for level in limits if level is not None]),
+        *(_kind_problems(flow, [level for level in limits if level is not None]) if flow else []),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -253,7 +255,7 @@ def _level_problems(
     if experiment.command not in DECIDING or longest is None or not apart:
         return
     fewest = max(apart, key=lambda one: one.seconds)
-    held = round(longest * US) // round(fewest.seconds * US)
+    held = round(longest * US) // max(1, round(fewest.seconds * US))
     for level in levels:
         q = PERCENTILES.get(level.statistic)
         if q is None or carries(q, held):
@@ -266,6 +268,16 @@ def _level_problems(
         decided = f"{level.kind}_max<={level.text.partition('<=')[2].strip()}"
         way_out = f'--limit "{decided}", or p50, or --duration {math.ceil(needed * fewest.seconds)}s'
         yield Problem("limits", rule, level.text, way_out)
+
+
+def _kind_problems(flow: Flow, levels: Sequence[ServiceLevel]) -> Iterator[Problem]:
+    """Levels on a latency that no result of the flow has."""
+    there = latencies_of(flow)
+    for level in levels:
+        if there is not None and level.kind not in there:
+            rule = f"names a latency that no result of this workload has; there are {', '.join(there)}"
+            instead = f"event_time_{level.text.removeprefix(level.kind).lstrip('_').strip()}"
+            yield Problem("limits", rule, level.text, f'--limit "{instead}"')
 
 
 def _longest_s(load: Load) -> float | None:

@@ -414,14 +414,17 @@ def _level_check(level: ServiceLevel) -> Judge:
 
 def _of_what_is_not_carried(of: str, level: ServiceLevel, latency: Latency | None) -> Check:
     """Undecided, unless a lower percentile that is carried lies beyond the limit: the one asked for is no less."""
-    seen, q = (0 if latency is None else latency.effective_count), PERCENTILES.get(level.statistic)
+    if latency is None:
+        sentence = f"{of}{level.text}: no result had a {level.kind.replace('_', ' ')}"
+        return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
+    seen, q = latency.effective_count, PERCENTILES.get(level.statistic)
     lower = {name: getattr(latency, name) for name, share in PERCENTILES.items() if q is not None and share < q}
     beyond = [(name, value) for name, value in lower.items() if value is not None and value > level.limit_us]
     if beyond:
         name, value = beyond[-1]
         sentence = f"{of}{level.text}: {name.replace('_', '.')} is {format_us(value)} already"
         return answer(level.name, "failed", value, level.limit_us, "us", sentence)
-    needed = "" if q is None or latency is None else f", {observations_needed(q)} do"
+    needed = "" if q is None else f", {observations_needed(q)} do"
     sentence = f"{of}{level.text}: {seen} independent results do not carry it{needed}"
     return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
 

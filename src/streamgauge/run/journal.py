@@ -135,11 +135,16 @@ class Journal:
     def cuts(self) -> list[int]:
         """The event times at which this sink's committed batches end, ascending; none where its readers do not agree
         on them, as without a common frontier.
+
+        One read may be noted in parts, at borders of other queries' reads: its last part is where it ends.
         """
-        ends: dict[Batch, set[int]] = defaultdict(set)
-        for part in self.all_hand_outs():
-            ends[part.query, part.batch].add(part.to_us)
-        reached = [ends[commit.query, commit.batch] for commit in self.commits if (commit.query, commit.batch) in ends]
+        last: dict[Batch, dict[tuple[int, str, int], int]] = defaultdict(dict)
+        for partition, log in enumerate(self.hand_outs):
+            for part in log:
+                ends, place = last[part.query, part.batch], (partition, part.stream, part.reader)
+                ends[place] = max(ends.get(place, 0), part.to_us)
+        batches = [(commit.query, commit.batch) for commit in self.commits]
+        reached = [set(last[batch].values()) for batch in batches if batch in last]
         return [] if any(len(each) > 1 for each in reached) else sorted(end for (end,) in reached)
 
     def committed_until(self) -> int:

@@ -35,10 +35,10 @@ from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
 from streamgauge.run.watching import (
+    holds_too_little,
     hopeless_reason,
     invalid_reason,
     starting,
-    too_few_batches,
     unsustainable,
     worth_extending,
 )
@@ -295,7 +295,7 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     if not settings.may_extend or done.looks > EXTENSIONS_MAX:
         return 0
     measured_s = (done.spans.measured_to_us - done.spans.measured_from_us) / US
-    extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if too_few_batches(done) else EXTENSION_SHARE)
+    extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if holds_too_little(ready, done) else EXTENSION_SHARE)
     longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
     return round(extension_s * US) if worth_extending(ready, done, settings.rate_per_s, longest) else 0
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, Judge, answer, checks_of, driver_in_the_way
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, checks_of, driver_in_the_way
 from streamgauge.run.facts import (
     Evidence,
     Floats,
@@ -43,11 +43,14 @@ def judge(evidence: Evidence) -> Verdict:
     busy = busy_others(evidence.others_share, evidence.others_burst_share)
     if busy is not None and _was_too_slow(value, deciding):
         return _disturbed(value, checks, deciding, busy)
+    # What became of the system is worth knowing even where nothing may be said against it.
+    lost = (check for check in checks if check.name == "connected" and check.state == "failed")
+    died = tuple(lost) if value == "invalid" else ()
     return Verdict(
         value=value,
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding),
+        sentence=_sentence(value, deciding, died),
         advice=_advice(value, deciding, evidence) + _others(value, busy),
     )
 
@@ -60,8 +63,14 @@ other checks say that it was slow."""
 def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
     """Too slow by all that decided; or not decided by something that a slower system makes harder to decide."""
     if value == "undecided":
-        return any(check.state == "undecided" and check.name not in _NOT_BY_SLOWNESS for check in deciding)
+        open_ = (check for check in deciding if check.state == "undecided" and check.name not in _NOT_BY_SLOWNESS)
+        return not all(_lacks_results(check) for check in open_)
     return value == "not_sustained" and not any(check.name in _NOT_BY_SLOWNESS for check in deciding)
+
+
+def _lacks_results(check: Check) -> bool:
+    """Whether it is a level on a percentile that too few batches were there for: the span's length, and no slowness."""
+    return check.value is None and check.name not in dict(CHECKS)
 
 
 def _disturbed(
@@ -109,8 +118,8 @@ def _combine(checks: tuple[Check, ...], interrupted: bool) -> tuple[VerdictValue
     return "sustained", ()
 
 
-def _sentence(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
-    because = _because(deciding)
+def _sentence(value: VerdictValue, deciding: tuple[Check, ...], died: tuple[Check, ...]) -> str:
+    because = _because(deciding + died)
     return {
         "sustained": "sustained: every check holds",
         "not_sustained": f"not sustained, by {because}",

@@ -31,7 +31,7 @@ from streamgauge.events import (
 )
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
-from streamgauge.flow.nodes import Explode, Flow, Lookup, Process, RunningAggregate, Select, Where, WindowJoin
+from streamgauge.flow.nodes import Flow, Process, RunningAggregate
 from streamgauge.flow.reach import reach_us
 from streamgauge.measure.answers_sql import DUE, quote, quoted
 from streamgauge.measure.latency import LatencyRule
@@ -50,6 +50,7 @@ from streamgauge.run.comparison import (
 )
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.journal import IngestTimes, Ints, handed_over
+from streamgauge.run.kinds import has_matches, kind_of
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
 from streamgauge.run.spool import Received
@@ -102,7 +103,7 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
 
 
 def _noun(flow: Flow) -> str:
-    return "windows" if WINDOW_START in identity(flow) and not _matches(flow) else "results"
+    return "windows" if WINDOW_START in identity(flow) and not has_matches(flow) else "results"
 
 
 def _asked(ready: Ready, done: Conducted) -> Asked:
@@ -110,10 +111,14 @@ def _asked(ready: Ready, done: Conducted) -> Asked:
     whole = tuple(schema.columns(ready.lineage_flow.sink.input))
     if isinstance(flow.sink.input, RunningAggregate):
         judged = "true" if done.owes_all else f"event_time < {done.journal.committed_until()}"
-        due = f"{DUE} AND event_time < {min(done.spans.measured_to_us, done.offered_until())}"
-        return Asked(identity(flow), whole, judged, due, update=True)
+        due = f"{DUE} AND event_time < {_measured_until(done)}"
+        return Asked(identity(flow), whole, judged, due, update=True, complete=done.owes_all)
     windowed = WINDOW_END in whole
     return asked_of(done, identity(flow), whole, windowed, judged_early(done, windowed, _held_us(flow)))
+
+
+def _measured_until(done: Conducted) -> int:
+    return min(done.spans.measured_to_us, done.offered_until())
 
 
 def _held_us(flow: Flow) -> int | None:
@@ -149,10 +154,14 @@ def _planned(ready: Ready, done: Conducted, source: Input, connection: Any) -> d
 def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: Any) -> None:
     """The values that came, and those that had to: of each key the one at the end of each batch that held the key.
 
-    An engine that hands on fewer would have its latencies measured at the moments of its choice.
+    An engine that hands on fewer would have its latencies measured at the moments of its choice. Of a trial that ended
+    early, what was offered after the last of its batches makes one more, which never came.
     """
     keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
-    connection.register("cuts", pa.table({"cut": pa.array(done.journal.cuts(), pa.int64())}))
+    cuts = done.journal.cuts()
+    if cuts and not done.owes_all:
+        cuts.append(max(cuts[-1], _measured_until(done)))
+    connection.register("cuts", pa.table({"cut": pa.array(cuts, pa.int64())}))
     due = last_of_spans(ready.lineage_flow, _planned(ready, done, source, connection), "cuts")
     connection.execute(f"CREATE TABLE due AS {due}")
     columns = quoted([*keys, EVENT_TIME])
@@ -186,23 +195,11 @@ def _nothing(ready: Ready) -> pa.Table:
 
 def _rule(ready: Ready, done: Conducted) -> LatencyRule:
     """Which latency an output of this flow has [method 1]."""
-    since = handed_over(done.journal)
-    flow = ready.flow
-    windowed = WINDOW_END in schema.columns(flow.sink.input)
-    if windowed and _matches(flow):
+    since, kind = handed_over(done.journal), kind_of(ready.flow)
+    if kind == "join":
         last_of = _LastInWindow(ready, done)
-        return LatencyRule("join", last_of.event_time, last_of.ingest_time, since)
-    if isinstance(flow.sink.input, RunningAggregate):
-        return LatencyRule("update", handed_over=since)
-    return LatencyRule("window" if windowed else "row", handed_over=since)
-
-
-def _matches(flow: Flow) -> bool:
-    """Whether the results are the matches of a window join, as they are or row by row made into others."""
-    node = flow.sink.input
-    while isinstance(node, (Select, Where, Lookup, Explode)):
-        node = node.input
-    return isinstance(node, WindowJoin)
+        return LatencyRule(kind, last_of.event_time, last_of.ingest_time, since)
+    return LatencyRule(kind, handed_over=since)
 
 
 class _LastInWindow:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamgauge.events import US
-from streamgauge.result import Check
+from streamgauge.result import PERCENTILES, Check
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import (
     BACKLOG_SLOPE_SHARE_MAX,
@@ -26,6 +26,7 @@ from streamgauge.run.journal import Journal
 from streamgauge.run.ready import Ready
 from streamgauge.run.verdict import hopeless, judge
 from streamgauge.stats.bootstrap import independent_slope_interval
+from streamgauge.stats.percentile import carries, observations_needed
 
 LEVEL_US = 10 * US
 """So much of a warm-up's end tells whether it has levelled off."""
@@ -108,14 +109,32 @@ def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: f
         return False
     undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
     # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
-    return "evidence" in undecided or (
-        bool(undecided) and all(_may_be_decided(check, longest) for check in undecided.values())
-    )
+    if "evidence" in undecided:
+        return True
+    lacks = any(missing <= _observations(ready, done, longest) for missing in _missing_for_levels(ready, done))
+    return (bool(undecided) or lacks) and all(_may_be_decided(check, longest) for check in undecided.values())
 
 
-def too_few_batches(done: Conducted) -> bool:
-    """Whether the span so far holds fewer batches than any verdict needs."""
-    return batches_between(done.journal, done.spans.measured_from_us, done.spans.measured_to_us) < BATCHES_MIN
+def holds_too_little(ready: Ready, done: Conducted) -> bool:
+    """Whether the span so far holds fewer batches than any verdict needs, or fewer results than its levels do."""
+    return _batches(done) < BATCHES_MIN or bool(_missing_for_levels(ready, done))
+
+
+def _missing_for_levels(ready: Ready, done: Conducted) -> list[int]:
+    """How many observations each level's percentile needs, of those that the span so far does not carry."""
+    shares = [PERCENTILES[level.statistic] for level in ready.limits if level.statistic in PERCENTILES]
+    return [observations_needed(q) for q in shares if not carries(q, _observations(ready, done))]
+
+
+def _observations(ready: Ready, done: Conducted, longer: float = 1.0) -> int:
+    """Batches, or windows where they are fewer, of a span that is so many times as long as the one so far."""
+    windows = ready.windows_due(round(longer * (done.spans.measured_to_us - done.spans.measured_from_us)))
+    batches = int(longer * _batches(done))
+    return batches if windows is None else min(batches, windows)
+
+
+def _batches(done: Conducted) -> int:
+    return batches_between(done.journal, done.spans.measured_from_us, done.spans.measured_to_us)
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:
