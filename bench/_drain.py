@@ -13,7 +13,7 @@ from streamgauge.errors import DriverError, EngineError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.flow.lineage import needed_columns
-from streamgauge.report.terminal import progress
+from streamgauge.report.terminal import TrialSnapshot, progress
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig, RigSettings
@@ -49,7 +49,11 @@ def drained_per_s(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
         rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))
         rig.start(ready.plan(next_start(rig), 1e6, 1.0))
-        return rate_of(overload(ready, rig, MOST_PER_S, lambda snapshot: print(progress(snapshot), flush=True)))
+        return rate_of(overload(ready, rig, MOST_PER_S, _show, to_the_end=True))
+
+
+def _show(snapshot: TrialSnapshot) -> None:
+    print(progress(snapshot), flush=True)
 
 
 def rate_of(found: Overloaded) -> float:

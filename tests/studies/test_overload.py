@@ -89,6 +89,26 @@ def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity_per_s), False)
 
 
+@pytest.mark.parametrize(("choked_per_s", "guess_per_s"), [(2.5e6, 6.4e6), (7e6, 7e6)])
+def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
+    monkeypatch: pytest.MonkeyPatch, choked_per_s: float, guess_per_s: float
+) -> None:
+    """An engine that keeps up with 6.4 M/s drained 2.5 M/s of 51 M/s, in batches of a hundred million events: it is
+    not asked for those again.
+    """
+    climbed = Stairs(monkeypatch, 1e7)
+    step = climbed.step
+
+    def choking(ready: Any, rig: Any, rate_per_s: float, *more: Any) -> Conducted:
+        done = step(ready, rig, rate_per_s, *more)
+        return drained_at(choked_per_s) if rate_per_s > 1e7 else done
+
+    monkeypatch.setattr(module, "_step", choking)
+    found = climbed.climb(180e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 51.2e6]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
+
+
 def test_a_slow_engine_is_not_judged_before_it_is_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first stair is made again for a short while, and then until a fresh engine is warm."""
     climbed = Stairs(monkeypatch, 5e4)

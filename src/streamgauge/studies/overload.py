@@ -6,7 +6,9 @@ not keep up with is repeated, until it is warm. At most three seconds of event t
 trigger keeps waiting, and, since it kept up with the stair before, no batch that it chews on for minutes. In the last
 repetition, whose drain rate counts, it is three seconds of what was drained before, so that batches are hardly larger
 than they will be; one more is made where they were by far (Spark's own join drained 15 k/s in batches of 150,000, and
-at 13 k/s in smaller ones was idle for two fifths of the time). It is a guess for the search and nothing more.
+at 13 k/s in smaller ones was idle for two fifths of the time). But where a lower stair was climbed and so little of the
+next is drained, that lower one says more: it was drained in batches as a trial has them, and what comes next are
+batches of a hundred million events. It is a guess for the search and nothing more.
 """
 
 from __future__ import annotations
@@ -54,21 +56,31 @@ class Overloaded:
     driver_failed: str = ""
 
 
-def overload(ready: Ready, rig: Rig, most_per_s: float, on_progress: Callable[[TrialSnapshot], None]) -> Overloaded:
-    """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure."""
+def overload(
+    ready: Ready,
+    rig: Rig,
+    most_per_s: float,
+    on_progress: Callable[[TrialSnapshot], None],
+    to_the_end: bool = False,
+) -> Overloaded:
+    """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure.
+
+    `to_the_end`: stay there also where the stair is far too high for a guess, since what is drained is compared.
+    """
     climber = _Climber(ready, rig, on_progress)
-    rate, seconds = min(FIRST_RATE_PER_S, most_per_s), FIRST_S
+    rate, seconds, climbed = min(FIRST_RATE_PER_S, most_per_s), FIRST_S, 0.0
     while True:
-        done, drained, stayed = climber.stair(rate, seconds)
+        done, drained, stayed = climber.stair(rate, seconds, 0.0 if to_the_end else climbed)
         enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
         if done.ended_early or drained < enough * rate or rate >= most_per_s:
             break
         step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
-        rate, seconds = min(rate * step, most_per_s), STEP_S
+        rate, seconds, climbed = min(rate * step, most_per_s), STEP_S, drained
     if done.interrupted:
         raise KeyboardInterrupt
     kept_up = not done.ended_early and drained >= KEPT_UP_SHARE * most_per_s
-    return Overloaded(drained, kept_up, done.journal, done.engine_failed, done.driver_failed)
+    guess = drained if to_the_end else max(drained, climbed)
+    return Overloaded(guess, kept_up, done.journal, done.engine_failed, done.driver_failed)
 
 
 class _Climber:
@@ -78,9 +90,14 @@ class _Climber:
         self._ready, self._rig, self._on_progress = ready, rig, on_progress
         self._began = time.monotonic()
 
-    def stair(self, rate_per_s: float, seconds: float) -> tuple[Conducted, float, bool]:
-        """(the last making of a stair, events a second that it drained, whether the stair was stayed on)."""
+    def stair(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[Conducted, float, bool]:
+        """(the last making of a stair, events a second that it drained, whether the stair was stayed on).
+
+        `climbed_per_s`: what the stair before drained, 0 for the first.
+        """
         done, drained = self._made(rate_per_s, seconds, 0.0)
+        if climbed_per_s and drained < FAR_SHARE * rate_per_s:
+            return done, drained, True
         # Only an engine that is warm and does not keep up has reached its limit; but one that does climbs on at once.
         if self._is_short(done, drained, rate_per_s) and self._cold_s > LAST_S:
             done, drained = self._made(rate_per_s, STEP_S, drained)
