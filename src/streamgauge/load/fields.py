@@ -54,6 +54,10 @@ class FieldSpec(ABC):
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
         """The values of events [first, last), shape (last - first,)."""
 
+    def of_events(self, bits: Bits, first: int, last: int, partitions: int) -> npt.NDArray[Any] | pa.Array:
+        """The same; for kinds whose values follow each other through all `partitions` of a stream."""
+        return self.column(bits, first, last)
+
     @property
     def nullable(self) -> bool:
         """Whether a value may be null."""

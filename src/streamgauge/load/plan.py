@@ -162,7 +162,8 @@ class Plan:
             ids[...] = np.arange(base + first, base + last)
             return pa.array(ids)
         place = self.streams[stream].schema.names.index(name)
-        values = self.streams[stream].fields[place].column(Bits(self.seed, stream, partition, place), first, last)
+        bits = Bits(self.seed, stream, partition, place)
+        values = self.streams[stream].fields[place].of_events(bits, first, last, self.partitions)
         return pa.array(values) if isinstance(values, np.ndarray) else values
 
 

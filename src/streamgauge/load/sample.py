@@ -32,9 +32,9 @@ COVERED = 0.99
 FREQUENT = 5
 """So often a value that the sample does not cover must come to be one of the table: fewer may be chance."""
 
-_READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
+READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
             "jsonl": "read_json_auto", "ndjson": "read_json_auto"}  # fmt: skip
-_COMPRESSED = (".gz", ".zst")
+COMPRESSED = (".gz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ def _read(path: Path) -> pa.Table:
 
     if not path.is_file():
         raise _refuse(path, "must be a file that exists", str(path), "the path, as seen from the job's file")
-    suffixes = [suffix for suffix in path.suffixes if suffix not in _COMPRESSED]
-    reader = _READERS.get(suffixes[-1][1:].lower() if suffixes else "")
+    suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
+    reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "")
     if reader is None:
-        raise _refuse(path, f"must be one of {', '.join(_READERS)}, .gz or .zst after it", path.name)
+        raise _refuse(path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
     file = str(path).replace("'", "''")
     with duckdb.connect() as connection:
         # One thread: a parallel reservoir takes other rows each time.

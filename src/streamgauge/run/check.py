@@ -33,6 +33,7 @@ from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
+from streamgauge.run.replayed import with_data
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
@@ -173,7 +174,11 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     workload = _try(lambda: get_workload(experiment.workload), problems)
     if workload is None:
         return None, None, None
-    parameters = _try(lambda: workload.read(experiment.parameters), problems)
+    on_data = _try(lambda: with_data(workload, experiment.parameters), problems)
+    if on_data is None:
+        return workload, None, None
+    workload, values = on_data
+    parameters = _try(lambda: workload.read(values), problems)
     if parameters is None:
         return workload, None, None
     built = _try(lambda: workload.build(parameters, experiment.load.rate), problems)
