@@ -1,5 +1,5 @@
 """What our own layers cost on Spark: the flow-built query against the same query written by hand, and lineage against
-none; and what the option `jit` gains.
+none; what the option `jit` gains; and what it costs to count the rows of each operator.
 
 Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster on the
 way favours neither; the figure is the median ratio. About two minutes a pair and repeat. Run alone:
@@ -26,6 +26,7 @@ from streamgauge.flow.nodes import NativeJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import RigSettings
 
+PROBED_FLOOR = 0.98
 REPEATS = 4
 """Even, so that each side comes first equally often."""
 
@@ -105,6 +106,11 @@ def main() -> list[Row]:
         ratio(
             "jit=late against the JVM's own thresholds (jit=jvm)",
             lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
+        ),
+        ratio(
+            "operators probed (probes=on) against not probed",
+            lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", probes="off")),
+            PROBED_FLOOR, 1.0,
         ),
     ]  # fmt: skip
 

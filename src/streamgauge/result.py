@@ -200,11 +200,21 @@ class ProcessUse(Answer):
 
 
 class Operator(Answer):
-    """One named operator of the flow, as the SUT reports it."""
+    """One named operator of the flow, as the SUT reports it; what enters and leaves the flow is the driver's count.
+
+    `rows_in`, `rows_out`: of the batches that read events of the measured span; `selectivity` is their ratio.
+    `throughput_per_s`: rows that the operator took in (a source: gave) a second of those batches, and
+    `throughput_per_s_p5` the 5th percentile of it over the batches. `lost`: rows that the driver's count has and the
+    engine's has not, at a source or before a sink; null where only one of them counts.
+    """
 
     name: str
+    rows_in: int | None = None
+    rows_out: int | None = None
     selectivity: float | None = None
     throughput_per_s: float | None = None
+    throughput_per_s_p5: float | None = None
+    lost: int | None = None
     tuple_bytes: float | None = None
     time_per_tuple_us_p99: float | None = None
     advised_instances: int | None = None

@@ -31,6 +31,7 @@ from streamgauge.run.spool import Received
 from streamgauge.run.trial import (
     START_LEAD_US,
     Judged,
+    Told,
     TrialSettings,
     conclude,
     next_start,
@@ -80,7 +81,7 @@ class Case:
     def again(self, done: Conducted) -> Judged:
         """The same trial, judged once more from what lies in the spool now."""
         folder = self.folder.trial(99, datetime.now(UTC))
-        return conclude(self.ready, self.rig, folder, SETTINGS, done, [], lambda _: None, None)
+        return conclude(self.ready, self.rig, folder, SETTINGS, done, Told(), lambda _: None, None)
 
 
 @contextmanager

@@ -167,7 +167,8 @@ def test_nothing_is_imported_for_a_look() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interrupted", "order"), [(True, ["evidence 1.5", "stop", "judged"]), (False, ["evidence 30.0", "judged"])]
+    ("interrupted", "order"),
+    [(True, ["evidence 1.5", "stop", "judged"]), (False, ["evidence 30.0", "rows 30.0", "judged"])],
 )
 def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +177,10 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     said: list[str] = []
     done = make.story().done()
     done.interrupted = interrupted
-    engine = SimpleNamespace(evidence=lambda timeout_s: said.append(f"evidence {timeout_s}") or [])
+    engine = SimpleNamespace(
+        evidence=lambda timeout_s: said.append(f"evidence {timeout_s}") or [],
+        rows=lambda timeout_s: said.append(f"rows {timeout_s}") or [],
+    )
     rig: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
     )
@@ -296,7 +300,7 @@ def concluded(
 
     monkeypatch.setattr(trial, "_verified", ended)
     settings = TrialSettings(1000.0, fresh=True, duration_s=10.0)
-    return trial.conclude(ready, rig, folder, settings, make.story().done(), [], lambda _: None, None), folder
+    return trial.conclude(ready, rig, folder, settings, make.story().done(), trial.Told(), lambda _: None, None), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])

@@ -82,6 +82,16 @@ class EngineStatus:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class OperatorRows:
+    """How many rows left an operator in a batch of a query, as the engine counts them."""
+
+    query: str
+    batch: int
+    operator: str
+    rows: int
+
+
 class Engine(Protocol):
     """One start of one engine for one job."""
 
@@ -95,6 +105,9 @@ class Engine(Protocol):
 
     def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         """What the engine says about its batches (extra series; never decides); nothing where it does not answer."""
+
+    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
+        """What left each operator in each batch so far; nothing where it does not count, or does not answer."""
 
     def settings(self) -> dict[str, str]:
         """The settings in force that are not the engine's defaults."""

@@ -76,6 +76,8 @@ def _of_operator(operator: Operator | None) -> list[str]:
         return []
     pairs = (
         (operator.throughput_per_s, lambda v: words.rate(v, "rows/s")),
+        (operator.throughput_per_s_p5, lambda v: f"p5 {words.rate(v, 'rows/s')}"),
+        (operator.lost or None, lambda v: f"{words.count(v)} rows lost"),
         (operator.selectivity, lambda v: f"selectivity {words.digits(v)}"),
         (operator.tuple_bytes, lambda v: f"{words.size(v)} per row"),
         (operator.time_per_tuple_us_p99, lambda v: f"{words.time_us(v)} per row, p99"),

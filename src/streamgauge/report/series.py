@@ -21,6 +21,9 @@ series.parquet, one row per second of planned time, ascending:
 
 engine/batches.parquet, one row per micro-batch, as the SUT reports it (never decides anything); a job of several sinks
 may be several queries, whose batches then stand one query after the other.
+
+engine/operators.parquet, one row per micro-batch, query and operator: the rows it took in and gave, as the SUT counts
+them; what a source gives is the driver's count.
 A null means "not known", never zero.
 """
 
@@ -64,6 +67,16 @@ BATCHES: pa.Schema = pa.schema(
         *[pa.field(name, pa.float64()) for name in STEPS],
         pa.field("trigger_ms", pa.float64()),
         pa.field("query", pa.string()),
+    ]
+)
+
+OPERATORS: pa.Schema = pa.schema(
+    [
+        pa.field("batch_id", pa.int64(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("operator", pa.string(), nullable=False),
+        pa.field("rows_in", pa.int64()),
+        pa.field("rows_out", pa.int64()),
     ]
 )
 

@@ -148,6 +148,14 @@ class RunFolder:
         self.engine.mkdir(exist_ok=True)
         self._write_table("engine/batches.parquet", series.conform(table, series.BATCHES))
 
+    def write_operators(self, table: pa.Table) -> None:
+        """What each operator took in and gave in each batch, as engine/operators.parquet; an empty table is no file."""
+        from streamgauge.report import series
+
+        if table.num_rows:
+            self.engine.mkdir(exist_ok=True)
+            self._write_table("engine/operators.parquet", table.cast(series.OPERATORS))
+
     def read_result(self) -> Result:
         """The result as it stands; `InputError` where this is no run folder or its result cannot be read."""
         path = self.path / "result.json"

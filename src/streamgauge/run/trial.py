@@ -6,13 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
 import duckdb
 
+from streamgauge.engines.seam import OperatorRows
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
@@ -21,7 +22,7 @@ from streamgauge.measure.latency import SinkLatencies
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict, Verification
-from streamgauge.run import figures
+from streamgauge.run import figures, operators
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
@@ -139,19 +140,29 @@ def run_trial(
     )  # fmt: skip
     with only_on(ready.driver_cpus):
         done = conductor.conduct()
-    progress = _progress_of(rig, done) if settings.probe_batches and not done.engine_failed else []
+    told = _told(rig, done) if settings.probe_batches and not done.engine_failed else Told()
     if done.interrupted:
         rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
-    return conclude(ready, rig, folder, settings, done, progress, on_progress, ceiling_per_s)
+    return conclude(ready, rig, folder, settings, done, told, on_progress, ceiling_per_s)
 
 
-def _progress_of(rig: Rig, done: Conducted) -> list[dict[str, Any]]:
-    """What the engine tells of its batches; nothing of a trial is written yet, so Ctrl-C here must not escape."""
+@dataclass(frozen=True)
+class Told:
+    """What the engine says of its batches, and of the rows of each operator in them: extra series that decide nothing."""
+
+    progress: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[OperatorRows] = field(default_factory=list)
+
+
+def _told(rig: Rig, done: Conducted) -> Told:
+    """Nothing of a trial is written yet, so Ctrl-C here must not escape."""
+    progress: list[dict[str, Any]] = []
     try:
-        return rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
+        progress = rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
+        return Told(progress, [] if done.interrupted else rig.engine.rows(EVIDENCE_S))
     except KeyboardInterrupt:
         done.interrupted = True
-        return []
+        return Told(progress)
 
 
 def conclude(
@@ -160,14 +171,19 @@ def conclude(
     folder: RunFolder,
     settings: TrialSettings,
     done: Conducted,
-    progress: list[dict[str, Any]],
+    told: Told,
     on_progress: Callable[[TrialSnapshot], None],
     ceiling_per_s: float | None,
 ) -> Judged:
     """Verify, judge and write down; what was measured is written before it is judged."""
     base = _unjudged(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
+    if told.progress or told.rows:
+        known = operators.counted(told.rows, done.journal)
+        found = operators.summaries(ready.flow, known, done.journal, done.spans)
+        base = base.model_copy(update={"operators": found})
+        folder.write_operators(operators.table(ready.flow, known))
     folder.write_result(base)
-    folder.write_batches(figures.batches(progress, done.spans.start_us, done.journal))
+    folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal))
     folder.write_series(figures.series(done, None))
     if done.interrupted or (done.hopeless and settings.skip_answers_when_failed):
         result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))

@@ -17,7 +17,16 @@ from streamgauge.run.conduct import Conductor, drain_backlog
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import create_folder
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, conclude, next_start, rig_settings, run_trial
+from streamgauge.run.trial import (
+    START_LEAD_US,
+    Judged,
+    Told,
+    TrialSettings,
+    conclude,
+    next_start,
+    rig_settings,
+    run_trial,
+)
 from streamgauge.run.watching import hopeless_reason
 from streamgauge.system.children import wait_until
 from streamgauge.system.scratch import Scratch
@@ -74,7 +83,7 @@ class Bench:
         if not wait_until(lambda: not self.facts()["held"], HELD_TIMEOUT_S, 0.1):
             raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
         done.journal.add(rig.tick())
-        judged = conclude(ready, rig, create_folder(ready), settings, done, [], lambda _: None, None)
+        judged = conclude(ready, rig, create_folder(ready), settings, done, Told(), lambda _: None, None)
         _stop_if_interrupted(judged)
         return judged
 

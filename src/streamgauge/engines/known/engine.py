@@ -10,7 +10,7 @@ from typing import Any
 from streamgauge.engines.known.compute import build
 from streamgauge.engines.known.main import KnownJob
 from streamgauge.engines.known.settings import CAPABILITIES, with_defaults
-from streamgauge.engines.seam import Edges, EngineStatus
+from streamgauge.engines.seam import Edges, EngineStatus, OperatorRows
 from streamgauge.errors import EngineError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
@@ -63,6 +63,10 @@ class KnownEngine:
 
     def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         """Nothing: its batches are seen from outside."""
+        return []
+
+    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
+        """Nothing: the driver counts what goes in and comes out."""
         return []
 
     def facts(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from streamgauge.engines.seam import Edges, EngineStatus
+from streamgauge.engines.seam import Edges, EngineStatus, OperatorRows
 from streamgauge.engines.spark.home import view_of_spark_home
 from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.errors import EngineError, InputError, JobError, SettingError
@@ -81,6 +81,13 @@ class SparkEngine:
         assert self._child is not None
         try:
             return list(self._child.ask("evidence", timeout_s))
+        except ChildFailed:
+            return []
+
+    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
+        assert self._child is not None
+        try:
+            return [OperatorRows(**each) for each in self._child.ask("rows", timeout_s)]
         except ChildFailed:
             return []
 

@@ -63,6 +63,7 @@ class Lowering:
         read_packed: gives a source as packed blocks instead of rows.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
+        probe: counts what leaves an operator, given its name and frame; it is put behind each.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Lowering:
         read_packed: Callable[[Source, Packing], DataFrame],
         choices: dict[str, str],
         buckets: int,
+        probe: Callable[[str, DataFrame], DataFrame] = lambda _, frame: frame,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
+        self._probe = probe
 
     def output(self, query: Query) -> DataFrame:
         """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
@@ -80,27 +83,31 @@ class Lowering:
             return self.lower(query.sinks[0].input).drop(TIME)
         return _side_by_side(self.lower(operator_of(query.sinks[0])), query.sinks)
 
+    def lower(self, node: Node) -> DataFrame:
+        """The rows that leave an operator."""
+        return self._probe(node.name, self._lowered(node))
+
     @singledispatchmethod
-    def lower(self, node: Any) -> DataFrame:
+    def _lowered(self, node: Any) -> DataFrame:
         raise EngineError(f"spark has no lowering for the node {type(node).__name__}")
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Source) -> DataFrame:
         frame = self._read(node)
         if EVENT_TIME not in frame.columns:
             return frame
         return frame.withColumn(TIME, F.timestamp_micros(F.col(EVENT_TIME)))
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Select) -> DataFrame:
         frame = self.lower(node.input)
         return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *_time_of(frame))
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Where) -> DataFrame:
         return self.lower(node.input).where(node.predicate)
 
-    @lower.register
+    @_lowered.register
     def _(self, node: WindowAggregate) -> DataFrame:
         keys = [F.col(key) for key in node.keys]
         if lowering_of(node, self._choices) == "panes":
@@ -110,12 +117,12 @@ class Lowering:
             rows = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
         return rows.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
 
-    @lower.register
+    @_lowered.register
     def _(self, node: RunningAggregate) -> DataFrame:
         grouped = self.lower(node.input).groupBy(*[F.col(key) for key in node.keys])
         return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
 
-    @lower.register
+    @_lowered.register
     def _(self, node: WindowJoin) -> DataFrame:
         if lowering_of(node, self._choices) == "packed":
             from streamgauge.engines.spark.packed_join import packed_join
@@ -123,7 +130,7 @@ class Lowering:
             return packed_join(node, self.lower, self._read_packed, self._buckets)
         return self._stream_stream_join(node)
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Explode) -> DataFrame:
         frame, array = self.lower(node.input), F.expr(node.array)
         if node.ordinal is None:
@@ -131,18 +138,18 @@ class Lowering:
         rows = frame.select("*", F.posexplode(array).alias(node.ordinal, node.column))
         return rows.withColumn(node.ordinal, F.col(node.ordinal).cast("bigint"))
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Lookup) -> DataFrame:
         frame = self.lower(node.input)
         table = frame.sparkSession.createDataFrame(node.table.to_arrow())
         joined = frame.join(F.broadcast(table), list(node.keys), node.how)
         return joined.select(*frame.columns, *[name for name in table.columns if name not in node.keys])
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Union) -> DataFrame:
         return reduce(DataFrame.unionByName, [self.lower(input_) for input_ in node.inputs])
 
-    @lower.register
+    @_lowered.register
     def _(self, node: SessionAggregate) -> DataFrame:
         session = F.session_window(TIME, f"{node.session.gap_us} microseconds").alias(WINDOW)
         keys = [F.col(key) for key in node.keys]
@@ -150,22 +157,22 @@ class Lowering:
         found = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
         return found.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Distinct) -> DataFrame:
         if node.window is None:
             return first_of_all(self.lower(node.input), node, TIME)
         first = first_of_each_window(self._marked(node.input), node, TIME, _window(node.window).alias(WINDOW))
         return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
 
-    @lower.register
+    @_lowered.register
     def _(self, node: IntervalJoin) -> DataFrame:
         return interval_join(self._marked(node.left), self._marked(node.right), node, TIME)
 
-    @lower.register
+    @_lowered.register
     def _(self, node: TopN) -> DataFrame:
         return top_n(self._marked(node.input), node, TIME)
 
-    @lower.register
+    @_lowered.register
     def _(self, node: Process) -> DataFrame:
         from streamgauge.engines.spark.process import process
 

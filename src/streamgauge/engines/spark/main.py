@@ -23,6 +23,7 @@ from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundl
 from streamgauge.engines.spark.interval import interval_of
 from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
+from streamgauge.engines.spark.probes import Probes
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
@@ -63,6 +64,7 @@ class Sut:
         self._session: Any = None
         self._queries: dict[Query, Any] = {}
         self._native: Native | None = None
+        self._probes: Probes | None = None
 
     def start(self) -> dict[str, str]:
         """Start session and queries; returns the settings in force that are not Spark's defaults."""
@@ -72,8 +74,11 @@ class Sut:
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
             self._session.dataSource.register(StreamgaugeSource)
+            self._probes = Probes(self._session) if self._ours["probes"] == "on" else None
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)
+                if self._probes is not None:
+                    self._probes.started(query.name, self._queries[query])
         except InputError:
             raise
         except Exception as error:
@@ -88,10 +93,15 @@ class Sut:
                 reason = self._reason(str(error)) if error is not None else ""
                 sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
                 return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
+        if self._probes is not None:
+            self._probes.keep_up()
         return {"alive": True, "reason": ""}
 
     def evidence(self) -> list[dict[str, Any]]:
         return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [asdict(each) for each in self._probes.rows] if self._probes is not None else []
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
@@ -121,7 +131,8 @@ class Sut:
                 session, [read(each) for each in self._native.job.inputs], Path(self._job.folder)
             )
         else:
-            frame = Lowering(read, read, self._choices, int(self._ours["buckets"])).output(query)
+            probe = {"probe": self._probes.behind} if self._probes is not None else {}
+            frame = Lowering(read, read, self._choices, int(self._ours["buckets"]), **probe).output(query)
         writer = frame.writeStream.queryName(query.name)
         writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
         if (interval := self._trigger(query)) != "0 seconds":
@@ -207,6 +218,8 @@ class Sut:
     def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
         options = {**self._output(query), "batch": str(batch)}
         frame.write.format(FORMAT).options(**options).mode("append").save()
+        if self._probes is not None and query in self._queries:
+            self._probes.count_in(query.name, self._queries[query], batch)
 
 
 def _with_choice(used: str, asked: str) -> str:
@@ -225,7 +238,7 @@ def main() -> None:
     path = Path(sys.argv[1])
     sut = Sut(cloudpickle.loads(path.read_bytes()))
     serve(
-        {name: getattr(sut, name) for name in ("start", "status", "evidence")},
+        {name: getattr(sut, name) for name in ("start", "status", "evidence", "rows")},
         on_orphaned=end_session,
         scratch=path.parent,
     )
