@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-unproven test-fast check bench lock clean
+.PHONY: help setup demo test test-long test-fast check bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -22,14 +22,14 @@ demo: setup ## measure a windowed aggregation for about a minute and a half, and
 	@$(BIN)/python -m bench._demo
 
 test: setup ## unit tests first, then those that start Spark (17 to 25 minutes)
-	$(BIN)/python -m pytest -q -m "not spark and not unproven"
-	$(BIN)/python -m pytest -q -m "spark and not unproven"
+	$(BIN)/python -m pytest -q -m "not spark and not long"
+	$(BIN)/python -m pytest -q -m "spark and not long"
 
-test-unproven: setup ## tests on Spark that have not yet passed on a quiet machine
-	$(BIN)/python -m pytest -q -m unproven
+test-long: setup ## what make test leaves out for its time: further tests on Spark (six minutes)
+	$(BIN)/python -m pytest -q -m "long"
 
 test-fast: setup ## unit tests only (about seven minutes)
-	$(BIN)/python -m pytest -q -m "not spark and not unproven"
+	$(BIN)/python -m pytest -q -m "not spark and not long"
 
 check: setup ## lint, types and layers
 	$(BIN)/ruff check src tests bench examples

@@ -81,7 +81,7 @@ def test_each_example_is_verified(tmp_path: Path, name: str, independent: bool, 
     assert next(check.state for check in result.verdict.checks if check.name == "answers") == "ok"
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_updates_are_compared_at_batches_ends(tmp_path: Path) -> None:
     """A running count in update mode: right in batch too, and at moments on the way."""
     body = """
@@ -121,7 +121,7 @@ def again(batches):
 """
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_micro_batches_counted_twice_are_wrong_or_duplicate(tmp_path: Path) -> None:
     """Found by the same function in batch, where there are no micro-batches: row by row, and inside an aggregate."""
     rows = """
@@ -146,7 +146,7 @@ def test_micro_batches_counted_twice_are_wrong_or_duplicate(tmp_path: Path) -> N
     assert (by_window.missing, by_window.extra, by_window.duplicate) == (0, 0, 0)
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_windows_closed_a_slide_early_are_wrong(tmp_path: Path) -> None:
     """Windows of 4 s every 2 s that stop counting 2 s before their end: every sum differs, and nothing else does."""
     body = """
@@ -169,7 +169,7 @@ def test_windows_closed_a_slide_early_are_wrong(tmp_path: Path) -> None:
     assert (found.missing, found.extra, found.duplicate) == (0, 0, 0)
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_a_leaked_late_row_is_extra(tmp_path: Path) -> None:
     """The rule drops what is 0.9 s late or more; the job lets one such row in a hundred through."""
     body = """
@@ -184,7 +184,7 @@ def test_a_leaked_late_row_is_extra(tmp_path: Path) -> None:
     assert found.examples[0]["fault"] == "extra"
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_an_exception_in_a_row_function_is_shown_as_the_users_own(tmp_path: Path) -> None:
     """The query dies: not sustained, and the reason is the user's line, with nothing of Spark's or ours around it."""
     file = tmp_path / "raising_job.py"
@@ -230,7 +230,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 @pytest.mark.parametrize(("body", "said"), [bad[1:] for bad in REFUSED], ids=[bad[0] for bad in REFUSED])
 def test_a_bad_result_gets_one_message_before_anything_is_measured(tmp_path: Path, body: str, said: list[str]) -> None:
     """Spark looks at the function when it starts: an input error, never a traceback of ours."""
@@ -246,7 +246,7 @@ def test_a_bad_result_gets_one_message_before_anything_is_measured(tmp_path: Pat
     assert "Traceback" not in shown
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_a_job_may_use_an_input_twice_and_what_lies_beside_its_file(tmp_path: Path) -> None:
     """Reading it again in every batch is no retry; a row function of another file reaches the workers."""
     (tmp_path / "taxes_beside.py").write_text("RATE = 0.19\n\ndef tax(price):\n    return price * RATE\n")
@@ -266,7 +266,7 @@ def test_a_job_may_use_an_input_twice_and_what_lies_beside_its_file(tmp_path: Pa
     assert next(check.state for check in result.verdict.checks if check.name == "connected") == "ok"
 
 
-@pytest.mark.unproven
+@pytest.mark.long
 def test_a_job_is_searched_on_a_warm_rig(tmp_path: Path) -> None:
     """Two trials on one Spark, as a search makes them: each is verified by a batch run of its own input."""
     with started(tmp_path, EXAMPLES / "enrich.py") as (ready, rig):

@@ -33,8 +33,8 @@ from streamgauge.workloads.base import Job, Parameters, Workload
 pytestmark = pytest.mark.spark
 
 WINDOW = {"range": "2s", "slide": "1s"}
-WARM_UP, DURATION_S = "4s", 6.0
-Progress = Callable[[TrialSnapshot], None]
+WARM_UP, DURATION_S, RESTART_S = "4s", 6.0, 6.0
+Progress, Restart = Callable[[TrialSnapshot], None], Callable[[SparkEngine], None]
 
 
 @dataclass
@@ -51,6 +51,21 @@ class Case:
         folder = self.folder.trial(number, datetime.now(UTC))
         settings = TrialSettings(self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False)
         return run_trial(self.ready, self.rig, folder, settings, on_progress=on_progress)
+
+    def trial_with(self, restart: Restart) -> Judged:
+        """A trial in whose measured span Spark is killed and started again."""
+        restarts: list[float] = []
+
+        def once(shown: TrialSnapshot) -> None:
+            if shown.elapsed_s > RESTART_S and not restarts:
+                restarts.append(shown.elapsed_s)
+                assert isinstance(self.rig.engine, SparkEngine)
+                restart(self.rig.engine)
+
+        judged = self.trial(1, once)
+        assert restarts
+        assert judged.done.engine_failed == ""
+        return judged
 
 
 @contextmanager
@@ -156,24 +171,43 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
         {"click_analytics": {"visitors": "1000", "pages": "100"}, "yahoo_streaming": {"window": "1s"}},
         {"visits": 1, "uniques": 1, "countries": 20, "cities": 80, "campaigns": 300},
     ),
+    (
+        "30k",
+        {"traffic_monitoring": {}, "reinforcement_learner": {}, "machine_outlier": {}},
+        {"speeds": 10_000, "actions": 10_000, "alerts": 5},
+    ),
+    (
+        "15k",
+        {"sentiment_analysis": {}, "spam_filter": {}, "voipstream": {}},
+        {"sentiments": 5_000, "verdicts": 5_000, "telemarketers": 50},
+    ),
+    (
+        "20k",
+        {"smart_grid": {"range": "4s", "slide": "2s"}, "throughput": {}},
+        {"house_outliers": 10, "house_predictions": 10, "plug_predictions": 300, "echoes": 40_000},
+    ),
 ]
+GROUPS = ("rows", "windows", "updates", "clicks", "processes", "texts", "grid")
 
 
-@pytest.mark.parametrize(("rate", "parts", "rows_least"), APPLICATIONS, ids=["rows", "windows", "updates", "clicks"])
-def test_every_application_is_verified(
+@pytest.mark.parametrize(("rate", "parts", "rows_least"), APPLICATIONS, ids=GROUPS)
+def test_every_application_is_exactly_once(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    restart: Restart,
     rate: str,
     parts: dict[str, dict[str, Any]],
     rows_least: dict[str, int],
 ) -> None:
-    """The same of each sink of several applications beside each other."""
+    """Several applications beside each other, killed in mid-trial and started again from their checkpoints: every
+    result of each sink comes once, with the right values and lineage.
+    """
     workload = together(parts)
     monkeypatch.setitem(base._all(), workload.name, workload)
     with started(tmp_path, workload.name, rate, {}, {}) as running:
-        judged = running.trial(1)
+        judged = running.trial_with(restart)
     check_answers(judged, sum(rows_least.values()))
-    check_path(judged)
+    check_ways(judged)
     assert judged.verified is not None
     found = {sink.name: sink.verification.matched for sink in judged.verified.sinks}
     assert found.keys() == rows_least.keys()
@@ -200,8 +234,13 @@ def together(parts: dict[str, dict[str, Any]]) -> Workload:
 
 
 def check_path(judged: Judged) -> None:
-    """The connection held, latencies are sensible, and every event went all the way."""
+    """The connection held, and every event went all the way once."""
     assert state_of(judged, "connected") == "ok"
+    check_ways(judged)
+
+
+def check_ways(judged: Judged) -> None:
+    """Latencies are sensible, and every event went all the way."""
     assert state_of(judged, "answers") == "ok"
     assert judged.verified is not None
     for sink in judged.verified.sinks:
@@ -242,22 +281,10 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
-def test_a_query_started_again_from_its_checkpoint_is_still_exactly_once(
-    tmp_path: Path, restart: Callable[[SparkEngine], None]
-) -> None:
+def test_a_query_started_again_from_its_checkpoint_is_still_exactly_once(tmp_path: Path, restart: Restart) -> None:
     """Killed in mid-trial and started again: what was read again is not counted twice, and nothing is lost."""
-    restarts: list[float] = []
     with started(tmp_path, "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}) as running:
-
-        def once(shown: TrialSnapshot) -> None:
-            if shown.elapsed_s > 6 and not restarts:
-                restarts.append(shown.elapsed_s)
-                assert isinstance(running.rig.engine, SparkEngine)
-                restart(running.rig.engine)
-
-        judged = running.trial(1, once)
-    assert restarts
-    assert judged.done.engine_failed == ""
+        judged = running.trial_with(restart)
     check_answers(judged, 1500)
 
 

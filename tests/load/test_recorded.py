@@ -82,7 +82,9 @@ def _file(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_lines_of_text_are_a_streams_only_column(tmp_path: Path, name: str) -> None:
     """Empty ones are left out; bytes that are no text do not stop anything."""
     path = tmp_path / name
-    path.write_bytes(gzip.compress(b"one\n\ntwo \xff\r\nthree") if name.endswith(".gz") else b"one\n\ntwo \xff\r\nthree")
+    path.write_bytes(
+        gzip.compress(b"one\n\ntwo \xff\r\nthree") if name.endswith(".gz") else b"one\n\ntwo \xff\r\nthree"
+    )
     stream = recorded(LINES, path)
     assert plan_of(stream, 1).batch(0, 0, 0, 4, ["line"]).column("line").to_pylist() == ["one", "two �", "three", "one"]
     assert stream.fields[0].row_bytes > 4

@@ -234,7 +234,7 @@ def looked_at_once(
         return SimpleNamespace(conduct=conduct)
 
     monkeypatch.setattr(trial, "Conductor", conductor)
-    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [])
+    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [], rows=lambda timeout_s: [])
     rig: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
     )

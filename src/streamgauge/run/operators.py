@@ -1,7 +1,7 @@
 """What each operator of a flow took in and gave: the engine's counts, with the driver's at both ends [B §3.4].
 
-An operator takes in what its inputs gave. What a source gave is what the driver handed out, and what comes before a sink
-is what the recorder took, so an engine that loses rows at its edges is seen here too, whatever it says itself.
+An operator takes in what its inputs gave. What a source gave is what the driver handed out, and what comes before a
+sink is what the recorder took, so an engine that loses rows at its edges is seen here too, whatever it says itself.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def run_trial(
 
 @dataclass(frozen=True)
 class Told:
-    """What the engine says of its batches, and of the rows of each operator in them: extra series that decide nothing."""
+    """What the engine says of its batches, and of the rows of each operator in them; it decides nothing."""
 
     progress: list[dict[str, Any]] = field(default_factory=list)
     rows: list[OperatorRows] = field(default_factory=list)

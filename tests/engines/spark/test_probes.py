@@ -1,4 +1,4 @@
-"""Which finished executions probes read, and what they make of their text; that Spark counts right is seen in trials
+"""Which finished executions probes read, and what they make of their drawing; that Spark counts right is seen in trials
 (`tests/engines/test_spark_path.py`).
 """
 
@@ -14,15 +14,21 @@ from streamgauge.engines.spark import probes
 from streamgauge.engines.spark.probes import Probes
 
 RUN = "01234567-89ab-cdef-0123-456789abcdef"
-TEXT = """digraph G {
-  0 [labelType="html" label="<b>AppendData</b>" tooltip="AppendData"];
+DRAWING = """digraph G {
+  0 [id="node0" label="AppendData" tooltip="AppendData"];
   subgraph cluster1 {
-    2 [labelType="html" label="<br><b>Filter</b><br><br>number of output rows: 1,234" tooltip="Filter ((price#1 &gt; 5) AND (SPARK_PARTITION_ID() &gt; -2))"];
-    3 [labelType="html" label="<br><b>Filter</b><br><br>number of output rows: 20,000" tooltip="Filter (SPARK_PARTITION_ID() > -1)"];
-    4 [labelType="html" label="<br><b>Filter</b><br><br>number of output rows: 7" tooltip="Filter (price#1 > 5)"];
+    isCluster="true";
+    id="cluster1";
+      2 [id="node2" label="Filter" tooltip="Filter ((price#1 > 5) AND (SPARK_PARTITION_ID() > -2))"];
+  3 [id="node3" label="Filter" tooltip="Filter (price#1 > 5)"];
   }
-  3->2;
+
+  4 [id="node4" label="Filter" tooltip="Filter (SPARK_PARTITION_ID() &gt; -1)"];
+  2->0;
 }"""
+PLACES = (0, 2, 3, 1, 4)
+"""The nodes as Spark lists them: a cluster after its own."""
+METRICS = "102 -> 1,234\n101 -> 3 ms\n103 -> 7\n104 -> 20,000"
 
 
 class Store:
@@ -38,11 +44,19 @@ class Store:
         return SimpleNamespace(size=lambda: len(self.executions), apply=lambda place: self.executions[place])
 
     def executionMetrics(self, number: int) -> Any:
-        return number
+        return SimpleNamespace(mkString=lambda separator: METRICS)
 
     def planGraph(self, number: int) -> Any:
         self.read.append(number)
-        return SimpleNamespace(makeDotFile=lambda metrics: TEXT)
+        return GRAPH
+
+
+def node(place: int) -> Any:
+    metric = SimpleNamespace(accumulatorId=lambda: 100 + PLACES[place])
+    return SimpleNamespace(metrics=lambda: SimpleNamespace(apply=lambda number: metric))
+
+
+GRAPH = SimpleNamespace(makeDotFile=lambda empty: DRAWING, allNodes=lambda: SimpleNamespace(apply=node))
 
 
 def execution(number: int, batch: int, run: str = RUN, done: bool = True) -> Any:
@@ -53,6 +67,27 @@ def execution(number: int, batch: int, run: str = RUN, done: bool = True) -> Any
     )
 
 
+ACCUMULATORS = {104: 500}
+
+
+def accumulator(number: int) -> Any:
+    there = SimpleNamespace(value=lambda: ACCUMULATORS[number])
+    return SimpleNamespace(isDefined=lambda: number in ACCUMULATORS, get=lambda: there)
+
+
+SQL = SimpleNamespace(
+    SparkPlanInfo=SimpleNamespace(fromSparkPlan=lambda plan: plan),
+    ui=SimpleNamespace(SparkPlanGraph=SimpleNamespace(apply=lambda plan: GRAPH)),
+)
+SPARK = SimpleNamespace(
+    sql=SimpleNamespace(execution=SQL), util=SimpleNamespace(AccumulatorContext=SimpleNamespace(get=accumulator))
+)
+JVM = SimpleNamespace(
+    scala=SimpleNamespace(Predef=SimpleNamespace(Map=lambda: SimpleNamespace(empty=lambda: None))),
+    org=SimpleNamespace(apache=SimpleNamespace(spark=SPARK)),
+)
+
+
 class Frame:
     def where(self, condition: str) -> Frame:
         return self
@@ -61,7 +96,7 @@ class Frame:
 def probed(store: Store) -> Probes:
     """Of one query with a source and a filter."""
     state = SimpleNamespace(sharedState=lambda: SimpleNamespace(statusStore=lambda: store))
-    found = Probes(SimpleNamespace(_jsparkSession=state))
+    found = Probes(SimpleNamespace(_jsparkSession=state, _jvm=JVM))
     for operator in ("purchases", "dear"):
         found.behind(operator, Frame())  # type: ignore[arg-type]
     found.started("q0", SimpleNamespace(runId=RUN))
@@ -99,16 +134,8 @@ def test_much_that_waits_is_read_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_batch_that_runs_tells_its_own_counts() -> None:
-    """As of `foreachBatch`: by the numbers of the plan's tree."""
-    tree = "00 HashAggregate(keys=[], functions=[count(1)])\n01 +- Filter (SPARK_PARTITION_ID() > -1)\n02    +- Scan"
-    metrics = {1: 500}
-
-    def node(number: int) -> Any:
-        value = SimpleNamespace(value=lambda: metrics[number])
-        return SimpleNamespace(metrics=lambda: SimpleNamespace(apply=lambda name: value))
-
-    plan = SimpleNamespace(numberedTreeString=lambda: tree, p=node)
-    last = SimpleNamespace(executedPlan=lambda: plan)
+    """As of `foreachBatch`; one that Spark has forgotten already is left out."""
+    last = SimpleNamespace(executedPlan=lambda: "plan")
     running = SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: last)))
     found = probed(Store([]))
     found.count_in("q0", running, 4)

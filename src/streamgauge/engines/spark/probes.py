@@ -1,16 +1,18 @@
 """Probes: how many rows left each operator in each batch, by Spark's own count.
 
-Behind each operator stands a filter that lets every row through. Spark counts the rows of a filter anyhow; and because
-this one's condition depends on no row, it is neither moved nor removed. Its number says whose it is. `observe`, which is
-meant for this, costs a fifth to a half of the rate.
+Behind each operator stands a filter that lets every row through. Spark counts the rows of a filter anyhow, and because
+this one's condition depends on no row, it is neither moved nor removed. Its number says whose it is. `observe`, which
+is meant for this, costs a fifth to a half of the rate.
 
-Counts are read where Spark keeps finished executions for its own pages, all of a batch as one text. What `foreachBatch`
-runs is not counted there, so of updates they are read in the batch itself.
+Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
+so of updates they are read in the batch itself, from the accumulators. Where the probes are in a plan is found in its
+drawing, which is one text: asking each node would be a call across processes for every one.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -20,10 +22,10 @@ from streamgauge.engines.seam import OperatorRows
 WAITING_MAX = 400
 """So many finished executions may wait to be read; Spark keeps a thousand."""
 READ_AT_ONCE = 50
+_NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _MARK = re.compile(r"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)", re.IGNORECASE)
-_COUNT = re.compile(r"number of output rows: ([\d,]+)")
+_COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
-_NUMBER = re.compile(r"^(\d+) ")
 
 
 class Probes:
@@ -58,12 +60,13 @@ class Probes:
 
     def count_in(self, query: str, running: Any, batch: int) -> None:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
-        plan = running._jsq.streamingQuery().lastExecution().executedPlan()
-        for line in str(plan.numberedTreeString()).splitlines():
-            mark, number = _MARK.search(line), _NUMBER.match(line)
-            if mark is not None and number is not None:
-                rows = plan.p(int(number.group(1))).metrics().apply("numOutputRows").value()
-                self._note(query, batch, mark, int(rows))
+        plan, jvm = running._jsq.streamingQuery().lastExecution().executedPlan(), self._session._jvm
+        drawn = jvm.org.apache.spark.sql.execution.SparkPlanInfo.fromSparkPlan(plan)
+        graph = jvm.org.apache.spark.sql.execution.ui.SparkPlanGraph.apply(drawn)
+        for operator, accumulator in self._probed(graph):
+            found = jvm.org.apache.spark.util.AccumulatorContext.get(accumulator)
+            if found.isDefined():
+                self._note(query, batch, operator, int(found.get().value()))
 
     @property
     def _store(self) -> Any:
@@ -91,12 +94,32 @@ class Probes:
 
     def _read_batch(self, query: str, batch: int) -> None:
         store = self._store
-        text = store.planGraph(self._read_until).makeDotFile(store.executionMetrics(self._read_until))
-        for line in str(text).splitlines():
-            mark, count = _MARK.search(line), _COUNT.search(line)
-            if mark is not None and count is not None:
-                self._note(query, batch, mark, int(count.group(1).replace(",", "")))
+        counts = dict(_COUNT.findall(str(store.executionMetrics(self._read_until).mkString("\n"))))
+        for operator, accumulator in self._probed(store.planGraph(self._read_until)):
+            if str(accumulator) in counts:
+                self._note(query, batch, operator, int(counts[str(accumulator)].replace(",", "")))
 
-    def _note(self, query: str, batch: int, mark: re.Match[str], rows: int) -> None:
+    def _probed(self, graph: Any) -> Iterator[tuple[str, int]]:
+        """(operator, accumulator of the rows that left it) of each probe in a plan."""
+        drawing, nodes = str(graph.makeDotFile(self._session._jvm.scala.Predef.Map().empty())), graph.allNodes()
+        for place, mark in enumerate(_marks(drawing)):
+            if mark:
+                yield self._operators[mark - 1], int(nodes.apply(place).metrics().apply(0).accumulatorId())
+
+    def _note(self, query: str, batch: int, operator: str, rows: int) -> None:
         """An operator that a query does twice has two probes with the same count, and stands once."""
-        self._rows.setdefault((query, batch, self._operators[int(mark.group(1)) - 1]), rows)
+        self._rows.setdefault((query, batch, operator), rows)
+
+
+def _marks(drawing: str) -> Iterator[int]:
+    """The number of each node's probe, 0 of one that is none, in Spark's order: a cluster follows its nodes."""
+    within = False
+    for line in drawing.splitlines():
+        if _NODE.match(line):
+            mark = _MARK.search(line)
+            yield int(mark.group(1)) if mark is not None else 0
+        elif "subgraph cluster" in line:
+            within = True
+        elif within and line.strip() == "}":
+            within = False
+            yield 0

@@ -49,7 +49,12 @@ SETTINGS = (
         "when a local JVM compiles to its fastest code; late: only what is called very often; jvm: as it would",
         ("late", "jvm"),
     ),
-    Setting("probes", "on", "keep the engine's own progress and its count of the rows of each operator, as extra series", ("on", "off")),
+    Setting(
+        "probes",
+        "on",
+        "keep the engine's own progress and its count of the rows of each operator, as extra series",
+        ("on", "off"),
+    ),
 )
 
 JVM_OPTIONS = {
