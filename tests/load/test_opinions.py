@@ -80,6 +80,7 @@ def test_words_are_written_in_every_way() -> None:
     seen = Counter(word for line in values(field, 0, 20_000) for word in str(line).split(" "))
     assert sum(weight for _, weight in FORMS) == pytest.approx(1)
     for form, weight in FORMS:
+        assert weight > 0
         assert seen[form("nice")] + seen[form("awful")] == pytest.approx(100_000 * weight, rel=0.15)
 
 

@@ -64,7 +64,10 @@ def _shipped(package: str, file: str) -> Path:
 
 @lru_cache(maxsize=1)
 def lexicon() -> dict[str, int]:
-    """Word to valence, from -5 to 5 and never 0: those terms of AFINN-111 that are one plain word."""
+    """Word to valence, from -5 to 5 and never 0: those terms of AFINN-111 that are one plain word.
+
+    The list is under the Open Database License, so it is read from its own package, and no file of ours.
+    """
     terms = _shipped("afinn", "afinn/data/AFINN-111.txt").read_text("utf-8").splitlines()
     valences = {term: int(valence) for term, valence in (line.split("\t") for line in terms)}
     return {term: valence for term, valence in valences.items() if valence and _WORD.fullmatch(term)}
