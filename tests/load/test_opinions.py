@@ -1,0 +1,102 @@
+"""Tweets with opinions: any slice alone, words and forms as often as said, ids of their own, what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from streamgauge.errors import InputError
+from streamgauge.load.bits import Bits
+from streamgauge.load.fields import FieldSpec
+from streamgauge.load.opinions import FORMS, SMALL, Opinion, TweetId
+
+BITS = Bits(seed=1, stream=0, partition=0, field=0)
+GOOD, BAD, SMALL_WORDS = ("nice", "like"), ("awful", "sorry", "lame"), ("the", "i'm", "to")
+"""`like` and `lame` are words of the vocabulary too."""
+EACH = pytest.mark.parametrize(
+    "field", [TweetId("id"), Opinion("text", 3, 0.2, GOOD, BAD, SMALL_WORDS)], ids=lambda field: field.name
+)
+
+
+def opinion(words: int = 5, opinions: float = 0.2) -> Opinion:
+    return Opinion("text", words, opinions, GOOD, BAD, SMALL_WORDS)
+
+
+def values(field: FieldSpec, first: int, last: int, bits: Bits = BITS) -> list[object]:
+    return list(field.column(bits, first, last).tolist())
+
+
+def plain(word: str) -> str:
+    return word.strip("#,.!…“”").lower()
+
+
+@EACH
+def test_any_slice_is_the_same(field: FieldSpec) -> None:
+    """Also across the ends of blocks."""
+    whole = values(field, 0, 40_000)
+    for first, last in ((0, 1), (32_760, 33_000), (39_999, 40_000), (5, 5)):
+        assert values(field, first, last) == whole[first:last]
+
+
+@EACH
+def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
+    """The queue's bound in memory counts on it."""
+    made = field.column(BITS, 0, 20_000)
+    assert field.row_bytes == pytest.approx(made.nbytes / 20_000, rel=0.02)
+
+
+def test_an_id_is_one_tweets_alone() -> None:
+    """Whichever partition or stream it comes by, and whatever the seed: it is a place, and no draw."""
+    found = [values(TweetId("id"), 0, 1000, Bits(1, stream, part, 0)) for stream in range(2) for part in range(3)]
+    assert len({number for numbers in found for number in numbers}) == 6000
+    assert found[1] == values(TweetId("id"), 0, 1000, Bits(2, 0, 1, 4))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_opinions_are_as_many_as_asked_for(share: float) -> None:
+    """Half of them good, each word of a list as often as the next; within four standard errors."""
+    lines = [str(line).split(" ") for line in values(opinion(opinions=share), 0, 10_000)]
+    assert {len(line) for line in lines} == {5}
+    seen = Counter(plain(word) for line in lines for word in line)
+    for words in (GOOD, BAD):
+        expected = 50_000 * share / 2 / len(words)
+        for word in words:
+            assert seen[word] == pytest.approx(expected, abs=4 * expected**0.5)
+
+
+def test_small_words_are_many_the_first_most() -> None:
+    """Of the ordinary words, by Zipf: 6/11, 3/11 and 2/11 of the small ones; the rest is made up."""
+    seen = Counter(plain(word) for line in values(opinion(opinions=0.0), 0, 10_000) for word in str(line).split(" "))
+    small = sum(seen[word] for word in SMALL_WORDS)
+    assert small == pytest.approx(50_000 * SMALL, rel=0.05)
+    assert [round(11 * seen[word] / small) for word in SMALL_WORDS] == [6, 3, 2]
+    assert len(seen) > 1000
+
+
+def test_words_are_written_in_every_way() -> None:
+    """Each form of a word as often as its weight says."""
+    field = Opinion("text", 5, 1.0, ("nice",), ("awful",), SMALL_WORDS)
+    seen = Counter(word for line in values(field, 0, 20_000) for word in str(line).split(" "))
+    assert sum(weight for _, weight in FORMS) == pytest.approx(1)
+    for form, weight in FORMS:
+        assert weight > 0
+        assert seen[form("nice")] + seen[form("awful")] == pytest.approx(100_000 * weight, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("words", "share", "good", "bad", "small", "named"),
+    [
+        (0, 0.1, GOOD, BAD, SMALL_WORDS, "text.words"),
+        (5, 1.1, GOOD, BAD, SMALL_WORDS, "text.opinions"),
+        (5, 0.1, (), BAD, SMALL_WORDS, "text.good"),
+        (5, 0.1, GOOD, (), SMALL_WORDS, "text.bad"),
+        (5, 0.1, GOOD, BAD, (), "text.small"),
+    ],
+)
+def test_what_is_refused(
+    words: int, share: float, good: tuple[str, ...], bad: tuple[str, ...], small: tuple[str, ...], named: str
+) -> None:
+    """By the name of the field and the setting."""
+    with pytest.raises(InputError, match=named):
+        Opinion("text", words, share, good, bad, small)
