@@ -1,0 +1,98 @@
+"""Leads: any slice alone, turns and rounds, rewards by their rule, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streamgauge.errors import InputError
+from streamgauge.load.bits import Bits
+from streamgauge.load.fields import FieldSpec
+from streamgauge.load.keys import Uniform
+from streamgauge.load.leads import Action, Owner, Reward, Round, Turn
+
+BITS = Bits(seed=1, stream=1, partition=0, field=2)
+ACTION = Action("action", ("page1", "page2", "page3"))
+EARNED = ((30, 12), (60, 30), (80, 10))
+REWARD = Reward("reward", ACTION, 1, EARNED)
+FIELDS = [Turn("learner", 7), Round("round", 7), Owner("learner", 7, 0.25), Owner("all", 7, 0.0), ACTION, REWARD]
+EACH = pytest.mark.parametrize("field", FIELDS, ids=lambda field: f"{type(field).__name__} {field.name}")
+
+
+@EACH
+def test_any_slice_is_the_same(field: FieldSpec) -> None:
+    """Also across the ends of blocks."""
+    whole = field.column(BITS, 0, 70_000).tolist()
+    for first, last in ((0, 1), (32_760, 33_000), (69_999, 70_000), (5, 5)):
+        assert field.column(BITS, first, last).tolist() == whole[first:last]
+
+
+@EACH
+def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
+    """The queue's bound in memory counts on it."""
+    assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)
+
+
+def test_learners_take_turns_and_count_their_rounds() -> None:
+    """Each learner once a round, and rounds of each are 1, 2, 3, ..."""
+    learner, round_ = (field.column(BITS, 0, 9) for field in (Turn("learner", 4), Round("round", 4)))
+    assert learner.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0]
+    assert round_.tolist() == [1, 1, 1, 1, 2, 2, 2, 2, 3]
+
+
+def test_rewards_are_for_all_learners_alike_and_some_for_none() -> None:
+    """A quarter without a learner, the others spread evenly."""
+    owners = Owner("learner", 4, 0.25).column(BITS, 0, 20_000).to_pylist()
+    assert owners.count(None) == pytest.approx(5000, abs=200)
+    assert [owners.count(number) for number in range(4)] == pytest.approx([3750] * 4, abs=250)
+    assert Owner("learner", 4, 0.25).nullable
+    assert not Owner("learner", 4, 0.0).nullable
+
+
+def test_actions_are_equally_likely() -> None:
+    """A third each: the loop is open."""
+    drawn = ACTION.column(BITS, 0, 30_000).to_pylist()
+    assert [drawn.count(name) for name in ACTION.actions] == pytest.approx([10_000] * 3, abs=400)
+
+
+def test_rewards_have_the_mean_and_deviation_of_their_action() -> None:
+    """Those of the rows whose action it is; nothing is below 0."""
+    actions = np.array(ACTION.column(replace(BITS, field=1), 0, 60_000).to_pylist())
+    rewards = REWARD.column(BITS, 0, 60_000)
+    assert rewards.min() >= 0
+    for name, (mean, deviation) in zip(ACTION.actions, EARNED, strict=True):
+        own = rewards[actions == name]
+        # What is cut to a whole number is half of one less on average; page2 loses some of its spread below 0.
+        assert own.mean() == pytest.approx(mean - 0.5, abs=0.7)
+        assert own.std() == pytest.approx(deviation, rel=0.04)
+
+
+def test_a_reward_is_what_lead_gen_computes() -> None:
+    """In Python's own numbers: the sum of twelve draws as a normal value, cut towards zero, at least 0."""
+    lanes = BITS.lanes(0, 12 * 500)
+    sums = Uniform(99, 1).drawn(lanes).reshape(-1, 12).sum(axis=1).tolist()
+    alone = Reward("reward", Action("action", ("page2",)), 1, ((60, 30),))
+    expected = [max(0, int(((total - 600) * 30 + 60 * 100) / 100)) for total in sums]
+    assert alone.column(BITS, 0, 500).tolist() == expected
+    assert min(expected) < 20 < 100 < max(expected)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Turn("learner", 0), "learner.learners"),
+        (lambda: Round("round", 2**31), "round.learners"),
+        (lambda: Owner("learner", 0, 0.1), "learner.learners"),
+        (lambda: Owner("learner", 1, 1.5), "learner.malformed"),
+        (lambda: Action("action", ()), "action.actions"),
+        (lambda: Reward("reward", ACTION, 1, ((30, 12),)), "for each of 3 actions"),
+        (lambda: Reward("reward", ACTION, 1, ((30, 12), (60, 30), (80, 1001))), "deviations 0 to 1000"),
+        (lambda: Reward("reward", ACTION, 1, ((30, 12), (60, 30), (-1, 10))), "means must be 0 to 10000"),
+    ],
+)
+def test_what_is_refused(make: object, named: str) -> None:
+    """By the name of the field and the setting."""
+    with pytest.raises(InputError, match=named):
+        make()  # type: ignore[operator]
