@@ -59,3 +59,10 @@ def test_description_is_json() -> None:
     """It goes into `workloads --json` as it is."""
     rows = describe(PURCHASES.sink("out"))
     assert json.loads(json.dumps(rows)) == rows
+
+
+def test_a_long_expression_is_cut() -> None:
+    """A list of words in a pattern is no line."""
+    long = "price IN (" + ", ".join(map(str, range(500))) + ")"
+    rows = describe(PURCHASES.where(long).select(price=f"if({long}, 1, 0)").sink("out"))
+    assert [len(row["label"]) < 200 and "…" in row["label"] for row in rows[1:3]] == [True, True]

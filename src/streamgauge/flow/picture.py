@@ -48,6 +48,10 @@ _KINDS: dict[type, str] = {
 }
 
 
+LETTERS_MAX = 160
+"""Of an expression in words."""
+
+
 def describe(flow: Flow) -> list[dict[str, Any]]:
     """One dict a node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
     return [*map(_row, graph.operators(flow)), *map(_sink_row, flow.sinks)]
@@ -80,7 +84,7 @@ def _label(node: Node) -> str:
         case Select():
             return _list(node.columns)
         case Where():
-            return f"where {node.predicate}"
+            return f"where {_cut(node.predicate)}"
         case WindowAggregate():
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} over {_window(node.window)}"
         case RunningAggregate():
@@ -114,7 +118,12 @@ def _label(node: Node) -> str:
 
 
 def _list(columns: Columns) -> str:
-    return ", ".join(name if name == expression else f"{expression} as {name}" for name, expression in columns)
+    return ", ".join(name if name == expression else f"{_cut(expression)} as {name}" for name, expression in columns)
+
+
+def _cut(expression: str) -> str:
+    """A list of words may be thousands of letters, of which the first tell enough."""
+    return expression if len(expression) <= LETTERS_MAX else f"{expression[: LETTERS_MAX - 1]}…"
 
 
 def _window(window: Window) -> str:
