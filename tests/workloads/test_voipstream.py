@@ -253,9 +253,10 @@ STEPS = st.lists(st.integers(0, 9), min_size=40, max_size=40)
 SHORT = {"ecr_decay": "20us", "ecr24_decay": "50us", "acd_decay_factor": "70us", "variation_memory": "30us"}
 SHORTEST = {"ecr_decay": "1us", "ecr24_decay": "2us", "acd_decay_factor": "1us", "variation_memory": "3us"}
 SMALL = {
-    "filter": "bloom", "num_elements": 200, "buckets_per_element": 3, "variation_aprox_size": 200,
-    "variation_error_rate": 0.1,
+    "filter": "bloom", "num_elements": 60, "buckets_per_element": 3, "variation_aprox_size": 60,
+    "variation_error_rate": 0.3,
 }  # fmt: skip
+"""Two hashes each, and two cells for each of them in a shard."""
 KEPT = pytest.mark.parametrize("kept", [{}, SMALL], ids=["exact", "bloom"])
 
 
@@ -278,12 +279,13 @@ RATED = Schema.of(party="int", calling="int", called="int", duration="int", gacd
 
 
 def rows_of(calls: list[tuple[int, int, int]], times: list[int]) -> tuple[pa.Table, list[int]]:
-    """Two rows of each call (calling, called, duration), as `call_rates` gets them, and their times."""
+    """Two rows of each call (calling, called, duration), as `call_rates` gets them, and their times; `gacd` numbers
+    them."""
     rows = [(party, *call) for call in calls for party in call[:2]]
     columns = [pa.array(column, pa.int32()) for column in (zip(*rows, strict=True) if rows else [()] * 4)]
     shard = pa.array([party % SHARDS for party, *_ in rows], pa.int32())
     names = ["party", "calling", "called", "duration", "gacd", "shard"]
-    gacd = pa.array([1.0] * len(rows), pa.float64())
+    gacd = pa.array(range(len(rows)), pa.float64())
     return pa.table([*columns, gacd, shard], names=names), [time for time in times for _ in range(2)]
 
 
@@ -329,6 +331,33 @@ def test_the_average_does_not_depend_on_where_batches_end(
     whole, parts = whole_and_in_parts(flow, rows, list(itertools.accumulate(steps[: len(durations)])), cuts)
     assert len(whole) == len(durations)
     assert_same_rows(parts, whole)
+
+
+@KEPT
+@settings(deadline=None, max_examples=15)
+@given(SOUND, STEPS)
+def test_rates_do_not_depend_on_how_many_instances_there_are(
+    kept: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int]
+) -> None:
+    """By the keys of the flow, three instances give what one gives: whoever shares a cell is in one of them."""
+    rows, times = rows_of(calls, list(itertools.accumulate(steps[: len(calls)])))
+    parameters: Any = WORKLOAD.read(SHORT | kept)
+    flow = call_rates(source("parties", RATED), parameters).sink("rates")
+    assert isinstance(flow.sink.input, Process)
+    (key,), (before,) = flow.sink.input.keys, flow.sink.input.inputs
+    given_ = rows.append_column("event_time", pa.array(times, pa.int64()))
+    asked = Flow((replace(flow.sink, input=before),))
+    keyed = Oracle().answer(asked, {"parties": given_}, duckdb.connect()).to_arrow_table().sort_by("gacd")
+    instance = keyed[key].to_numpy() % 3
+    found = []
+    for number in range(3):
+        here = np.flatnonzero(instance == number)
+        whole, _ = whole_and_in_parts(flow, keyed.take(pa.array(here)), [times[row] for row in here], [])
+        found += whole
+    whole, _ = whole_and_in_parts(flow, keyed, times, [])
+    names = ("calling", "gacd", *RATES)
+    parts = [{name: row[name] for name in names} for row in sorted(found, key=lambda row: row["gacd"])]
+    assert_same_rows(parts, [{name: row[name] for name in names} for row in whole])
 
 
 @KEPT
