@@ -82,7 +82,10 @@ def test_houses_have_households_and_those_have_plugs() -> None:
     assert {len(numbers) for numbers in homes.values()} == set(range(PLUGS[0], PLUGS[1] + 1))
     assert set(plugs.peak_w.tolist()) == set(PEAKS_W)
     assert set(plugs.phase_s.tolist()) == set(PHASES_S)
-    assert ((plugs.shift_s >= 0) & (plugs.shift_s < plugs.phase_s)).all()
+    begun = plugs.shift_s / plugs.phase_s
+    assert ((begun >= 0) & (begun < 1)).all()
+    for phase_s in PHASES_S:  # at any place of a phase, however long it is
+        assert np.ptp(begun[plugs.phase_s == phase_s]) > 0.9
 
 
 def test_every_plug_is_read_in_its_turn() -> None:

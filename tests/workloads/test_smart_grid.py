@@ -26,6 +26,7 @@ from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, Node, Process, Source
 from streamgauge.flow.reach import reach_us
 from streamgauge.load.plan import Plan
+from streamgauge.load.plugs import PlugValue
 from streamgauge.load.rates import parse_profile
 from streamgauge.workloads import base
 from streamgauge.workloads.smart_grid import medians_between, numbered, twice_the_medians
@@ -433,6 +434,15 @@ def test_planted_houses_stand_out_at_the_defaults() -> None:
         found = predictions(flows[f"{by[-1]}_predictions"], rows, by)
         assert len(found) >= least
         assert {load == predicted for load, predicted in found.values()} == {True, False}
+
+
+@pytest.mark.parametrize(("rate", "events"), [(0.2, 1), (1000.0, 1000), (2e6, 2_000_000)])
+def test_plugs_clocks_go_as_fast_at_every_rate(rate: float, events: int) -> None:
+    """A search asks one question: a second of events is as long by a plug's clock whatever the rate."""
+    (stream,) = WORKLOAD.build(WORKLOAD.read({"speed": 60}), rate).streams
+    value = stream.fields[0]
+    assert isinstance(value, PlugValue)
+    assert (value.speed, value.events_per_second) == (60, events)
 
 
 def test_what_outsiders_see() -> None:
