@@ -185,3 +185,11 @@ def test_a_row_index_is_not_a_column_of_the_input() -> None:
     node = node_of(reads="value")
     assert shapes(node).batch.names == ["key", "value", TIME]
     assert ROW not in shapes(node).batch.names
+
+
+def test_rows_that_are_in_order_are_not_moved() -> None:
+    """Those of one time by their ids: as they come of an explode, whose rows share times."""
+    table = pa.table({TIME: pa.array([1, 1, 2, 2, 2], pa.int64()), "id": pa.array([1, 2, 1, 1, 3], pa.int64())})
+    assert in_order(table, ["id"]) is table
+    moved = table.take(pa.array([1, 0, 2, 3, 4]))
+    assert in_order(moved, ["id"]).equals(table)

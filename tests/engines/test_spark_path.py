@@ -183,7 +183,7 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
     ),
     (
         "20k",
-        {"smart_grid": {"range": "4s", "slide": "2s"}, "throughput": {}},
+        {"smart_grid": {"range": "2s", "slide": "1s", "slice_length": "1s", "slices_per_day": "3"}, "throughput": {}},
         {"house_outliers": 10, "house_predictions": 10, "plug_predictions": 300, "echoes": 40_000},
     ),
 ]

@@ -1,11 +1,13 @@
 """Reach: how far one event can be felt, by nodes on the longest path."""
 
+import pyarrow as pa
 import pytest
 
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.reach import reach_us, slide_us
+from streamgauge.flow.process import Processor
+from streamgauge.flow.reach import HELD_US, reach_us, slide_us, tail_us
 from streamgauge.flow.stream import hop, session, source, tumble, union
 
 A = source("a", Schema.of(k="int", v="int"))
@@ -54,3 +56,26 @@ SLIDES = {
 def test_slide(case: str) -> None:
     """The longest of the windows that rows come through; none where they are of no window, or of sessions."""
     assert slide_us(CASES[case][0].sinks[0].input) == SLIDES[case]
+
+
+class Kept(Processor):
+    """Without end, or of the watermark; what it gives is of no concern here."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        return batch
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        pass
+
+
+def test_what_closes_before_and_behind_something_without_end_is_waited_for() -> None:
+    """Windows of 8 s, a process that never forgets, windows of 60 s: 3 s of tail would leave those open."""
+    counted = A.window(tumble("8s"), keys="k").aggregate(n="count(*)")
+    kept = counted.process(Kept, keys="k", gives=Schema.of(k="int", n="bigint"))
+    flow = kept.window(tumble("60s"), keys="k").aggregate(n="sum(n)").sink("sums")
+    assert (reach_us(flow), tail_us(flow)) == (None, 68_000_000)
+    held = A.process(Kept, keys="k", gives=Schema.of(k="int", v="int"), identity="k", reach="2s").sink("held")
+    assert (reach_us(held), tail_us(held)) == (2_000_000, 2_000_000 + HELD_US)

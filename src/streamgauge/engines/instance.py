@@ -152,11 +152,25 @@ def in_order(rows: pa.Table, ids: Sequence[str]) -> pa.Table:
     inputs = [INPUT] if INPUT in rows.column_names else []
     keys = [TIME, *inputs, *(name for name in ids if name in rows.column_names)]
     if all(pa.types.is_integer(rows.schema.field(key).type) and not rows.column(key).null_count for key in keys):
+        columns = [rows.column(key).to_numpy() for key in keys]
+        if _are_sorted(columns):
+            return rows
         # Rows come as a few sorted runs, which NumPy's stable sort joins without sorting them again.
-        order = pa.array(np.lexsort([rows.column(key).to_numpy() for key in reversed(keys)]))
+        order = pa.array(np.lexsort(columns[::-1]))
     else:
         order = pc.sort_indices(rows, sort_keys=[(key, "ascending") for key in keys])
     return rows.combine_chunks().take(order)
+
+
+def _are_sorted(columns: Sequence[Ints]) -> bool:
+    """Whether rows are in the order of the first of them, equal ones in that of the second, and so on."""
+    equal = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
+    for column in columns:
+        before, after = column[:-1], column[1:]
+        if (equal & (after < before)).any():
+            return False
+        equal &= after == before
+    return True
 
 
 def pieces(times: Ints, rows_max: int) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from streamgauge.events import WINDOW_END
+from streamgauge.events import US, WINDOW_END
 from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import (
     Distinct,
@@ -27,6 +27,9 @@ from streamgauge.flow.nodes import (
     WindowJoin,
 )
 
+HELD_US = 5 * US
+"""What a process gives of the watermark comes a batch after it was due; a batch is seldom longer."""
+
 
 def reach_us(flow: Flow) -> int | None:
     """Microseconds of the longest stateful path, None without end.
@@ -35,13 +38,20 @@ def reach_us(flow: Flow) -> int | None:
     counts by its gap (one that is not closed by then is of events after the measured ones), an interval by its farther
     end, row by row by nothing, and a process says its own.
     """
-    reaches = [_reach(sink.input) for sink in flow.sinks]
-    return None if None in reaches else tail_us(flow)
+    longest = 0
+    for sink in flow.sinks:
+        reach = _reach(sink.input)
+        if reach is None:
+            return None
+        longest = max(longest, reach)
+    return longest
 
 
 def tail_us(flow: Flow) -> int:
-    """The longest of those reaches that end: so long after an event all of its results that close have closed."""
-    return max((reach for sink in flow.sinks if (reach := _reach(sink.input)) is not None), default=0)
+    """So long after an event all of its results that close have closed, given that input goes on: each window on the
+    way to a sink, before or behind something without end, by its range, and what waits for the watermark besides.
+    """
+    return max((_closing(sink.input) for sink in flow.sinks), default=0)
 
 
 def slide_us(node: Node) -> int | None:
@@ -58,6 +68,11 @@ def _reach(node: Node) -> int | None:
     if own is None or any(reach is None for reach in before):
         return None
     return own + max((reach for reach in before if reach is not None), default=0)
+
+
+def _closing(node: Node) -> int:
+    held = HELD_US if isinstance(node, Process) and node.identity else 0
+    return (_own(node) or 0) + held + max(map(_closing, graph.inputs(node)), default=0)
 
 
 def _own(node: Node) -> int | None:
