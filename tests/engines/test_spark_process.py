@@ -151,7 +151,7 @@ def watermark_alone() -> Flow:
 def chained() -> Flow:
     """Its results in a window, and windows in a stateless process: the watermark survives every crossing."""
     windows = per_second().window(tumble(2), keys="pack").aggregate(n="sum(n)")
-    truth = "SELECT n, _row FROM input UNION ALL SELECT n, _row FROM input"
+    truth = "SELECT n, _row, 0 AS _ordinal FROM input UNION ALL SELECT n, _row, 1 AS _ordinal FROM input"
     return windows.process(Twice, reads="n", gives=Schema.of(n="bigint"), several=True, truth=truth).sink("twice")
 
 
