@@ -124,7 +124,7 @@ def test_every_kind_of_operator_is_timed_and_the_slow_one_is_found(
     rows = {row["name"]: row for row in found["operators"] if row["kind"] not in ("source", "sink")}
     assert {name: row["time_reason"] for name, row in rows.items() if row["time_per_tuple_us"] is None} == {}
     times = {name: row["time_per_tuple_us"] for name, row in rows.items()}
-    # A job costs some milliseconds whatever its rows; of a handful of them each would seem slow.
+    # Of a handful of rows a slice, a few milliseconds more or less make each look slow.
     medians = {name: time_["median"] for name, time_ in times.items() if time_["rows_per_slice"] >= 100}
     assert max(medians, key=medians.__getitem__) == "slow"
     a_tuple_us = 1e6 * SLEEP_S / rows["slow"]["time_per_tuple_us"]["rows_per_slice"]

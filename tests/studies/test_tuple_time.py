@@ -12,7 +12,15 @@ from streamgauge.studies.tuple_time import Slice, too_few, tuple_time
 
 def test_the_difference_is_divided_by_the_rows() -> None:
     """3 ms with the operator, 1 ms of only reading, 1000 rows: 2 us each."""
-    assert Slice(1000, 0.003, 0.001).tuple_us == pytest.approx(2.0)
+    assert Slice(1000, 0.003, 0.001).tuple_us(0.0) == pytest.approx(2.0)
+
+
+def test_what_a_job_costs_anyhow_is_taken_off() -> None:
+    """5 ms, 1 ms of reading, and 2 ms without a row in the middle slice of three: 2 us for each of 1000 rows."""
+    found = tuple_time([Slice(1000, 0.005, 0.001, fixed) for fixed in (0.0, 0.002, 0.1)])
+    assert found is not None
+    assert found["median"] == pytest.approx(2.0)
+    assert found["fixed_per_slice"] == pytest.approx(2000.0)
 
 
 def test_p99_is_one_of_the_slices() -> None:

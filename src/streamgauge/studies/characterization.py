@@ -51,8 +51,9 @@ _TYPES: dict[type[Node], str] = {
 """Operator types by the thesis's words, as far as it has them [B §2.9]."""
 
 METHODS = {
-    "difference": "Spark in batch, one task: the operator over a slice that is in memory, less only reading that slice;"
-    " planned before, rows thrown away; stateful operators begin each slice without state",
+    "difference": "Spark in batch, one task: the operator over a slice that is in memory, less only reading that slice,"
+    " and less the same difference without a row; planned before, rows thrown away; stateful operators begin each slice"
+    " without state",
     "class_alone": "the keyed process's class by itself in Python over slices in order, its state going on; without "
     "Spark's exchange, its blocks and its state store; nothing is taken off",
     "updates": "rows out of a running aggregate: one for each key and slice, as an engine of micro-batches gives; by "

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,7 +240,7 @@ def _time(
             answer = running.slice(number)
             failed.update(answer.failed)
             for name, sample in answer.samples.items() if number >= asked.warmup_slices else ():
-                slices.setdefault(name, []).append(Slice(sample.rows, sample.seconds, sample.reading_seconds))
+                slices.setdefault(name, []).append(Slice(*astuple(sample)))
             say(f"timing   slice {number + 1} of {asked.slices_in_all}, {asked.warmup_slices} of them to warm up")
 
         for number in range(asked.warmup_slices):

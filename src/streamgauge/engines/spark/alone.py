@@ -5,11 +5,14 @@ For each slice of an operator's input:
 1. the rows are put into Spark's memory, as one partition; the engine has one task, so this is what one instance takes
 2. two frames are made over them: one that only reads, and the operator, lowered as it is for every run, in batch
 3. both are planned and compiled, tables for lookups are sent: all that is paid once a batch, and not for each row
-4. both are run with their rows thrown away, each timed; which of them comes first changes from slice to slice
+4. both are run with their rows thrown away, each timed, and then over no rows at all, or the other way round from slice
+   to slice
 
-The difference of the two is the operator's. In batch a stateful operator begins each slice with no state and stores
-none. A keyed process would lose what it knows, so its class is run by itself in this Python, where its state goes on:
-without Spark's exchange, its blocks and its state store.
+The difference of the two is the operator's; over no rows it is what a job of the operator costs anyhow.
+
+In batch a stateful operator begins each slice with no state and stores none. A keyed process would lose what it knows,
+so its class is run by itself in this Python, where its state goes on: without Spark's exchange, its blocks and its state
+store.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol
@@ -82,11 +85,15 @@ class AloneJob:
 
 @dataclass(frozen=True)
 class Sample:
-    """One slice of one operator: its rows, seconds with the operator, and seconds of only reading them."""
+    """One slice of one operator: its rows, seconds with the operator, seconds of only reading them.
+
+    `fixed_seconds` is the same difference where there are no rows: what a job of the operator costs anyhow.
+    """
 
     rows: int
     seconds: float
     reading_seconds: float
+    fixed_seconds: float = 0.0
 
 
 class Timed(Protocol):
@@ -102,6 +109,7 @@ class OnSpark:
     ) -> None:
         self._session, self._operator = session, operator
         self._choices, self._buckets, self._clock = choices, buckets, clock
+        self._empty: dict[str, DataFrame] = {}
 
     def sample(self, number: int) -> Sample | None:
         frames = {source.name: self._held(source, number) for source in self._operator.sources}
@@ -113,15 +121,32 @@ class OnSpark:
                 frame.unpersist(blocking=True)
 
     def _difference(self, frames: dict[str, DataFrame], rows: int, number: int) -> Sample:
-        node, lowering = self._operator.node, Lowering(_reader(frames), _reader(frames), self._choices, self._buckets)
-        inputs = [_input(lowering, frames, each) for each in graph.inputs(node)]
-        runs = {"reading": _planned(_together(inputs)), "operator": _planned(lowering.lower(node).drop(TIME))}
+        runs = {**self._runs(frames, ""), **self._runs(self._without_rows(), "no ")}
         took = {}
         for name in list(runs) if number % 2 else list(reversed(runs)):
             begun = self._clock()
             runs[name].count()
             took[name] = self._clock() - begun
-        return Sample(rows, took["operator"], took["reading"])
+        return Sample(rows, took["operator"], took["reading"], took["no operator"] - took["no reading"])
+
+    def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
+        """Both runs over the same frames, planned."""
+        node, lowering = self._operator.node, Lowering(_reader(frames), _reader(frames), self._choices, self._buckets)
+        inputs = [_input(lowering, frames, each) for each in graph.inputs(node)]
+        return {
+            f"{prefix}reading": _planned(_together(inputs)),
+            f"{prefix}operator": _planned(lowering.lower(node).drop(TIME)),
+        }
+
+    def _without_rows(self) -> dict[str, DataFrame]:
+        """Every source without a row, in memory as the others: else Spark would plan nothing at all for it."""
+        if not self._empty:
+            for source in self._operator.sources:
+                ddl = _ddl({**source.schema.types(), EVENT_TIME: "bigint"})
+                frame = self._session.createDataFrame([], ddl).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+                frame.count()
+                self._empty[source.name] = frame
+        return self._empty
 
     def _held(self, source: Source, number: int) -> DataFrame:
         """A slice of a source as a frame of one partition that stays in memory once it has been counted."""
@@ -260,7 +285,7 @@ class Timing:
                 found[name] = _reason(str(error)) or type(error).__name__
                 del self._timed[name]
             else:
-                found[name] = [sample.rows, sample.seconds, sample.reading_seconds] if sample else None
+                found[name] = list(astuple(sample)) if sample else None
         return found
 
 
