@@ -194,6 +194,8 @@ def test_a_search_or_an_input_is_told_all_its_problems(
         ["generate", "identiti", "--out", "there"],
         ["experiment", "missing.toml"],
         ["report", "missing"],
+        ["characterize", "identiti"],
+        ["characterize", "identity", "--slices", "few"],
         ["compare", "missing"],
         ["compare", "missing", "missing"],
         ["compare", "missing", "missing", "--confidence", "high"],
@@ -325,7 +327,7 @@ def test_the_package_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["run", "--help"], ["sustain", "--help"], ["compare", "--help"]], ids=" ".join
+    "words", [["--help"], *([name, "--help"] for name in ("run", "sustain", "compare", "characterize"))], ids=" ".join
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     """Help comes at once: neither an engine nor Flight nor a plotting library is loaded for it."""

@@ -438,6 +438,70 @@ def compare(
     sys.exit(0 if comparison.passed else 1)
 
 
+@app.command(short_help="What each operator of a workload does to the stream, and what it costs")
+def characterize(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="a workload's name (streamgauge workloads)")],
+    slices: Annotated[
+        str, typer.Option(metavar="N", help="slices that are timed; fewer than 100 carry no p99, so no advice")
+    ] = "100",
+    slice_events: Annotated[str, typer.Option(metavar="N", help="events of the input in a slice")] = "10k",
+    warmup_slices: Annotated[
+        str, typer.Option(metavar="N", help="slices before them, which warm the engine up and are thrown away")
+    ] = "20",
+    rate: Annotated[
+        str, typer.Option(metavar="RATE", help="how dense the input is in event time, which windows feel: 10k")
+    ] = "10k",
+    target: Annotated[str, typer.Option(metavar="K", help="instances that eq. 3.4 shares out")] = "10",
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="cumulative: rows of an input for each event; immediate: selectivity of the operator before",
+        ),
+    ] = "cumulative",
+    multipliers: Annotated[
+        str, typer.Option(metavar="N,N", help="what instances are multiplied by, in the thesis's three ways")
+    ] = "1,2,4,8",
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="the Spark option that sets instances, and where there is none  [default: off]"),
+    ] = False,
+    set_: Sets = None, option: Options = None, seed: Seed = "1", out: Out = None, json_: AsJson = False,
+) -> None:  # fmt: skip
+    """Selectivity, tuple size and time per tuple of each operator alone, Spark's memory, and advised instances."""
+    from streamgauge.run.check import check
+    from streamgauge.studies.characterize import characterize as study
+    from streamgauge.studies.characterize import read
+
+    words = {"slices": slices, "slice_events": slice_events, "warmup_slices": warmup_slices, "target": target,
+             "weights": weights, "multipliers": multipliers}  # fmt: skip
+    problems: list[Problem] = []
+    try:
+        sizes = read(words)
+    except InputError as error:
+        problems += error.problems
+    try:
+        experiment = _experiment(
+            "generate", workload, sets=set_, options=option, out=out,
+            load={"rate": rate, "seed": seed, "generators": 1},
+        )  # fmt: skip
+        if problems:
+            check(experiment)
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(problems)
+    from streamgauge.report.characterization_terminal import show_characterization
+    from streamgauge.report.terminal import StepView
+
+    with StepView() as view:
+        found = study(experiment, sizes, view.update)
+    if json_:
+        print(json.dumps(found, indent=2))
+    else:
+        show_characterization(found, apply)
+
+
 @app.command(short_help="Make the HTML report of a run folder again")
 def report(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder, or a trial's inside it")],

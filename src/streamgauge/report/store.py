@@ -66,10 +66,7 @@ class RunFolder:
 
         Raises `InputError` where `root` cannot hold folders, `MachineError` where the disk is full.
         """
-        root = Path(root)
-        _make_root(root)
-        name = f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(engine)}"
-        folder = cls(_make_unique(root, name))
+        folder = cls(new_folder(root, workload, engine, now))
         folder._begin(folder.path.name, workload, engine, now)
         return folder
 
@@ -225,6 +222,13 @@ class RunFolder:
             raise InputError(
                 Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
             ) from None
+
+
+def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:
+    """A new, empty folder under `root`, named after a workload and an engine or a study; errors as of `create`."""
+    root = Path(root)
+    _make_root(root)
+    return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(kind)}")
 
 
 def write_text(path: Path, text: str, asked: Place) -> None:

@@ -113,23 +113,35 @@ class _Progress:
         self._live.update(Text(typed(line), no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
-class InputView(_Progress):
-    """The progress of an input that is written; plain lines come every few seconds, so a short one has none."""
+class _EveryFewSeconds(_Progress):
+    """Plain lines come every few seconds, so what is short has none."""
 
     def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(on)
         self._now_s = now_s
         self._told_s = now_s()
 
-    def update(self, written: int, planned: int) -> None:
-        """So many events of so many."""
-        self.show(f"written {words.rate(written, 'events')} of {words.rate(planned, 'events')}", self._due)
-
     def _due(self) -> bool:
         if self._now_s() - self._told_s < PLAIN_EVERY_S:
             return False
         self._told_s = self._now_s()
         return True
+
+
+class InputView(_EveryFewSeconds):
+    """The progress of an input that is written."""
+
+    def update(self, written: int, planned: int) -> None:
+        """So many events of so many."""
+        self.show(f"written {words.rate(written, 'events')} of {words.rate(planned, 'events')}", self._due)
+
+
+class StepView(_EveryFewSeconds):
+    """The progress of a study that goes on step by step."""
+
+    def update(self, step: str) -> None:
+        """Where it stands, in a line."""
+        self.show(step, self._due)
 
 
 class TrialView(_Progress):

@@ -1,0 +1,142 @@
+"""A characterization in the terminal: a line an operator, why some have no time, the memory, and what to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.report import words
+from streamgauge.report.terminal import console, say, typed
+
+WAYS = {
+    "formula": "eq. 3.4, all multiplied",
+    "one_each": "one each, all multiplied",
+    "source_only": "eq. 3.4, sources multiplied",
+}
+"""The thesis's three ways of choosing instances as people call them [B §3.5]."""
+_HEADINGS = ("operator", "selectivity", "bytes", "median", "p99", "instances", "immediate", "thesis")
+
+Found = Mapping[str, Any]
+
+
+def show_characterization(found: Found, apply: bool = False, on: Console | None = None) -> None:
+    """The whole characterization; `apply`: also the option that acts on Spark, and why others have none."""
+    to = on or console()
+    asked = found["input"]
+    size = f"{words.count(asked['slices'])} slices of {words.count(asked['slice_events'])} events"
+    say(to, (f"{found['workload']}   ", "bold"), f"{size}, {words.count(asked['warmup_slices'])} more to warm up")
+    say(to, "")
+    to.print(_table(found))
+    say(to, "")
+    for reason, names in _reasons(found["operators"]).items():
+        say(to, (f"  {', '.join(names)}: {reason}", "dim"))
+    for name, text in [*_facts(found), *(_applied(found) if apply else [])]:
+        say(to, f"{name:<12}{text}")
+
+
+def _table(found: Found) -> Table:
+    """Time of a tuple at one instance; instances by the weights that were asked for stand first."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    second = next(name for name in ("immediate", "cumulative") if name != found["weights"])
+    for place, heading in enumerate((*_HEADINGS[:6], second, _HEADINGS[7])):
+        table.add_column(heading, justify="right" if place else "left", no_wrap=True)
+    for row in found["operators"]:
+        table.add_row(*(Text(typed(cell)) for cell in cells(row, found["weights"], second)))
+    return table
+
+
+def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
+    """An operator's cells: name, selectivity, bytes of a tuple, median and p99 of its time, instances, the thesis's."""
+    time = row["time_per_tuple_us"] or {}
+    updates = row["counted_as"] == "updates" and row["selectivity"] is not None
+    return (
+        row["name"],
+        _digits(row["selectivity"]) + (" (updates)" if updates else ""),
+        _digits(row["tuple_bytes"]),
+        tuple_time(time.get("median")),
+        tuple_time(time.get("p99")),
+        words.count(row["advised_instances"][first]),
+        words.count(row["advised_instances"][second]),
+        " + ".join(str(each["instances"]) for each in row["thesis"]) or words.NONE,
+    )
+
+
+def tuple_time(us: float | None) -> str:
+    """A time of a tuple, below a microsecond in nanoseconds; with its sign, since differences may have one."""
+    if us is None:
+        return words.NONE
+    sign, size = ("-" if us < 0 else ""), abs(us)
+    return sign + (f"{words.digits(1000 * size)}{words.GAP}ns" if size < 1 else words.time_us(size))
+
+
+def _digits(value: float | None) -> str:
+    return words.NONE if value is None else words.digits(value)
+
+
+def _reasons(rows: Iterable[Found]) -> dict[str, list[str]]:
+    """Each reason for a missing figure once, with the operators it holds for."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["time_reason"]:
+            found.setdefault(row["time_reason"], []).append(row["name"])
+    return found
+
+
+def _facts(found: Found) -> list[tuple[str, str]]:
+    used = {row["time_method"] for row in found["operators"] if row["time_method"]}
+    facts = [("method", f"{name.replace('_', ' ')}: {text}") for name, text in found["methods"].items() if name in used]
+    if any(row["counted_as"] == "updates" for row in found["operators"]):
+        facts.append(("method", f"updates: {found['methods']['updates']}"))
+    facts.append(("instances", f"by {found['weights']} selectivity, K = {found['target']}"))
+    facts += [("", line) for line in ways(found)]
+    facts += [("thesis", line) for line in thesis(found)]
+    facts.append(("memory", memory(found["memory"])))
+    facts += [("note", note) for note in found["notes"]]
+    return [*facts, ("folder", found["folder"])]
+
+
+def ways(found: Found) -> list[str]:
+    """`eq. 3.4, all multiplied: x1 1_5_6_3, x2 2_10_12_6`, a line for each way; operators in their order."""
+    return [
+        f"{WAYS[way]}: " + ", ".join(f"x{each['times']} {vector(each['instances'])}" for each in plans)
+        for way, plans in found["ways"].items()
+    ]
+
+
+def vector(instances: Iterable[int]) -> str:
+    """Instances of all operators as one word."""
+    return "_".join(map(str, instances))
+
+
+def thesis(found: Found) -> list[str]:
+    """The thesis's row with what its operators are here; nothing where it has none."""
+    rows = found["thesis"]
+    if not rows:
+        return []
+    told = [
+        f"{each['operator'].replace('_', '-')} {each['instances']} ({', '.join(each['here']) or 'none here'})"
+        for each in rows
+    ]
+    return ["; ".join(told)]
+
+
+def memory(of: Found | None) -> str:
+    if of is None:
+        return words.NONE
+    figures = "   ".join(f"{name} {words.size(of[name])}" for name in ("min", "p50", "p95", "max"))
+    return f"{figures}   {of['behaviour']}, {of['level']}   (spark, {words.count(of['samples'])} samples)"
+
+
+def _applied(found: Found) -> list[tuple[str, str]]:
+    """The option to paste, then each operator without a choice of its own."""
+    asked = found["apply"]
+    lines = [("apply", f"{asked['line']}   ({asked['reason']})" if asked["line"] else asked["reason"])]
+    for row in found["operators"]:
+        on_spark = row["instances_on_spark"]
+        if not on_spark["acts"]:
+            lines.append(("", f"{row['name']}: not applicable: {on_spark['reason']}"))
+    return lines

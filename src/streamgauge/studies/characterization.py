@@ -1,0 +1,229 @@
+"""The figures of a characterization, as plain data: what was counted and timed of each operator, and what follows.
+
+Nothing is measured here. Of an operator that could not be timed, the time is null and the reason stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from streamgauge.engines.spark.instances import SETTING, applies
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import (
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    Lookup,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Sink,
+    Source,
+    TopN,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.flow.picture import describe
+from streamgauge.stats.instances import advised, multiplied, work
+from streamgauge.studies import published
+from streamgauge.studies.materialise import Measured
+from streamgauge.studies.tuple_time import Slice, too_few, tuple_time
+
+Weights = Literal["cumulative", "immediate"]
+WEIGHTS: tuple[Weights, ...] = ("cumulative", "immediate")
+"""Sin_i of eq. 3.4: rows of the input for each event of the application, or the selectivity of the operator before."""
+
+_TYPES: dict[type[Node], str] = {
+    Source: "source", Select: "projection", Where: "selection", Explode: "projection, one to many",
+    Lookup: "join with a static table", Union: "union", WindowAggregate: "group-by, windowed aggregation",
+    SessionAggregate: "group-by, windowed aggregation",
+    RunningAggregate: "group-by, aggregation",
+    WindowJoin: "windowed join", IntervalJoin: "windowed join", Distinct: "group-by, first row",
+    TopN: "group-by, ranking", Process: "code",
+}  # fmt: skip
+"""Operator types by the thesis's words, as far as it has them [B §2.9]."""
+
+METHODS = {
+    "difference": "Spark in batch, one task: the operator over a slice that is in memory, less only reading that slice,"
+    " and less the same difference without a row; planned before, rows thrown away; stateful operators begin each slice"
+    " without state",
+    "class_alone": "the keyed process's class by itself in Python over slices in order, its state going on; without "
+    "Spark's exchange, its blocks and its state store; nothing is taken off",
+    "updates": "rows out of a running aggregate: one for each key and slice, as an engine of micro-batches gives; by "
+    "the thesis's rule, one for each row in, its selectivity is 1",
+    "tuple_bytes": "what a row of the operator's own columns takes in Arrow: values and offsets, without lineage",
+    "advised_instances": "eq. 3.4 by the p99; operators without one get none, and the others share the target",
+}
+
+SOURCE_REASON = "only reading is what is taken off every other operator's time"
+SINK_REASON = "results leave for the recorder, which is no part of the system"
+NOTHING_CAME = "no row came in"
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The measured slices of each operator that had rows, how they were timed, and why others could not be."""
+
+    slices: Mapping[str, Sequence[Slice]] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """How instances are shared out: the K of eq. 3.4, which weights decide, and by what is multiplied."""
+
+    target: int = 10
+    weights: Weights = "cumulative"
+    multipliers: tuple[int, ...] = (1, 2, 4, 8)
+
+
+def figures(
+    workload: str, flow: Flow, counted: Mapping[Node, Measured], timings: Timings, advice: Advice
+) -> dict[str, Any]:
+    """`operators`, `s_app_us`, `ways`, `apply` and `thesis` of a characterization."""
+    nodes, told = list(graph.operators(flow)), describe(flow)
+    events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
+    rows = [_operator(words, counted, node, events, timings) for words, node in zip(told, nodes, strict=False)]
+    rows += [_sink(words, counted, sink, events) for words, sink in zip(told[len(nodes) :], flow.sinks, strict=True)]
+    # By their places: a stream and the results of a flow may have one name.
+    works = {weights: {str(place): _work(row, weights) for place, row in enumerate(rows)} for weights in WEIGHTS}
+    given = {weights: advised(works[weights], advice.target) for weights in WEIGHTS}
+    for place, row in enumerate(rows):
+        name, key = row["name"], str(place)
+        row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
+        row["advised_instances"] = {weights: given[weights][key] for weights in WEIGHTS}
+        row["thesis"] = [
+            {"operator": each.operator, "instances": each.instances}
+            for each in published.of_operator(workload, name, _role(row))
+        ]
+    base = given[advice.weights]
+    sources = {str(place) for place, row in enumerate(rows) if row["kind"] == "source"}
+    return {
+        "operators": rows,
+        "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
+        "ways": {
+            way: [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
+            for way, plans in multiplied(base, sources, advice.multipliers).items()
+        },
+        "apply": _apply(nodes, rows, advice.weights),
+        "thesis": [
+            {"operator": each.operator, "instances": each.instances, "here": _here(each, rows)}
+            for each in published.INSTANCES.get(workload, ())
+        ],
+    }
+
+
+def _operator(
+    words: Mapping[str, Any], counted: Mapping[Node, Measured], node: Node, events: int, timings: Timings
+) -> dict[str, Any]:
+    one, before = counted[node], [counted[input_] for input_ in graph.inputs(node)]
+    time = tuple_time(timings.slices.get(node.name, ()))
+    acts = applies(node)
+    return {
+        "name": node.name,
+        "kind": words["kind"],
+        "type": _TYPES[type(node)],
+        "communication": _communication(node),
+        "inputs": words["inputs"],
+        "rows_in": list(one.rows_in),
+        "rows_out": one.rows_out,
+        "selectivity": one.selectivity,
+        "counted_as": one.rule,
+        "tuple_bytes": one.tuple_bytes,
+        "time_per_tuple_us": time,
+        "time_method": timings.methods.get(node.name) if time else None,
+        "time_reason": _time_reason(node, time, timings),
+        "weights": _weights(before, events),
+        "instances_on_spark": {"acts": acts.acts, "reason": acts.reason},
+    }
+
+
+def _sink(words: Mapping[str, Any], counted: Mapping[Node, Measured], sink: Sink, events: int) -> dict[str, Any]:
+    before = counted[sink.input]
+    return {
+        "name": sink.name,
+        "kind": "sink",
+        "type": "sink",
+        "communication": "forward",
+        "inputs": words["inputs"],
+        "rows_in": [before.rows_out],
+        "rows_out": None,
+        "selectivity": None,
+        "counted_as": before.rule,
+        "tuple_bytes": before.tuple_bytes,
+        "time_per_tuple_us": None,
+        "time_method": None,
+        "time_reason": SINK_REASON,
+        "weights": _weights([before], events),
+        "instances_on_spark": {"acts": False, "reason": "a sink writes in the tasks of what it reads"},
+    }
+
+
+def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -> str | None:
+    """Why there is no time, or no p99 of it."""
+    if isinstance(node, Source):
+        return SOURCE_REASON
+    if node.name in timings.failed:
+        return f"it could not be run alone: {timings.failed[node.name]}"
+    if time is None:
+        return NOTHING_CAME
+    return too_few(time["slices"]) if time["p99"] is None else None
+
+
+def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[float]]:
+    """Sin_i of each input. A source has nothing before it, and counts as 1 in the immediate weights."""
+    return {
+        "cumulative": [each.rows_out / events if events else 0.0 for each in before],
+        "immediate": [1.0 if isinstance(each.node, Source) else each.selectivity or 0.0 for each in before],
+    }
+
+
+def _work(row: Mapping[str, Any], weights: Weights) -> float | None:
+    """`s_op`; one time was measured for an operator, and a tuple of each of its inputs is taken to need it."""
+    p99 = (row["time_per_tuple_us"] or {}).get("p99")
+    return None if p99 is None else work((p99, weight) for weight in row["weights"][weights])
+
+
+def _communication(node: Node) -> str:
+    """How rows come to the operator's instances."""
+    if isinstance(node, Source):
+        return "none"
+    if isinstance(node, Lookup):
+        return "forward; the table to all"
+    keys = node.groups if isinstance(node, TopN) else getattr(node, "keys", ())
+    return f"by {', '.join(keys)}" if keys else "forward"
+
+
+def _role(row: Mapping[str, Any]) -> published.Role:
+    return row["kind"] if row["kind"] in ("source", "sink") else "operator"
+
+
+def _here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The operators of the flow that an operator of the thesis is; none where it has none."""
+    return [
+        row["name"] for row in rows if _role(row) == each.role and (each.role != "operator" or row["name"] in each.here)
+    ]
+
+
+def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
+    """The one setting of Spark that acts: the most instances that any operator after an exchange is advised to have."""
+    exchanged = {
+        node.name: row["advised_instances"][weights]
+        for node, row in zip(nodes, rows, strict=False)
+        if applies(node).acts
+    }
+    known = [value for value in exchanged.values() if value is not None]
+    if not known:
+        reason = "no operator after an exchange has been timed" if exchanged else "no operator follows an exchange"
+        return {"setting": SETTING, "value": None, "line": None, "reason": f"not applicable: {reason}"}
+    value = max(known)
+    reason = f"one number for all exchanges: the most of {', '.join(exchanged)}"
+    return {"setting": SETTING, "value": value, "line": f"--option {SETTING}={value}", "reason": reason}

@@ -1,0 +1,254 @@
+"""`characterize`: what each operator of a workload does to the stream and what it costs [B §3.4].
+
+1. the planned input is made, so many slices of event time
+2. the reference computes every operator over it: selectivity and tuple sizes, exact (`studies.materialise`)
+3. the input of every operator is cut into as many parts, and written down
+4. Spark times each operator alone over them, slice by slice in turn; the first slices warm it up and are thrown away
+   (`engines.spark.alone`), while its memory is sampled
+5. what follows: the time of a tuple, and the instances of eq. 3.4 (`studies.characterization`)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.errors import InputError, Problem
+from streamgauge.events import US
+from streamgauge.experiment import Experiment
+from streamgauge.flow.nodes import Node, Source
+from streamgauge.report.store import OUT, new_folder, write_text
+from streamgauge.run.check import check
+from streamgauge.run.own_job import OwnJob
+from streamgauge.run.ready import Ready
+from streamgauge.run.single import require_machine
+from streamgauge.studies.characterization import METHODS, WEIGHTS, Advice, Timings, figures
+from streamgauge.studies.materialise import SLICE, Measured, Span, materialise, write_slices
+from streamgauge.studies.memory import MemorySampler, distribution
+from streamgauge.studies.tuple_time import Slice
+from streamgauge.system.machine import environment
+from streamgauge.system.scratch import Scratch
+
+if TYPE_CHECKING:
+    from streamgauge.engines.spark.alone import OperatorAlone
+
+SCHEMA_VERSION = 1
+FILE = "characterization.json"
+START_US = 1_767_225_600 * US
+"""The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
+EVENTS_MAX = 50_000_000
+SLICES_ADVISED = 100
+"""The fewest that carry a p99, and so an advice."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much is measured, and how instances are shared out."""
+
+    slices: int = 100
+    slice_events: int = 10_000
+    warmup_slices: int = 20
+    advice: Advice = field(default_factory=Advice)
+
+    @property
+    def slices_in_all(self) -> int:
+        return self.slices + self.warmup_slices
+
+
+_WHOLE = {
+    "slices": (1, 100_000, "100"),
+    "slice_events": (1, 10_000_000, "10k"),
+    "warmup_slices": (0, 100_000, "20"),
+    "target": (1, 1_000_000, "10"),
+    "multipliers": (1, 10_000, "1,2,4,8"),
+}
+"""Least, greatest, and a value that is right."""
+_NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKmM]?)\s*")
+
+
+def read(texts: Mapping[str, str]) -> Asked:
+    """What is asked for, from the words of the command line; one InputError with every problem."""
+    problems: list[Problem] = []
+    numbers = {
+        name: _whole(name, texts.get(name, example), problems)
+        for name, (_, _, example) in _WHOLE.items()
+        if name != "multipliers"
+    }
+    parts = texts.get("multipliers", _WHOLE["multipliers"][2]).split(",")
+    multipliers = tuple(dict.fromkeys(_whole("multipliers", part, problems) for part in parts))
+    chosen = texts.get("weights", WEIGHTS[0])
+    weights = next((each for each in WEIGHTS if each == chosen), WEIGHTS[0])
+    if weights != chosen:
+        problems.append(Problem("--weights", f"must be one of {', '.join(WEIGHTS)}", chosen, f"--weights {WEIGHTS[0]}"))
+    events = (numbers["slices"] + numbers["warmup_slices"]) * numbers["slice_events"]
+    if events > EVENTS_MAX:
+        rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
+        problems.append(Problem("--slice-events", rule, f"{events:,}", "--slices 100 --slice-events 10k"))
+    if problems:
+        raise InputError(problems)
+    advice = Advice(numbers["target"], weights, multipliers)
+    return Asked(numbers["slices"], numbers["slice_events"], numbers["warmup_slices"], advice)
+
+
+def _whole(name: str, text: str, problems: list[Problem]) -> int:
+    """`10k` as 10000; 0 where it is refused."""
+    least, greatest, example = _WHOLE[name]
+    found = _NUMBER.fullmatch(text)
+    value = float(found.group(1)) * {"": 1, "k": 1e3, "m": 1e6}[found.group(2).lower()] if found else -1.0
+    if least <= value <= greatest and value == int(value):
+        return int(value)
+    flag = "--" + name.replace("_", "-")
+    problems.append(Problem(flag, f"must be a whole number from {least} to {greatest:,}", text, f"{flag} {example}"))
+    return 0
+
+
+def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None) -> dict[str, Any]:
+    """The characterization as plain data, which is also written to a run folder of its own.
+
+    `say` hears how far it is.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError: Spark did not start, or ended; the folder holds its log.
+    """
+    ready = _checked(experiment)
+    now = datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", experiment.workload, "characterize", now)
+    said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
+    _write(folder, {**said, "finished": False})
+    found = {**said, **_measure(ready, asked, folder, say), "methods": METHODS, "finished": True}
+    _write(folder, found)
+    return found
+
+
+_OF_STREAMS = ("trigger", "source", "probes")
+"""Options of Spark that decide nothing of an operator alone."""
+
+
+def _checked(experiment: Experiment) -> Ready:
+    ready = check(experiment)
+    if passed_over := [name for name in _OF_STREAMS if name in experiment.options]:
+        rule = "changes nothing of an operator that is run alone"
+        raise InputError(
+            [Problem(f"option {name}", rule, experiment.options[name], "leave it out") for name in passed_over]
+        )
+    if isinstance(ready.workload, OwnJob):
+        rule = "must be a workload of the list: an own job is one function, which cannot be taken apart"
+        raise InputError(Problem("workload", rule, experiment.workload, "streamgauge workloads lists them"))
+    require_machine(ready)
+    return ready
+
+
+def _asked_of(ready: Ready, asked: Asked) -> dict[str, Any]:
+    experiment, span = ready.experiment, _span(ready, asked)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "workload": experiment.workload,
+        "engine": experiment.engine,
+        "parameters": ready.parameters.model_dump(mode="json"),
+        "options": experiment.options,
+        "input": {
+            "slices": asked.slices,
+            "warmup_slices": asked.warmup_slices,
+            "slice_events": asked.slice_events,
+            "rate_per_s": experiment.load.rate,
+            "seed": experiment.load.seed,
+            "start_us": span.start_us,
+            "end_us": span.end_us,
+        },
+        "target": asked.advice.target,
+        "weights": asked.advice.weights,
+        "environment": environment(),
+    }
+
+
+def _span(ready: Ready, asked: Asked) -> Span:
+    slice_us = max(1, round(asked.slice_events / ready.experiment.load.rate * US))
+    return Span(START_US, START_US + slice_us * asked.slices_in_all, slice_us)
+
+
+def _write(folder: Path, found: Mapping[str, Any]) -> None:
+    write_text(folder / FILE, json.dumps(found, indent=2) + "\n", OUT)
+
+
+def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, Any]:
+    with Scratch("characterize") as private:
+        counted, operators = _count(ready, asked, Path(private), say)
+        timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
+    found = figures(ready.experiment.workload, ready.flow, counted, timings, asked.advice)
+    return {"settings": settings, **found, "memory": distribution(memory), "notes": _notes(asked, found)}
+
+
+def _notes(asked: Asked, found: Mapping[str, Any]) -> list[str]:
+    """What a reader must know of these figures."""
+    notes = []
+    if asked.slices < SLICES_ADVISED:
+        notes.append(f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised")
+    untimed = [row["name"] for row in found["operators"] if row["time_per_tuple_us"] is None]
+    notes.append(f"not timed, and so without a share of the instances: {', '.join(untimed)}")
+    return notes
+
+
+def _count(
+    ready: Ready, asked: Asked, private: Path, say: Say
+) -> tuple[dict[Node, Measured], tuple[OperatorAlone, ...]]:
+    """What the reference counts of every node, and every operator that has input, ready to be timed."""
+    import duckdb
+
+    from streamgauge.engines.spark.alone import OperatorAlone
+
+    span = _span(ready, asked)
+    plan = ready.plan(span.start_us, ready.experiment.load.rate, (span.end_us - span.start_us) / US)
+    counted: dict[Node, Measured] = {}
+    operators: list[OperatorAlone] = []
+    with duckdb.connect(str(private / "rows.duckdb")) as connection:
+        for one in materialise(connection, ready.flow, plan, span):
+            counted[one.node] = one
+            say(f"reference   {one.node.name}: {one.rows_out:,} rows")
+            if isinstance(one.node, Source) or not sum(one.rows_in):
+                continue
+            at = private / f"operator-{len(operators)}"
+            at.mkdir()
+            folders = write_slices(connection, one, at, asked.slices_in_all)
+            paths = {name: str(path) for name, path in folders.items()}
+            operators.append(OperatorAlone(one.node.name, one.alone, paths, SLICE))
+    (private / "rows.duckdb").unlink()
+    return counted, tuple(operators)
+
+
+def _time(
+    ready: Ready, operators: Sequence[OperatorAlone], asked: Asked, private: Path, log: Path, say: Say
+) -> tuple[Timings, list[int], dict[str, str]]:
+    """(the measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
+    from streamgauge.engines.spark.alone_run import operators_alone
+
+    if not operators:
+        return Timings(), [], {}
+    failed: dict[str, str] = {}
+    slices: dict[str, list[Slice]] = {}
+    say("starting spark")
+    with operators_alone(operators, ready.experiment.options, private, log) as running:
+
+        def one(number: int) -> None:
+            answer = running.slice(number)
+            failed.update(answer.failed)
+            for name, sample in answer.samples.items() if number >= asked.warmup_slices else ():
+                slices.setdefault(name, []).append(Slice(*astuple(sample)))
+            say(f"timing   slice {number + 1} of {asked.slices_in_all}, {asked.warmup_slices} of them to warm up")
+
+        for number in range(asked.warmup_slices):
+            one(number)
+        with MemorySampler(running.memory_bytes) as memory:
+            for number in range(asked.warmup_slices, asked.slices_in_all):
+                one(number)
+        settings = running.settings
+    methods = {each.name: each.method for each in operators}
+    whole = {name: each for name, each in slices.items() if name not in failed}
+    return Timings(whole, methods, failed), memory.samples, settings

@@ -1,0 +1,72 @@
+"""Eq. 3.4 worked by hand, its open points, and the three ways of multiplying."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.stats.instances import advised, multiplied, sums_possible, work
+
+
+def test_the_formula_worked_by_hand() -> None:
+    """A splitter of 2 us a line and a counter of 0.5 us a word, ten words a line: 2 and 5 of 7, tenths rounded up."""
+    works = {"splitter": work([(2.0, 1.0)]), "counter": work([(0.5, 10.0)])}
+    assert works == {"splitter": 2.0, "counter": 5.0}
+    assert advised(works) == {"splitter": 3, "counter": 8}  # 20 / 7 and 50 / 7
+
+
+def test_inputs_of_an_operator_are_summed() -> None:
+    """A join of two streams works for the tuples of both."""
+    assert work([(2.0, 0.25), (4.0, 0.75)]) == 0.5 + 3.0
+    assert work([]) == 0.0
+
+
+def test_nobody_gets_less_than_one() -> None:
+    """Also where an operator takes no time, or none of them does."""
+    assert advised({"a": 1.0, "b": 0.0}) == {"a": 10, "b": 1}
+    assert advised({"a": 0.0, "b": 0.0}) == {"a": 1, "b": 1}
+
+
+def test_what_is_not_known_stays_so() -> None:
+    """A source has nothing before it and was not timed: the others share the target, and it gets no number."""
+    assert advised({"lines": None, "splitter": 3.0, "counter": 1.0}) == {"lines": None, "splitter": 8, "counter": 3}
+    assert advised({"lines": None}) == {"lines": None}
+
+
+def test_the_ten_is_a_parameter() -> None:
+    """Twice as many are shared out: 20 * 0.25 is 5."""
+    assert advised({"a": 3.0, "b": 1.0}, target=20) == {"a": 15, "b": 5}
+    with pytest.raises(ValueError, match="at least 1"):
+        advised({"a": 1.0}, target=0)
+
+
+def test_a_share_that_is_whole_is_not_rounded_up() -> None:
+    """0.7 of 10 is 7, whatever binary fractions make of it."""
+    assert advised({"a": 0.7, "b": 0.2, "c": 0.1}) == {"a": 7, "b": 2, "c": 1}
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
+def test_work_that_cannot_be_is_refused(bad: float) -> None:
+    """A difference of times may be negative; that it is clipped before is the caller's business."""
+    with pytest.raises(ValueError, match="finite"):
+        advised({"a": bad, "b": 1.0})
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=12).filter(any), st.integers(1, 100))
+def test_sums_lie_where_they_can(works: list[float], target: int) -> None:
+    """Whatever the work: that is what shows that a published row does not come from the formula."""
+    least, greatest = sums_possible(len(works), target)
+    given_out = advised({str(n): each for n, each in enumerate(works)}, target)
+    assert least <= sum(each or 0 for each in given_out.values()) <= greatest
+
+
+def test_three_ways_of_multiplying() -> None:
+    """By the formula, one each, and the formula with the source alone multiplied; what is not known counts as one."""
+    ways = multiplied({"lines": None, "splitter": 5, "counts": None}, {"lines"}, [1, 3])
+    assert ways["formula"][3] == {"lines": 3, "splitter": 15, "counts": 3}
+    assert ways["one_each"][3] == {"lines": 3, "splitter": 3, "counts": 3}
+    assert ways["source_only"][3] == {"lines": 3, "splitter": 5, "counts": 1}
+    assert ways["formula"][1] == ways["source_only"][1] == {"lines": 1, "splitter": 5, "counts": 1}

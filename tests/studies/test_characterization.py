@@ -1,0 +1,307 @@
+"""What follows from counts and times: weights, instances, what applies on Spark; and the command around it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge import cli
+from streamgauge.errors import InputError
+from streamgauge.events import Schema
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import Flow, Node, Source
+from streamgauge.flow.stream import source, tumble
+from streamgauge.report import characterization_terminal
+from streamgauge.studies import characterization, characterize
+from streamgauge.studies.characterization import Advice, Timings, figures
+from streamgauge.studies.materialise import Measured
+from streamgauge.studies.tuple_time import Slice
+
+Say = Callable[..., tuple[int, str, str]]
+NUMBERS = source("numbers", Schema.of(key="int", value="int"))
+FLOW = (
+    NUMBERS.where("value > 1", name="dear").select(key="key", name="key").running(keys="key", n="count(*)").sink("out")
+)
+ROWS = {"numbers": 1000, "dear": 100, "key": 100, "running": 20}
+
+
+def counted(flow: Flow, rows: dict[str, int]) -> dict[Node, Measured]:
+    """As if the reference had counted so many rows."""
+    return {
+        node: Measured(node, node, tuple(rows[each.name] for each in graph.inputs(node)), rows[node.name], 8.0)
+        for node in graph.operators(flow)
+    }
+
+
+def timed(**us: float) -> Timings:
+    """As if each operator's tuples had taken so long in each of a hundred slices."""
+    slices = {name: [Slice(100, 1e-4 * each, 0.0)] * 100 for name, each in us.items()}
+    return Timings(slices, dict.fromkeys(slices, "difference"))
+
+
+def by_name(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in found["operators"]}
+
+
+def test_both_weights_by_hand() -> None:
+    """One row in ten is kept, and each takes 1 us everywhere.
+
+    Cumulative: 1, 0.1, 0.1 of 1.2 -> 8.3, 0.8, 0.8 of ten. Immediate: 1, 0.1 (of the filter), 1 (of the projection)
+    of 2.1 -> 4.8, 0.5, 4.8: as if the counter had as much to do as the filter.
+    """
+    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Advice()))
+    weights = {name: row["weights"] for name, row in rows.items()}
+    assert weights["dear"] == {"cumulative": [1.0], "immediate": [1.0]}
+    assert weights["key"] == {"cumulative": [0.1], "immediate": [0.1]}
+    assert weights["running"] == {"cumulative": [0.1], "immediate": [1.0]}
+    instances = {name: row["advised_instances"] for name, row in rows.items()}
+    assert instances == {
+        "numbers": {"cumulative": None, "immediate": None},
+        "dear": {"cumulative": 9, "immediate": 5},
+        "key": {"cumulative": 1, "immediate": 1},
+        "running": {"cumulative": 1, "immediate": 5},
+        "out": {"cumulative": None, "immediate": None},
+    }
+
+
+def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
+    """A source and a sink never are; one that failed says why; one with too few slices has a median, and no advice."""
+    some = {"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": [Slice(100, 1e-4, 0.0)] * 99}
+    timings = Timings(some, dict.fromkeys(some, "difference"), {"running": "it broke"})
+    found = figures("made", FLOW, counted(FLOW, ROWS), timings, Advice())
+    rows = by_name(found)
+    reasons = {name: row["time_reason"] for name, row in rows.items()}
+    assert reasons == {
+        "numbers": characterization.SOURCE_REASON,
+        "dear": None,
+        "key": "p99 needs 100 slices with rows, and there were 99",
+        "running": "it could not be run alone: it broke",
+        "out": characterization.SINK_REASON,
+    }
+    assert rows["key"]["time_per_tuple_us"]["median"] == pytest.approx(1.0)
+    assert rows["running"]["time_per_tuple_us"] is None
+    assert {name: row["advised_instances"]["cumulative"] for name, row in rows.items()} == {
+        "numbers": None, "dear": 10, "key": None, "running": None, "out": None,
+    }  # fmt: skip
+    assert found["apply"]["line"] is None
+    assert "has been timed" in found["apply"]["reason"]
+
+
+def test_an_operator_of_two_inputs_works_for_both() -> None:
+    """0.2 and 0.8 of the events come in, each tuple takes 2 us: 2 us an event; of sources the immediate weight is 1."""
+    other = source("others", Schema.of(key="int"))
+    flow = NUMBERS.join(other, window=tumble(1), on="key", name="join").sink("out")
+    rows = by_name(
+        figures("made", flow, counted(flow, {"numbers": 200, "others": 800, "join": 50}), timed(join=2.0), Advice())
+    )
+    assert rows["join"]["weights"] == {"cumulative": [0.2, 0.8], "immediate": [1.0, 1.0]}
+    assert rows["join"]["s_op_us"]["cumulative"] == pytest.approx(2.0)
+    assert rows["join"]["s_op_us"]["immediate"] == pytest.approx(4.0)
+    assert rows["join"]["selectivity"] == 0.05
+
+
+def test_spark_has_one_number_for_what_follows_an_exchange() -> None:
+    """The filter's nine instances are nobody's to choose; the most of those after an exchange is what is set."""
+    times = timed(dear=1.0, key=1.0, running=20.0)
+    found = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
+    assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=7"  # 2 of 3.1, of ten
+    acts = {row["name"]: row["instances_on_spark"]["acts"] for row in found["operators"]}
+    assert acts == {"numbers": False, "dear": False, "key": False, "running": True, "out": False}
+    assert all(row["instances_on_spark"]["reason"] for row in found["operators"])
+    rows_alone = NUMBERS.where("value > 1", name="dear").sink("out")
+    alone = figures("made", rows_alone, counted(rows_alone, ROWS), timed(dear=1.0), Advice())
+    assert alone["apply"] == {
+        "setting": "spark.sql.shuffle.partitions", "value": None, "line": None,
+        "reason": "not applicable: no operator follows an exchange",
+    }  # fmt: skip
+
+
+def test_every_kind_of_operator_has_a_type() -> None:
+    """A new kind of node would else end a characterization with a KeyError."""
+    from typing import get_args
+
+    from streamgauge.flow import nodes
+
+    kinds = set(get_args(nodes.Node)) - {nodes.NativeJob}
+    assert kinds == set(characterization._TYPES)
+
+
+def test_ways_and_target_follow_what_was_asked() -> None:
+    """The weights that were asked for are those that are multiplied."""
+    advice = Advice(target=20, weights="immediate", multipliers=(1, 3))
+    found = figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), advice)
+    # numbers, dear, key, running, out: 20 of 2.1, 2 of 2.1 and 20 of 2.1, rounded up.
+    assert found["ways"]["formula"][0] == {"times": 1, "instances": [1, 10, 1, 10, 1]}
+    assert found["ways"]["source_only"][1] == {"times": 3, "instances": [3, 10, 1, 10, 1]}
+    assert found["ways"]["one_each"][1] == {"times": 3, "instances": [3] * 5}
+
+
+def test_a_stream_and_its_results_may_have_one_name() -> None:
+    """As in the workload `filter`: the source is the source, and the sink the sink."""
+    flow = NUMBERS.where("value > 1", name="dear").sink("numbers")
+    rows = figures("made", flow, counted(flow, ROWS), timed(dear=1.0), Advice(multipliers=(2,)))
+    assert [(row["name"], row["kind"]) for row in rows["operators"]] == [
+        ("numbers", "source"), ("dear", "where"), ("numbers", "sink"),
+    ]  # fmt: skip
+    assert rows["ways"]["source_only"] == [{"times": 2, "instances": [2, 10, 1]}]
+
+
+# --- the command ---
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
+    """The command with these words: (exit code, stdout, stderr)."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["streamgauge", "characterize", *map(str, words)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each operator's tuples take 2 us, whatever it is; the reference counts as ever."""
+
+    def time(ready: Any, operators: Any, asked: Any, *_: Any) -> Any:
+        slices = {each.name: [Slice(100, 2e-4, 0.0)] * asked.slices for each in operators}
+        methods = {each.name: each.method for each in operators}
+        return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
+
+    monkeypatch.setattr(characterize, "_time", time)
+    monkeypatch.setattr(characterize, "require_machine", lambda ready: None)
+
+
+SMALL = ("word_count", "--slice-events", 10, "--warmup-slices", 2)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
+    """The object on stdout, nothing else there, and the same in the run's folder; its form is what readers rely on."""
+    code, out, _ = say(*SMALL, "--json", "--set", "words=4")
+    assert code == 0
+    found = json.loads(out)
+    (file,) = tmp_path.glob("runs/*-word_count-characterize/characterization.json")
+    assert json.loads(file.read_text()) == found
+    assert found["finished"] is True
+    assert found["parameters"] == {"words": 4}
+    rows = by_name(found)
+    assert list(rows) == ["sentences", "splitter", "counter", "counts"]
+    assert (rows["splitter"]["selectivity"], rows["splitter"]["rows_in"]) == (4.0, [1020])
+    assert rows["counter"]["counted_as"] == "updates"
+    assert rows["counter"]["thesis"] == [{"operator": "counter", "instances": 6}]
+    assert rows["splitter"]["advised_instances"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2
+    assert rows["counter"]["advised_instances"]["cumulative"] == 8
+    assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=8"
+    assert found["memory"]["behaviour"] == "fixed"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_the_same_input_is_counted_again(say: Say) -> None:
+    """Neither now nor this machine's processors have a part in what is counted; the seed has."""
+    first, second, other = (json.loads(say(*SMALL, "--json", "--seed", seed)[1])["operators"] for seed in (1, 1, 2))
+    assert first == second
+    assert [row["rows_out"] for row in first] != [row["rows_out"] for row in other]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_the_table_tells_everything_once(say: Say) -> None:
+    """A line an operator, the thesis beside it, reasons below, the three ways; what applies only where asked for."""
+    code, out, err = say(*SMALL, "--apply")
+    assert (code, out) == (0, "")
+    lines = err.splitlines()
+    (splitter,) = [line for line in lines if line.startswith("splitter ")]
+    assert splitter.split()[1] == "10"
+    assert splitter.split()[-1] == "5"
+    (apply,) = [line for line in lines if line.startswith("apply")]
+    assert "--option spark.sql.shuffle.partitions=" in apply
+    assert "splitter: not applicable: fused with what it reads" in err
+    for way in characterization_terminal.WAYS.values():
+        assert f"{way}: x1 " in err
+    assert characterization.SOURCE_REASON in err
+    assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
+    assert "not applicable" not in say(*SMALL)[2]
+
+
+def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
+    """Exit code 2, each with its way out; no folder is made."""
+    code, out, err = say(
+        "word_cont", "--slices", "none", "--slice-events", "1.5", "--warmup-slices", "-1", "--target", "0",
+        "--multipliers", "1,x", "--weights", "heavy", "--rate", "1k", "--option", "tirgger=1s",
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    named = ("--slices", "--slice-events", "--warmup-slices", "--target", "--multipliers", "--weights", "workload",
+             "option tirgger")  # fmt: skip
+    for name in named:
+        assert f"error: {name}: " in err
+    assert err.count("try:") == len(named)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("word_count", "--rate", "fast"), "load.rate"),
+        (("word_count", "--slices", "100k", "--slice-events", "10k"), "at most 50,000,000 events"),
+        (("word_count", "--option", "trigger=1 second"), "option trigger: changes nothing"),
+        (("word_count", "--set", "wrds=3"), "set wrds"),
+        (("missing.py",), "must be a file that exists"),
+    ],
+)
+def test_each_bad_word_is_refused(say: Say, words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """Before anything is started or written."""
+    code, out, err = say(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "nothing was started" in err or "nothing was measured" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_own_job_cannot_be_taken_apart(say: Say, tmp_path: Path) -> None:
+    """It is one function of Spark's own words."""
+    job = tmp_path / "own_job.py"
+    job.write_text(
+        "from streamgauge.jobs import Integer, job, stream\n\n\n"
+        '@job(stream("a", Integer("v", 1, 9)), reach="0s")\ndef own(spark, inputs):\n    return inputs["a"]\n'
+    )
+    code, _, err = say(job)
+    assert code == 2, err
+    assert "cannot be taken apart" in err
+
+
+def test_words_are_read_as_people_write_them() -> None:
+    """10k is 10000, and multipliers come once each."""
+    asked = characterize.read({"slice_events": "2.5k", "slices": "1_000", "multipliers": "1,2,2"})
+    assert (asked.slice_events, asked.slices, asked.advice.multipliers) == (2500, 1000, (1, 2))
+    assert characterize.read({}) == characterize.Asked()
+    with pytest.raises(InputError, match="whole number"):
+        characterize.read({"slices": "1e3"})
+
+
+def test_times_are_readable() -> None:
+    """Far below a microsecond in nanoseconds, with the sign that a difference may have."""
+    told = [characterization_terminal.tuple_time(us).replace("\u202f", " ") for us in (0.0123, -0.5, 3.0, 2500.0)]
+    assert told == ["12.3 ns", "-500 ns", "3 us", "2.5 ms"]
+    assert characterization_terminal.tuple_time(None) == "-"
+
+
+def test_the_source_stands_where_it_should() -> None:
+    """Only sources are multiplied alone, and only they have no input."""
+    rows = figures("made", FLOW, counted(FLOW, ROWS), Timings(), Advice())["operators"]
+    assert [row["name"] for row in rows if row["kind"] == "source"] == ["numbers"]
+    assert [node.name for node in graph.operators(FLOW) if isinstance(node, Source)] == ["numbers"]

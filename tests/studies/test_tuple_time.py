@@ -1,0 +1,90 @@
+"""The time of a tuple out of timed slices, and memory as a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from streamgauge.studies.memory import HIGH_FROM_BYTES, MEDIUM_FROM_BYTES, MemorySampler, behaviour, distribution, level
+from streamgauge.studies.tuple_time import Slice, too_few, tuple_time
+
+
+def test_the_difference_is_divided_by_the_rows() -> None:
+    """3 ms with the operator, 1 ms of only reading, 1000 rows: 2 us each."""
+    assert Slice(1000, 0.003, 0.001).tuple_us(0.0) == pytest.approx(2.0)
+
+
+def test_what_a_job_costs_anyhow_is_taken_off() -> None:
+    """5 ms, 1 ms of reading, and 2 ms without a row in the middle slice of three: 2 us for each of 1000 rows."""
+    found = tuple_time([Slice(1000, 0.005, 0.001, fixed) for fixed in (0.0, 0.002, 0.1)])
+    assert found is not None
+    assert found["median"] == pytest.approx(2.0)
+    assert found["fixed_per_slice"] == pytest.approx(2000.0)
+
+
+def test_p99_is_one_of_the_slices() -> None:
+    """Of times 1 to 100 us the 99th, and the median between the two in the middle."""
+    found = tuple_time([Slice(1000, n / 1000, 0.0) for n in range(1, 101)])
+    assert found is not None
+    assert found["p99"] == pytest.approx(99.0)
+    assert found["median"] == pytest.approx(50.5)
+    assert (found["slices"], found["rows_per_slice"], found["negative_slices"]) == (100, 1000.0, 0)
+
+
+def test_fewer_slices_carry_no_p99() -> None:
+    """The greatest of 99 under another name would be read as a p99."""
+    found = tuple_time([Slice(10, 1.0, 0.5)] * 99)
+    assert found is not None
+    assert found["p99"] is None
+    assert found["median"] == pytest.approx(50_000.0)
+    assert too_few(99) == "p99 needs 100 slices with rows, and there were 99"
+    assert tuple_time([]) is None
+
+
+def test_negative_differences_stay_and_are_told() -> None:
+    """Noise goes both ways: cut off in the median it would be a time; a p99 below nothing is none."""
+    found = tuple_time([Slice(10, 0.001, 0.002)] * 100)
+    assert found is not None
+    assert found["median"] == pytest.approx(-100.0)
+    assert found["p99"] == 0.0
+    assert found["negative_slices"] == 100
+
+
+def test_memory_is_a_distribution_with_a_class() -> None:
+    """Of 1 to 100 MiB: the 50th and the 95th; twice the median is variable, and below a GiB low."""
+    found = distribution([n * 2**20 for n in range(1, 101)])
+    assert found is not None
+    assert (found["min"], found["p50"], found["p95"], found["max"]) == (2**20, 50 * 2**20, 95 * 2**20, 100 * 2**20)
+    assert (found["behaviour"], found["level"], found["samples"]) == ("variable", "low", 100)
+    assert distribution([]) is None
+
+
+@pytest.mark.parametrize(
+    ("least", "p50", "p95", "kind"),
+    [(100, 100, 124, "fixed"), (100, 100, 125, "variable"), (80, 100, 100, "variable"), (81, 100, 100, "fixed")],
+)
+def test_memory_is_variable_from_a_quarter_on(least: int, p50: int, p95: int, kind: str) -> None:
+    """Up from the median, or up to it."""
+    assert behaviour(least, p50, p95) == kind
+
+
+def test_levels_begin_at_their_borders() -> None:
+    """One below is another level."""
+    found = [level(p95) for p95 in (MEDIUM_FROM_BYTES - 1, MEDIUM_FROM_BYTES, HIGH_FROM_BYTES - 1, HIGH_FROM_BYTES)]
+    assert found == ["low", "medium", "medium", "high"]
+
+
+def test_memory_is_sampled_at_once_and_until_the_end() -> None:
+    """A process that has ended gives nothing, and ends no sampling."""
+    readings: Iterator[int | None] = iter([1, None, 3])
+    asked = []
+
+    def read() -> int | None:
+        asked.append(None)
+        return next(readings, 4)
+
+    with MemorySampler(read, interval_s=0.001) as sampler:
+        while len(asked) < 4:
+            pass
+    assert sampler.samples[:3] == [1, 3, 4]

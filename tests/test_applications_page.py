@@ -1,0 +1,87 @@
+"""docs/applications.py: tables out of characterizations, refused where they are not whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.studies.characterization import Advice, Timings, figures
+from streamgauge.studies.materialise import Measured
+from streamgauge.studies.tuple_time import Slice
+from streamgauge.workloads.base import get
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def load() -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location("loaded_applications", DOCS / "applications.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PAGE = load()
+
+
+def characterization(workload: str = "word_count", **changes: Any) -> dict[str, Any]:
+    """Made-up counts and times of a workload."""
+    from streamgauge.flow import graph
+
+    flow = get(workload).build(get(workload).parameters(), 1000.0).flow
+    counted = {
+        node: Measured(node, node, tuple(10 for _ in graph.inputs(node)), 10, 8.0) for node in graph.operators(flow)
+    }
+    slices = {node.name: [Slice(10, 2e-5, 0.0)] * 100 for node in graph.operators(flow) if graph.inputs(node)}
+    made = figures(workload, flow, counted, Timings(slices), Advice())
+    memory = {"min": 2**20, "p50": 2**20, "p95": 2**20, "max": 2**21, "behaviour": "fixed", "level": "low"}
+    asked = {"slices": 100, "warmup_slices": 20, "slice_events": 10, "rate_per_s": 1e4, "seed": 1}
+    here = {"cpu_model": "made up", "cpus": 2, "java": "17", "pyspark": "4"}
+    whole = {"workload": workload, "finished": True, "input": asked, "environment": here, "memory": memory}
+    return {**whole, **made, **changes}
+
+
+def test_every_operator_has_a_row() -> None:
+    """Applications by name, each once; the memory, what applies, and how all of it was made."""
+    text = PAGE.tables([characterization(), characterization("fraud_detection")])
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    operators = [row[1] for row in rows if len(row) == 11]
+    assert operators == [
+        "operator", "---", "`transactions`", "`predictor`", "`outliers`", "`sentences`", "`splitter`", "`counter`",
+        "`counts`",
+    ]  # fmt: skip
+    (splitter,) = [row for row in rows if row[1] == "`splitter`"]
+    assert splitter[6:8] == ["2 us", "2 us"]
+    assert splitter[10].rstrip(" |") == "5"
+    assert "| `word_count` | 1 MiB | 1 MiB | 1 MiB | 2 MiB | fixed | low |" in text
+    assert "--option spark.sql.shuffle.partitions=" in text
+    assert text.count("made up") == 1
+
+
+def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
+    """One that was killed, one that is none, and two of one application."""
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    (killed / PAGE.FILE).write_text(json.dumps({"workload": "word_count", "finished": False}))
+    with pytest.raises(SystemExit, match="was not finished"):
+        PAGE.read(killed)
+    with pytest.raises(SystemExit, match="must be a folder"):
+        PAGE.read(tmp_path)
+    with pytest.raises(SystemExit, match="two characterizations of word_count"):
+        PAGE.tables([characterization(), characterization()])
+
+
+def test_the_page_has_a_place_for_the_tables() -> None:
+    """What stands around it stays."""
+    text = (DOCS / "applications.md").read_text()
+    found = PAGE.renewed(text, "| new |")
+    assert "| new |\n<!-- end of measured -->" in found
+    assert found.startswith("# Applications")
+    with pytest.raises(ValueError, match="no place"):
+        PAGE.renewed("nothing", "new")
