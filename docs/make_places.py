@@ -5,8 +5,8 @@ Needs mmdb_writer and netaddr, which nothing else needs: `pip install mmdb_write
 
 from __future__ import annotations
 
-from netaddr import IPAddress, IPSet, iprange_to_cidrs
 from mmdb_writer import MMDBWriter
+from netaddr import IPAddress, IPSet, iprange_to_cidrs
 
 from streamgauge.workloads.places import MADE, networks
 

@@ -27,7 +27,7 @@ from streamgauge.studies.characterize import Asked, characterize
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 FEW = Asked(slices=4, slice_events=500, warmup_slices=2)
 SLEEP_S = 0.5

@@ -34,7 +34,7 @@ from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 PURCHASES = source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int", gem_pack_id="int"))

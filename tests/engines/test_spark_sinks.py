@@ -39,7 +39,7 @@ from streamgauge.run.trial import (
     run_trial,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RATE_PER_S, DURATION_S = 20_000.0, 6.0
 SETTINGS = TrialSettings(RATE_PER_S, fresh=True, duration_s=DURATION_S, may_extend=False, keep_results=True)

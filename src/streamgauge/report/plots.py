@@ -68,7 +68,7 @@ CURVES = {"event_time": "line", "processing_time": "dash"}
 
 def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | None:
     """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds` is a remark."""
-    curves = {kind: points for kind, points in curves.items() if points}
+    curves = {kind: points for kind, points in curves.items() if len(points) > 1}  # a point alone is no curve
     if not curves:
         return None
     return figure(

@@ -51,7 +51,8 @@ INSTANCES: dict[str, tuple[Published, ...]] = {
     "traffic_monitoring": _row(1, 1, map_matcher=2, speed_calculator=2),
     "machine_outlier": _row(6, 1, scorer=1, anomaly_scorer=1, alert_trigger=4),
     "sentiment_analysis": _row(
-        1, 1, tweet_filter=1, text_filter=1, stemmer=1, positive_scorer=1, negative_scorer=1, joiner=1, scorer=1
+        1, 1,
+        tweet_filter=1, text_filter=1, stemmer=1, positive_scorer=1, negative_scorer=1, joiner=1, sentiment_scorer=1,
     ),
     "spam_filter": _row(1, 1, tokenizer=10, word_probability=1, bayes_rule=1),
     "trending_topics": _row(

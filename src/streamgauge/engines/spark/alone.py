@@ -11,8 +11,8 @@ For each slice of an operator's input:
 The difference of the two is the operator's; over no rows it is what a job of the operator costs anyhow.
 
 In batch a stateful operator begins each slice with no state and stores none. A keyed process would lose what it knows,
-so its class is run by itself in this Python, where its state goes on: without Spark's exchange, its blocks and its state
-store.
+so its class is run by itself in this Python, where its state goes on: without Spark's exchange, its blocks and its
+state store.
 """
 
 from __future__ import annotations
