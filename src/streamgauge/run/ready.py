@@ -94,8 +94,8 @@ class Ready:
 
     @property
     def closing_sinks(self) -> tuple[str, ...]:
-        """The sinks whose results come when a window closes."""
-        return tuple(one.flow.sink.name for one in self.of_each_sink() if one.reach_us not in (None, 0))
+        """The sinks whose results come when a window closes, or when the watermark lets them out."""
+        return tuple(one.flow.sink.name for one in self.of_each_sink() if tail_us(one.flow))
 
     @property
     def interval_s(self) -> float:
