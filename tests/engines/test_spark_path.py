@@ -178,9 +178,9 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
     ),
     ("10k", {"machine_outlier": {}}, {"alerts": 500}),
     (
-        "15k",
+        "9k",
         {"sentiment_analysis": {}, "spam_filter": {}, "voipstream": {}},
-        {"sentiments": 5_000, "verdicts": 5_000, "telemarketers": 50},
+        {"sentiments": 4_000, "verdicts": 4_000, "telemarketers": 30},
     ),
     (
         "20k",
