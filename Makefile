@@ -21,14 +21,14 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first, then those that start Spark (17 to 25 minutes)
+test: setup ## unit tests first, then those that start Spark (24 minutes on two cores)
 	$(BIN)/python -m pytest -q -m "not spark and not long"
 	$(BIN)/python -m pytest -q -m "spark and not long"
 
 test-long: setup ## what make test leaves out for its time: further tests on Spark (six minutes)
 	$(BIN)/python -m pytest -q -m "long"
 
-test-fast: setup ## unit tests only (about seven minutes)
+test-fast: setup ## unit tests only (seven minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not long"
 
 check: setup ## lint, types and layers
