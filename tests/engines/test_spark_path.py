@@ -236,8 +236,11 @@ def together(parts: dict[str, dict[str, Any]]) -> Workload:
 
 
 def check_path(judged: Judged) -> None:
-    """The connection held, and every event went all the way once."""
+    """The connection held, and every event went all the way once, by Spark's count of each operator's rows too."""
     assert state_of(judged, "connected") == "ok"
+    lost = {one.name: one.lost for one in judged.result.operators}
+    assert set(lost.values()) <= {0, None}
+    assert 0 in lost.values()
     check_ways(judged)
 
 

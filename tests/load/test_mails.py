@@ -12,12 +12,12 @@ import pytest
 
 from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
-from streamgauge.load.fields import FieldSpec, vocabulary
-from streamgauge.load.mails import LEAN, IsSpam, MailId, Message, shares, words
+from streamgauge.load.fields import FieldSpec, OwnNumber, vocabulary
+from streamgauge.load.mails import LEAN, IsSpam, Message, shares, words
 
 BITS = Bits(seed=1, stream=0, partition=0, field=1)
 MESSAGE = Message("message", 8, 100, 0.25)
-FIELDS = [MailId("id"), MESSAGE, IsSpam("spam", MESSAGE, 1)]
+FIELDS = [OwnNumber("id"), MESSAGE, IsSpam("spam", MESSAGE, 1)]
 
 
 def made(field: FieldSpec, bits: Bits, first: int, last: int) -> list[object]:
@@ -37,7 +37,7 @@ def test_no_two_mails_have_one_id() -> None:
     """Of two streams and two partitions."""
     every = [
         each for stream in (0, 1) for partition in (0, 1)
-        for each in made(MailId("id"), Bits(1, stream, partition, 0), 0, 1000)
+        for each in made(OwnNumber("id"), Bits(1, stream, partition, 0), 0, 1000)
     ]  # fmt: skip
     assert len(set(every)) == 4000
 
@@ -96,7 +96,7 @@ def test_words_come_as_often_as_they_are_likely() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", [MailId("id"), Message("message", 40, 10_000, 0.5), Message("message", 5, 100, 0.0), FIELDS[2]]
+    "field", [OwnNumber("id"), Message("message", 40, 10_000, 0.5), Message("message", 5, 100, 0.0), FIELDS[2]]
 )
 def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
     """The queue's bound in memory counts on it."""

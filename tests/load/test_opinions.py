@@ -8,14 +8,14 @@ import pytest
 
 from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
-from streamgauge.load.fields import FieldSpec
-from streamgauge.load.opinions import FORMS, SMALL, Opinion, TweetId
+from streamgauge.load.fields import FieldSpec, OwnNumber
+from streamgauge.load.opinions import FORMS, SMALL, Opinion
 
 BITS = Bits(seed=1, stream=0, partition=0, field=0)
 GOOD, BAD, SMALL_WORDS = ("nice", "like"), ("awful", "sorry", "lame"), ("the", "i'm", "to")
 """`like` and `lame` are words of the vocabulary too."""
 EACH = pytest.mark.parametrize(
-    "field", [TweetId("id"), Opinion("text", 3, 0.2, GOOD, BAD, SMALL_WORDS)], ids=lambda field: field.name
+    "field", [OwnNumber("id"), Opinion("text", 3, 0.2, GOOD, BAD, SMALL_WORDS)], ids=lambda field: field.name
 )
 
 
@@ -48,9 +48,9 @@ def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
 
 def test_an_id_is_one_tweets_alone() -> None:
     """Whichever partition or stream it comes by, and whatever the seed: it is a place, and no draw."""
-    found = [values(TweetId("id"), 0, 1000, Bits(1, stream, part, 0)) for stream in range(2) for part in range(3)]
+    found = [values(OwnNumber("id"), 0, 1000, Bits(1, stream, part, 0)) for stream in range(2) for part in range(3)]
     assert len({number for numbers in found for number in numbers}) == 6000
-    assert found[1] == values(TweetId("id"), 0, 1000, Bits(2, 0, 1, 4))
+    assert found[1] == values(OwnNumber("id"), 0, 1000, Bits(2, 0, 1, 4))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema
+from streamgauge.events import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema, event_id_base
 from streamgauge.load.bits import Bits, empty
 from streamgauge.load.keys import (
     DISTRIBUTIONS,
@@ -219,6 +219,20 @@ def _payload_pool(bits: Bits, size_bytes: int) -> pa.Array:
     data = bits.lanes(0, -(-rows * size_bytes // 4))
     ends = np.arange(0, (rows + 1) * size_bytes, size_bytes, dtype=np.int32)
     return pa.BinaryArray.from_buffers(pa.binary(), rows, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+@dataclass(frozen=True)
+class OwnNumber(FieldSpec):
+    """A number of its own for each event, made of its place: none comes twice in a plan, in all its partitions."""
+
+    spark_type: ClassVar[str] = "bigint"
+
+    @property
+    def row_bytes(self) -> float:
+        return 8
+
+    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int64]:
+        return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import event_id_base
 from streamgauge.load.bits import Bits, Lanes
 from streamgauge.load.fields import FieldSpec, vocabulary
 from streamgauge.load.keys import Table, probabilities, sampler
@@ -35,20 +34,6 @@ _OF_KIND = 2**11
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class MailId(FieldSpec):
-    """A number that no other mail of any stream has."""
-
-    spark_type: ClassVar[str] = "bigint"
-
-    @property
-    def row_bytes(self) -> float:
-        return 8
-
-    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int64]:
-        return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import event_id_base
 from streamgauge.load.bits import Bits, Lanes
 from streamgauge.load.fields import WORDS_MAX, FieldSpec, vocabulary
 from streamgauge.load.keys import Table, probabilities
@@ -26,20 +25,6 @@ FORMS: tuple[tuple[Callable[[str], str], float], ...] = (
 )  # fmt: skip
 """Ways in which a word is written, and how often."""
 _OFFSET_BYTES = 4
-
-
-@dataclass(frozen=True)
-class TweetId(FieldSpec):
-    """A number of its own for each tweet, made of its place: none comes twice in a stream, in all its partitions."""
-
-    spark_type: ClassVar[str] = "bigint"
-
-    @property
-    def row_bytes(self) -> float:
-        return 8
-
-    def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int64]:
-        return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,13 @@ def recorded(stream: StreamSpec, path: Path) -> StreamSpec:
 
 
 def digest(path: Path) -> str:
-    """A file's SHA-256."""
+    """A file's SHA-256; of one that was not changed since, from memory: streams are made anew for every rate."""
+    there = path.stat()
+    return _digest(path, there.st_mtime_ns, there.st_size)
+
+
+@lru_cache(maxsize=32)
+def _digest(path: Path, changed_ns: int, size: int) -> str:
     with path.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import os
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.load.fields import StreamSpec
+from streamgauge.load.recorded import digest
 from streamgauge.load.sample import fit
 from streamgauge.run import job_names, reference
 from streamgauge.system.user_code import import_file
@@ -50,9 +50,9 @@ def found_anywhere(name: str) -> str:
 
 def changed(workload: Workload, kept: Mapping[str, str], way_out: str) -> Iterator[Problem]:
     """The files of an own job that are not what they were when a run kept their digests: its input may be another."""
-    for name, digest in kept.items():
-        if workload.files.get(name) != digest:
-            found = f"SHA-256 {workload.files[name][:12]}, was {digest[:12]}" if name in workload.files else "none"
+    for name, before in kept.items():
+        if workload.files.get(name) != before:
+            found = f"SHA-256 {workload.files[name][:12]}, was {before[:12]}" if name in workload.files else "none"
             yield Problem(name, "must be as it was in that run, and has changed since", found, way_out)
 
 
@@ -95,12 +95,7 @@ def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
     """File as the job names it to its SHA-256: the job's own, and every sample."""
     folder = path.resolve().parent
     files = {path.name: path, **{str(one.sample): folder / one.sample for one in inputs if one.sample is not None}}
-    return {name: _digest(file) for name, file in files.items()}
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return {name: digest(file) for name, file in files.items()}
 
 
 def _columns(streams: tuple[StreamSpec, ...], inputs: tuple[Input, ...]) -> dict[str, tuple[str, ...]]:

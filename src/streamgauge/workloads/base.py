@@ -23,6 +23,12 @@ Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "
 """A time in seconds, written as people write it: `8s`, `500ms`."""
 
 
+def double(number: float) -> str:
+    """A number as a double of an expression, to the last bit: 0.03 alone would be a decimal."""
+    text = repr(float(number))
+    return text if "e" in text else f"{text}e0"
+
+
 class Parameters(BaseModel):
     """Base of every workload's parameters: frozen, unknown names refused."""
 

@@ -27,9 +27,9 @@ from zipfile import ZipFile
 from pydantic import Field
 
 from streamgauge.flow.stream import Stream, source
-from streamgauge.load.fields import StreamSpec
+from streamgauge.load.fields import OwnNumber, StreamSpec
 from streamgauge.load.fitted import Choice
-from streamgauge.load.opinions import Opinion, TweetId
+from streamgauge.load.opinions import Opinion
 from streamgauge.workloads.base import Job, Parameters, Workload
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
@@ -160,7 +160,7 @@ def _timeline(parameters: SentimentAnalysis) -> StreamSpec:
     others = [(1 - parameters.english) * share for share in OTHER_LANGUAGES.values()]
     lang = Choice("lang", ("en", *OTHER_LANGUAGES), (parameters.english, *others))
     text = Opinion("text", parameters.words, parameters.opinions, positive_words(), negative_words(), stop_words())
-    return StreamSpec("timeline", (TweetId("id"), lang, text))
+    return StreamSpec("timeline", (OwnNumber("id"), lang, text))
 
 
 def build(parameters: SentimentAnalysis, rate_per_s: float) -> Job:

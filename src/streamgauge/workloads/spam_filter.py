@@ -35,9 +35,9 @@ from streamgauge.flow.keyed import Codes, Floats, Ints, by_key, load, save
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.flow.tables import Table, table
-from streamgauge.load.fields import StreamSpec
-from streamgauge.load.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, MailId, Message, shares, words
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.load.fields import OwnNumber, StreamSpec
+from streamgauge.load.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
+from streamgauge.workloads.base import Job, Parameters, Workload, double
 
 TOKENS = "lower(trim(regexp_replace(coalesce(message, ''), '[^A-Za-z0-9_]+', ' ')))"
 """The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then."""
@@ -306,25 +306,19 @@ def _offline(addressed: Stream, known: Table) -> Stream:
     )
 
 
-def _double(number: float) -> str:
-    """A number as a double of an expression: 0.9 alone would be a decimal."""
-    text = repr(number)
-    return text if "e" in text else f"{text}e0"
-
-
 def build(parameters: SpamFilter, rate_per_s: float) -> Job:
     message = Message("message", parameters.words, parameters.vocabulary, parameters.spam)
     share = parameters.training_share
-    analysis = StreamSpec("analysis", (MailId("id"), message), 1 - share)
+    analysis = StreamSpec("analysis", (OwnNumber("id"), message), 1 - share)
     addressed = source("analysis", analysis.schema).where("id IS NOT NULL", name="addressed")
     streams: tuple[StreamSpec, ...] = (analysis,)
     if share:
-        training = StreamSpec("training", (MailId("id"), message, IsSpam("spam", message, 1)), share)
+        training = StreamSpec("training", (OwnNumber("id"), message, IsSpam("spam", message, 1)), share)
         streams = (training, analysis)
         known = _learning(source("training", training.schema), addressed)
     else:
         known = _offline(addressed, word_map(parameters.words, parameters.vocabulary))
-    above = f"spam_probability > {_double(parameters.bayesrule_spam_probability)} + {ROUNDING}"
+    above = f"spam_probability > {double(parameters.bayesrule_spam_probability)} + {ROUNDING}"
     columns = {"id": "id", "spam_probability": "spam_probability", "is_spam": above}
     verdicts = bayes_rule(known).select(columns, name="decision")
     return Job(verdicts.sink("verdicts"), streams)

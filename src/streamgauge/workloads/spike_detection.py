@@ -20,7 +20,7 @@ from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload, double
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
 """What a sensor of the Intel Berkeley lab shows on an ordinary day: degrees Celsius, percent, lux, volts."""
@@ -76,12 +76,6 @@ def truth(window: int) -> str:
     )
 
 
-def _double(number: float) -> str:
-    """A number as a double of an expression: 0.03 alone would be a decimal."""
-    text = repr(number)
-    return text if "e" in text else f"{text}e0"
-
-
 def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
     device = Key("device", parameters.devices)
     readings = (Reading(name, device, 0, mean, parameters.spikes) for name, mean in MEANS.items())
@@ -98,7 +92,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
             name="moving_average",
         )
     )
-    far = f"abs(value - avg) > {_double(parameters.spike_detector_threshold)} * abs(avg)"
+    far = f"abs(value - avg) > {double(parameters.spike_detector_threshold)} * abs(avg)"
     spikes = averaged.where(far, name="spike_detector")
     result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
     return Job(result.sink("spikes"), (sensors,))

@@ -57,7 +57,7 @@ from streamgauge.load.roads import (
     to_plane,
 )
 from streamgauge.load.traces import SPEED_GRID, Coordinate, Speed, Taxis
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload, double
 
 SPEED_MAX, WINDOW_MAX = 500, 60
 """km/h, and accepted speeds: up to here all that the rule multiplies stays below 2**63."""
@@ -285,12 +285,12 @@ def matcher_truth(streets: int, radius: float) -> str:
         f" strips AS (SELECT *, unnest({cells('ax', 'dx')}) AS cell_x FROM segments),"
         f" cells AS (SELECT *, unnest({cells('ay', 'dy')}) AS cell_y FROM strips),"
         " traces AS (SELECT speed, _row, row_number() OVER () AS number,"
-        f" (lon - {_double(WEST)}) * {METRES_EAST} AS x, (lat - {_double(SOUTH)}) * {METRES_NORTH} AS y FROM input),"
+        f" (lon - {double(WEST)}) * {METRES_EAST} AS x, (lat - {double(SOUTH)}) * {METRES_NORTH} AS y FROM input),"
         " met AS (SELECT *, greatest(0e0, least(1e0, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy))) AS along"
         f" FROM traces JOIN cells ON cell_x = {cell('x')} AND cell_y = {cell('y')}),"
         f" distances AS (SELECT *, {off('x', 'ax', 'dx')} * {off('x', 'ax', 'dx')}"
         f" + {off('y', 'ay', 'dy')} * {off('y', 'ay', 'dy')} AS squared FROM met)"
-        f" SELECT road_id, speed, _row FROM distances WHERE squared < {_double(radius * radius)}"
+        f" SELECT road_id, speed, _row FROM distances WHERE squared < {double(radius * radius)}"
         " QUALIFY row_number() OVER (PARTITION BY number ORDER BY squared, road_id) = 1"
     )
 
@@ -343,12 +343,6 @@ def calculator_truth(window: int) -> str:
     )
 
 
-def _double(number: float) -> str:
-    """A number as a double of SQL, to the last bit: 0.03 alone would be a decimal."""
-    text = repr(float(number))
-    return text if "e" in text else f"{text}e0"
-
-
 def match_roads(traces: Stream, streets: int, radius: float) -> Stream:
     """The road and the speed of each trace of a stream with `lat`, `lon` and `speed`."""
     return traces.process(
@@ -381,7 +375,7 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     traces = StreamSpec("traces", (taxi, lat, lon, speed))
     # Not a number is above every one, so the upper bound leaves it out.
     sound = f"speed > 0 AND speed <= {SPEED_MAX}"
-    inside = f"lat BETWEEN {_double(SOUTH)} AND {_double(NORTH)} AND lon BETWEEN {_double(WEST)} AND {_double(EAST)}"
+    inside = f"lat BETWEEN {double(SOUTH)} AND {double(NORTH)} AND lon BETWEEN {double(WEST)} AND {double(EAST)}"
     moving = source("traces", traces.schema).where(f"{sound} AND {inside}", name="moving_inside")
     matched = match_roads(moving, parameters.streets, parameters.map_matcher_radius)
     averaged = average_speeds(matched, parameters.speed_calculator_window)

@@ -47,7 +47,7 @@ from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, double
 from streamgauge.workloads.decayed import (
     HASHES_MAX,
     SHARDS,
@@ -268,9 +268,9 @@ def scored(rated: Stream, parameters: VoipStream) -> Stream:
         name="fofir_url_acd",
     )
     weights = {"fofir": p.fofir_weight, "url": p.url_weight, "acd": p.acd_weight}
-    score = " + ".join(f"{_double(weight)} * {name}" for name, weight in weights.items())
+    score = " + ".join(f"{double(weight)} * {name}" for name, weight in weights.items())
     scores = modules.select(calling="calling", score=score, fofir="fofir", url="url", acd="acd", name="scorer")
-    return scores.where(f"score > {_double(p.scorer_threshold)}", name="suspicious")
+    return scores.where(f"score > {double(p.scorer_threshold)}", name="suspicious")
 
 
 def ramp(many: str, few: str, low: float, high: float) -> str:
@@ -278,17 +278,11 @@ def ramp(many: str, few: str, low: float, high: float) -> str:
 
     Products, because `few` may be 0, or so little that a quotient would overflow; of nothing and nothing it is 0.
     """
-    above = f"{many} - {_double(low)} * {few}"
+    above = f"{many} - {double(low)} * {few}"
     return (
-        f"case when {many} <= {_double(low)} * {few} then 0e0 when {many} >= {_double(high)} * {few} then 1e0"
-        f" else try_divide({above}, {_double(high - low)} * {few}) end"
+        f"case when {many} <= {double(low)} * {few} then 0e0 when {many} >= {double(high)} * {few} then 1e0"
+        f" else try_divide({above}, {double(high - low)} * {few}) end"
     )
-
-
-def _double(number: float) -> str:
-    """A number as a double of an expression: 0.5 alone would be a decimal."""
-    text = repr(float(number))
-    return text if "e" in text else f"{text}e0"
 
 
 def _us(seconds: float) -> int:

@@ -40,8 +40,9 @@ class Store:
     def executionsCount(self) -> int:
         return len(self.executions)
 
-    def executionsList(self) -> Any:
-        return SimpleNamespace(size=lambda: len(self.executions), apply=lambda place: self.executions[place])
+    def executionsList(self, offset: int = 0, length: int = 1000) -> Any:
+        found = self.executions[offset : offset + length]
+        return SimpleNamespace(size=lambda: len(found), apply=lambda place: found[place])
 
     def executionMetrics(self, number: int) -> Any:
         return SimpleNamespace(mkString=lambda separator: METRICS)

@@ -93,8 +93,7 @@ class Sut:
                 reason = self._reason(str(error)) if error is not None else ""
                 sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
                 return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
-        if self._probes is not None:
-            self._probes.keep_up()
+        self._counting(Probes.keep_up)
         return {"alive": True, "reason": ""}
 
     def evidence(self) -> list[dict[str, Any]]:
@@ -218,8 +217,18 @@ class Sut:
     def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
         options = {**self._output(query), "batch": str(batch)}
         frame.write.format(FORMAT).options(**options).mode("append").save()
-        if self._probes is not None and query in self._queries:
-            self._probes.count_in(query.name, self._queries[query], batch)
+        if query in self._queries:
+            self._counting(Probes.count_in, query.name, self._queries[query], batch)
+
+    def _counting(self, count: Callable[..., None], *what: Any) -> None:
+        """Lets the probes count; one that fails ends them, and neither the query nor what is said of it."""
+        if self._probes is None:
+            return
+        try:
+            count(self._probes, *what)
+        except Exception as error:
+            self._probes = None
+            print(f"streamgauge: the rows of operators are counted no more: {error}", file=sys.stderr, flush=True)
 
 
 def _with_choice(used: str, asked: str) -> str:

@@ -21,7 +21,7 @@ from streamgauge.engines.seam import OperatorRows
 
 WAITING_MAX = 400
 """So many finished executions may wait to be read; Spark keeps a thousand."""
-READ_AT_ONCE = 50
+READ_AT_ONCE = 10
 _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _MARK = re.compile(r"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)", re.IGNORECASE)
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
@@ -50,16 +50,24 @@ class Probes:
     @property
     def rows(self) -> list[OperatorRows]:
         """All that was counted so far, of batches that are done."""
-        self._read(self._finished())
+        if self._operators:
+            self._read(self._finished())
         return [OperatorRows(*key, rows) for key, rows in self._rows.items()]
 
     def keep_up(self) -> None:
         """Reads some of what is finished where much has gathered: Spark forgets the oldest."""
-        if self._store.executionsCount() and (finished := self._finished())[WAITING_MAX:]:
-            self._read(finished[:READ_AT_ONCE])
+        if self._operators and self._latest() - self._read_until > WAITING_MAX:
+            self._read(self._finished()[:READ_AT_ONCE])
+
+    def _latest(self) -> int:
+        """The number of the last execution that began: asked often, so the list is not gone through for it."""
+        count = self._store.executionsCount()
+        return int(self._store.executionsList(count - 1, 1).apply(0).executionId()) if count else -1
 
     def count_in(self, query: str, running: Any, batch: int) -> None:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
+        if not self._operators:
+            return
         plan, jvm = running._jsq.streamingQuery().lastExecution().executedPlan(), self._session._jvm
         drawn = jvm.org.apache.spark.sql.execution.SparkPlanInfo.fromSparkPlan(plan)
         graph = jvm.org.apache.spark.sql.execution.ui.SparkPlanGraph.apply(drawn)
