@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
 from streamgauge.result import SearchResult, VerdictValue
-from streamgauge.studies.bracket import DRAIN_FLATTERS, State
-from streamgauge.studies.search import Settings, TrialOutcome, TrialRequest, replay, search
+from streamgauge.studies.bracket import BUSY_FULL, DRAIN_FLATTERS, State, TrialRequest, _between
+from streamgauge.studies.search import Settings, TrialOutcome, replay, search
 
 CEILING = 50e6
 PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200)
@@ -254,7 +254,7 @@ def test_an_overload_trial_has_no_verdict() -> None:
 
 
 def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None:
-    """A fresh engine that holds 10 % less: two steps of 5 %, each on a fresh engine, then 90 %."""
+    """A fresh engine that holds 10 % less: two steps of 5 %, all on one fresh engine, then 90 %."""
     sut = Scripted(
         1e6, lambda rate, number, purpose: "not_sustained" if purpose == "confirm" and rate > 0.9e6 else None
     )
@@ -262,28 +262,64 @@ def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None
     confirmations = [request for request in sut.asked if request.purpose == "confirm"]
     rates = [request.rate_per_s for request in confirmations]
     assert len(rates) >= 2
-    assert all(request.fresh for request in confirmations)
+    assert [request.fresh for request in confirmations] == [True] + [False] * (len(rates) - 1)
     assert all(above / below == pytest.approx(1.05) for above, below in pairwise(rates))
     assert (result.confirmed, result.low, result.high) == (True, rates[-1], rates[-2])
 
 
 def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
     """The guess was too low by more than half: batches filled little of the time, and say so."""
-    capacity = 1e6
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        verdict: VerdictValue = "sustained" if rate <= capacity else "not_sustained"
-        drained = 0.5 * capacity if purpose == "overload" else None
-        asked.append(rate)
-        return TrialOutcome(rate, verdict, drained, purpose=purpose, busy_share=rate / capacity)
-
-    asked: list[float] = []
-    result = search(trial, Settings(ceiling_per_s=CEILING, quick=True))
-    guess = 0.5 * capacity / DRAIN_FLATTERS
-    assert asked[1:3] == [pytest.approx(guess), pytest.approx(0.9 * capacity)]
+    busy = Busy(1e6)
+    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.4e6, quick=True))
+    assert busy.asked[:2] == [0.4e6, pytest.approx(BUSY_FULL * 1e6)]
     assert result.low is not None
-    assert 0.95 * capacity <= result.low <= capacity
-    assert len(asked) <= 7
+    assert 0.95e6 <= result.low <= 1e6
+    assert len(busy.asked) <= 7
+
+
+class Busy:
+    """Sustains `capacity_per_s`; its batches fill so much of the time as its rate is of `full_per_s`."""
+
+    def __init__(self, capacity_per_s: float, full_per_s: float | None = None) -> None:
+        self.capacity_per_s, self.full_per_s = capacity_per_s, full_per_s or capacity_per_s
+        self.asked: list[float] = []
+
+    def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        self.asked.append(rate)
+        verdict: VerdictValue = "sustained" if rate <= self.capacity_per_s else "undecided"
+        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=rate / self.full_per_s)
+
+
+def test_an_engine_that_is_nearly_full_is_asked_for_a_width_more() -> None:
+    """Whatever steps would have grown to: it held while its batches filled as much as they do at the limit."""
+    busy = Busy(0.8e6, 1e6)
+    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.74e6, quick=True))
+    assert busy.asked == [0.74e6, pytest.approx(0.74e6 * 1.05), pytest.approx(0.74e6 * 1.05**2)]
+    assert result.low == busy.asked[1]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ((1e6, 0.5), (1.6e6, 0.9), 1.42e6),
+        ((1e6, 0.77), (1.2e6, 0.9), 1.05e6),  # full at 1.015 M: no nearer than a width, which ends it if refused
+        ((1e6, 0.75), (1.2e6, 0.90), 1.05e6),  # full at 1.04 M
+        ((1e6, 0.6), (1.2e6, 0.79), 1.2e6 / 1.05),  # full at 1.189 M
+        ((1e6, 0.6), (1.06e6, 0.9), math.sqrt(1.06) * 1e6),  # too narrow to keep a width from both
+        ((1e6, 0.4), (1.2e6, 0.5), math.sqrt(1.2) * 1e6),  # its limit is no matter of full batches
+        ((1e6, 0.8), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
+        ((1e6, None), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
+    ],
+)
+def test_where_a_bracket_is_cut(
+    low: tuple[float, float | None], high: tuple[float, float | None], expected: float
+) -> None:
+    state = State(PLENTY)
+    for (rate, busy), verdict in ((low, "sustained"), (high, "undecided")):
+        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy)  # type: ignore[arg-type]
+        state.trials.append((TrialRequest(rate, "bracket", False), outcome))
+        state.note(outcome, rate)
+    assert _between(state, low[0], high[0]) == pytest.approx(expected)
 
 
 def test_no_step_is_longer_than_four_times_the_rate() -> None:
