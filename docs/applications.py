@@ -1,9 +1,10 @@
-"""Writes the tables of docs/applications.md from characterizations.
+"""Writes the tables of docs/applications.md from searches and characterizations.
 
-    python docs/applications.py RUN...           from folders that `streamgauge characterize` left, or their files
+    python docs/applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
     python docs/applications.py --measure DIR    characterize every workload into DIR first, one after the other
 
-The tables are written anew, and the text around them stays.
+`python -m bench.applications DIR` searches the rate of every application. The tables that the given folders are for are
+written anew; the others, and the text around them, stay.
 """
 
 from __future__ import annotations
@@ -17,32 +18,95 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parent / "applications.md"
-FILE = "characterization.json"
-_BLOCK = re.compile(r"(<!-- measured: applications -->\n).*?(<!-- end of measured -->)", re.DOTALL)
+FILE, SEARCH = "characterization.json", "result.json"
 
 Found = Mapping[str, Any]
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A finished characterization; SystemExit with the reason where there is none."""
-    file = path / FILE if path.is_dir() else path
+    """A finished characterization, or the result of a search; SystemExit with the reason where there is none."""
+    file = path if path.is_file() else path / (FILE if (path / FILE).exists() else SEARCH)
     try:
         found: dict[str, Any] = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        raise SystemExit(f"{path}: must be a folder of streamgauge characterize, or its {FILE} ({error})") from None
-    if not found.get("finished"):
-        raise SystemExit(f"{path}: was not finished: characterize {found.get('workload', 'it')} again")
-    return found
+        rule = f"must be a folder of streamgauge sustain or characterize, or its {FILE}"
+        raise SystemExit(f"{path}: {rule} ({error})") from None
+    if found.get("search") or found.get("finished"):
+        return found
+    raise SystemExit(f"{path}: is no search and was not finished: make {found.get('workload', 'it')} again")
 
 
 def tables(every: Iterable[Found]) -> str:
-    """All tables, applications in the order of their names; SystemExit where one is there twice."""
+    """All tables of characterizations, applications in the order of their names."""
+    found = _by_name(every)
+    parts = [_operators(found), _memory(found), _applied(found), _made(found)]
+    return "\n\n".join(parts)
+
+
+def _by_name(every: Iterable[Found]) -> list[Found]:
+    """In the order of their names; SystemExit where an application is there twice."""
     found = sorted(every, key=lambda one: str(one["workload"]))
     names = [one["workload"] for one in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise SystemExit(f"two characterizations of {', '.join(twice)}: name one of each")
-    parts = [_operators(found), _memory(found), _applied(found), _made(found)]
-    return "\n\n".join(parts)
+        raise SystemExit(f"two of {', '.join(twice)}: name one of each")
+    return found
+
+
+def rates(every: Iterable[Found]) -> str:
+    """What each application was found to sustain, what limits it, and what it exercises; in the order of their names.
+
+    Latencies are those of the trial that held, of the sink whose results come last.
+    """
+    found = _by_name(every)
+    head = (
+        "application", "operators", "exercises", "holds", "latency, median", "p99", "most", "what limits",
+        "reference work",
+    )  # fmt: skip
+    made = {
+        f"- {one['environment']['cpu_model']}, {one['environment']['cpus']} processors, {one['start_time'][:10]}"
+        for one in found
+    }
+    return "\n\n".join((_table()(head, map(_rate, found)), "\n".join(sorted(made))))
+
+
+def _rate(found: Found) -> tuple[str, ...]:
+    from streamgauge.flow import graph
+    from streamgauge.report import words
+    from streamgauge.report.terminal import typed
+    from streamgauge.workloads.base import get
+
+    workload = get(str(found["workload"]))
+    flow = workload.build(workload.parameters(), 1000.0).flow
+    latency = found["latency"]["event_time_us"] or {}
+    said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
+    return (
+        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(exercised(flow)), said,
+        *(typed(words.time_us(latency.get(name))) for name in ("p50", "p99", "max")),
+        found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
+    )  # fmt: skip
+
+
+FEATURES = {
+    "Explode": "flat-map", "Where": "filter", "RunningAggregate": "counts without end", "Union": "union",
+    "WindowAggregate": "event-time windows", "SessionAggregate": "sessions", "WindowJoin": "join of windows",
+    "IntervalJoin": "join of branches", "Lookup": "lookup", "Distinct": "first rows only", "TopN": "ranking",
+}  # fmt: skip
+"""By the name of the operator's class."""
+
+
+def exercised(flow: Any) -> list[str]:
+    """What the operators of a flow ask of an engine, each once."""
+    from streamgauge.flow import graph
+    from streamgauge.flow.nodes import Process
+
+    operators = tuple(graph.operators(flow))
+    kinds = [FEATURES[kind] for node in operators if (kind := type(node).__name__) in FEATURES]
+    for process in (node for node in operators if isinstance(node, Process)):
+        kinds.append("keyed process" if process.keys else "stateless process")
+        kinds += ["process of several inputs"] * (len(process.inputs) > 1)
+    kinds += ["several streams"] * (len(graph.sources(flow)) > 1)
+    kinds += ["several sinks"] * (len(flow.sinks) > 1)
+    return list(dict.fromkeys(kinds)) or ["transport and sink alone"]
 
 
 def _operators(found: Sequence[Found]) -> str:
@@ -105,11 +169,12 @@ def _table() -> Callable[[Sequence[str], Iterable[Sequence[str]]], str]:
     return table  # type: ignore[no-any-return]
 
 
-def renewed(text: str, made: str) -> str:
-    """The page with other tables; ValueError where it has no place for them."""
-    if not _BLOCK.search(text):
-        raise ValueError("the page has no place for the tables")
-    return _BLOCK.sub(lambda match: f"{match[1]}{made}\n{match[2]}", text)
+def renewed(text: str, made: str, block: str = "applications") -> str:
+    """The page with another table in that place; ValueError where it has none."""
+    place = re.compile(rf"(<!-- measured: {block} -->\n).*?(<!-- end of measured -->)", re.DOTALL)
+    if not place.search(text):
+        raise ValueError(f"the page has no place for the tables of {block}")
+    return place.sub(lambda match: f"{match[1]}{made}\n{match[2]}", text)
 
 
 def measured(out: Path) -> list[str]:
@@ -132,7 +197,14 @@ def main(words: Sequence[str]) -> int:
     if not words or words[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    PAGE.write_text(renewed(PAGE.read_text(), tables(read(Path(word)) for word in words)))
+    found = [read(Path(word)) for word in words]
+    searches, characterized = ([one for one in found if ("search" in one) is kind] for kind in (True, False))
+    page = PAGE.read_text()
+    if searches:
+        page = renewed(page, rates(searches), "rates")
+    if characterized:
+        page = renewed(page, tables(characterized))
+    PAGE.write_text(page)
     print(f"wrote {PAGE}")
     return 0
 

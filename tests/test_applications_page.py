@@ -13,7 +13,7 @@ import pytest
 from streamgauge.studies.characterization import Advice, Timings, figures
 from streamgauge.studies.materialise import Measured
 from streamgauge.studies.tuple_time import Slice
-from streamgauge.workloads.base import get
+from streamgauge.workloads.base import get, names
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -73,14 +73,61 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
         PAGE.read(killed)
     with pytest.raises(SystemExit, match="must be a folder"):
         PAGE.read(tmp_path)
-    with pytest.raises(SystemExit, match="two characterizations of word_count"):
+    with pytest.raises(SystemExit, match="two of word_count"):
         PAGE.tables([characterization(), characterization()])
 
 
-def test_the_page_has_a_place_for_the_tables() -> None:
+def search(workload: str, **changes: Any) -> dict[str, Any]:
+    """A made-up result of a search."""
+    found = {"low": 2e5, "sentence": "200 k/s holds; 240 k/s was undecided; not confirmed (quick)", "limit": "the CPU"}
+    latency = {"event_time_us": {"p50": 3e5, "p99": None, "max": 9e5}}
+    here = {"cpu_model": "made up", "cpus": 2}
+    whole = {"workload": workload, "start_time": "2026-01-02T03:04:05+00:00", "environment": here, "latency": latency}
+    return {**whole, "search": found, "reference_work_us": 2500.0, **changes}
+
+
+def test_every_search_has_a_row() -> None:
+    """What it exercises comes from the flow itself."""
+    text = PAGE.rates([search("word_count"), search("smart_grid", latency={"event_time_us": None})])
+    head, _, grid, words = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
+    assert len(head) == len(grid) == len(words)
+    assert words[:3] == ["`word_count`", "3", "flat-map, counts without end"]
+    assert words[3] == "200 k/s holds; 240 k/s was undecided"
+    assert words[4:] == ["300 ms", "-", "900 ms", "the CPU", "2.5 ms"]
+    assert grid[2] == "filter, event-time windows, keyed process, process of several inputs, several sinks"
+    assert grid[4:7] == ["-"] * 3
+    assert text.endswith("- made up, 2 processors, 2026-01-02")
+
+
+def test_searches_are_told_from_characterizations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own place on the page; where only one kind is given, the other's stays."""
+    page, folder = tmp_path / "page.md", tmp_path / "found"
+    page.write_text((DOCS / "applications.md").read_text())
+    monkeypatch.setattr(PAGE, "PAGE", page)
+    folder.mkdir()
+    (folder / PAGE.SEARCH).write_text(json.dumps(search("word_count")))
+    before = page.read_text()
+    assert PAGE.main([str(folder)]) == 0
+    after = page.read_text()
+    assert "200 k/s holds" in after
+    assert after.partition("## Characterized")[2] == before.partition("## Characterized")[2]
+    (folder / PAGE.SEARCH).write_text(json.dumps({"workload": "word_count", "search": None}))
+    with pytest.raises(SystemExit, match="is no search"):
+        PAGE.main([str(folder)])
+
+
+def test_each_application_has_a_feature(tmp_path: Path) -> None:
+    """One that asks nothing of an engine would say nothing of it."""
+    named = {name: PAGE.exercised(get(name).build(get(name).parameters(), 1000.0).flow) for name in names()}
+    assert all(named.values())
+    assert len({tuple(features) for features in named.values()}) >= 14
+
+
+@pytest.mark.parametrize("block", ["applications", "rates"])
+def test_the_page_has_a_place_for_the_tables(block: str) -> None:
     """What stands around it stays."""
     text = (DOCS / "applications.md").read_text()
-    found = PAGE.renewed(text, "| new |")
+    found = PAGE.renewed(text, "| new |", block)
     assert "| new |\n<!-- end of measured -->" in found
     assert found.startswith("# Applications")
     with pytest.raises(ValueError, match="no place"):

@@ -1,0 +1,83 @@
+"""The sustained rate of each application, by `streamgauge sustain APPLICATION --quick`, each search from its floor up.
+
+What keeps Spark's own expressions throughout must hold 150 k/s, the others 20 k/s. The brackets are 20 % wide: the
+figure says which order of rate an application holds, and a search of its own says it finer. About five minutes each.
+
+    python -m bench.applications [FOLDER]
+
+FOLDER keeps every search, and those that it already holds whole are not made again; without one they are thrown away.
+`python docs/applications.py FOLDER/*` makes the table of the documents from it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench._row import Row, row
+
+FLOOR_PER_S, NATIVE_FLOOR_PER_S = 20e3, 150e3
+NATIVE = ("word_count", "log_processing", "click_analytics", "ads_analytics", "yahoo_streaming")
+OTHERS = (
+    "throughput", "spike_detection", "bargain_index", "fraud_detection", "trending_topics", "sentiment_analysis",
+    "spam_filter", "traffic_monitoring", "machine_outlier", "reinforcement_learner", "smart_grid", "voipstream",
+)  # fmt: skip
+TOLERANCE = 0.2
+
+
+def floor_of(application: str) -> float:
+    return NATIVE_FLOOR_PER_S if application in NATIVE else FLOOR_PER_S
+
+
+def kept(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results of the searches in a folder that came to their end, by application; the latest of each."""
+    found = {}
+    for path in sorted(folder.glob("*/result.json")):
+        result = json.loads(path.read_text())
+        if (result.get("search") or {}).get("trials") and result["verdict"]["value"] != "interrupted":
+            found[result["workload"]] = result
+    return found
+
+
+def searched(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(application, result) of each, made where the folder does not hold it; none where it could not be searched."""
+    there = kept(folder)
+    for application in (*NATIVE, *OTHERS):
+        result = there.get(application) or _search(application, folder)
+        if result is not None:
+            yield application, result
+
+
+def _search(application: str, folder: Path) -> dict[str, Any] | None:
+    command = [
+        sys.executable, "-m", "streamgauge", "sustain", application, "--quick", "--tolerance", str(TOLERANCE),
+        "--start-rate", f"{floor_of(application):.0f}", "--json", "--out", str(folder),
+    ]  # fmt: skip
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    result = json.loads(done.stdout) if done.stdout.strip() else None
+    said = (result.get("search") or {}).get("sentence") if result else f"exit code {done.returncode}"
+    print(f"{application}: {said}", file=sys.stderr, flush=True)
+    return result if result and result.get("search") else None
+
+
+def rate_of(result: dict[str, Any]) -> float:
+    """Events a second that held; 0 where none did."""
+    return float(result["search"]["sustained_per_s"] or 0.0)
+
+
+def main(folder: Path | None = None) -> list[Row]:
+    with tempfile.TemporaryDirectory() as thrown_away:
+        return [
+            row(f"applications: {application}, sustained", [rate_of(result)], "events/s", floor_of(application))
+            for application, result in searched(folder or Path(thrown_away))
+        ]
+
+
+if __name__ == "__main__":
+    for each in main(Path(sys.argv[1]) if sys.argv[1:] else None):
+        print(each)

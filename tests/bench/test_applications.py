@@ -1,0 +1,33 @@
+"""bench/applications.py: every application is searched once, and from its floor."""
+
+import json
+from pathlib import Path
+
+from bench import applications
+from streamgauge.workloads.base import names
+
+PROBES = {"identity", "filter", "count", "windowed_aggregation", "windowed_join"}
+
+
+def test_every_application_has_a_floor() -> None:
+    """One that is added is found here."""
+    searched = (*applications.NATIVE, *applications.OTHERS)
+    assert sorted(searched) == sorted(set(names()) - PROBES)
+    assert applications.floor_of("word_count") > applications.floor_of("voipstream")
+
+
+def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
+    """Searches that came to their end alone; the later one of an application that was searched twice."""
+
+    def result(name: str, workload: str, value: str, trials: int, held: float | None) -> None:
+        (tmp_path / name).mkdir()
+        found = {"trials": [{}] * trials, "sustained_per_s": held}
+        whole = {"workload": workload, "verdict": {"value": value}, "search": found}
+        (tmp_path / name / "result.json").write_text(json.dumps(whole))
+
+    result("1", "word_count", "sustained", 3, 2e5)
+    result("2", "word_count", "sustained", 3, 3e5)
+    result("3", "voipstream", "interrupted", 2, 2e4)
+    result("4", "smart_grid", "not_sustained", 3, None)
+    found = applications.kept(tmp_path)
+    assert {name: applications.rate_of(one) for name, one in found.items()} == {"word_count": 3e5, "smart_grid": 0.0}
