@@ -94,7 +94,7 @@ def test_every_search_has_a_row() -> None:
     assert words[:3] == ["`word_count`", "3", "flat-map, counts without end"]
     assert words[3] == "200 k/s holds; 240 k/s was undecided"
     assert words[4:] == ["300 ms", "-", "900 ms", "the CPU", "2.5 ms"]
-    assert grid[2] == "filter, event-time windows, keyed process, process of several inputs, several sinks"
+    assert grid[2] == "filter, event-time windows, keyed process, several sinks"
     assert grid[4:7] == ["-"] * 3
     assert text.endswith("- made up, 2 processors, 2026-01-02")
 
