@@ -46,6 +46,9 @@ from streamgauge.system.children import serve
 
 MASTER = "local[1]"
 """One task at a time: what a row takes at one instance."""
+SMALL_AT_FIRST = "-Xms64m"
+"""A heap that has its whole size from the start, as in every run, would say nothing of what operators take. The last
+one counts."""
 CLASS_ALONE, DIFFERENCE = "class_alone", "difference"
 Clock = Callable[[], float]
 Read = Callable[..., DataFrame]
@@ -258,7 +261,7 @@ class Timing:
             **self._users,
         }
         try:
-            options = JVM_OPTIONS[self._ours["jit"]]
+            options = (*JVM_OPTIONS[self._ours["jit"]], SMALL_AT_FIRST)
             session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options)
         except InputError:
             raise
