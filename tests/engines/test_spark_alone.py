@@ -132,3 +132,17 @@ def test_every_kind_of_operator_is_timed_and_the_slow_one_is_found(
     assert rows["keyed"]["time_method"] == "class_alone"
     assert {row["time_method"] for name, row in rows.items() if name != "keyed"} == {"difference"}
     assert found["notes"][0].startswith("fewer than 100 slices")
+
+
+@pytest.mark.parametrize(
+    ("job", "selectivity"), [("enrich", (1.0, 1.0)), ("revenue", (1e-6, 0.5)), ("rewards", (0.0, 0.1))]
+)
+def test_an_own_job_is_characterized(tmp_path: Path, job: str, selectivity: tuple[float, float]) -> None:
+    """Each of the examples, as one operator: by its reference or in batch, and timed slice by slice."""
+    path = Path(__file__).parents[2] / "examples" / f"{job}.py"
+    found = characterized(tmp_path, str(path), Asked(slices=3, slice_events=2_000, warmup_slices=1))
+    (row,) = [row for row in found["operators"] if row["kind"] == "native_job"]
+    assert (row["name"], row["rows_in"]) == (job, [8_000])
+    assert selectivity[0] <= row["selectivity"] <= selectivity[1]
+    assert row["time_per_tuple_us"] is not None, row["time_reason"]
+    assert row["time_per_tuple_us"]["median"] > 0

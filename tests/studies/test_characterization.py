@@ -127,7 +127,7 @@ def test_every_kind_of_operator_has_a_type() -> None:
 
     from streamgauge.flow import nodes
 
-    kinds = set(get_args(nodes.Node)) - {nodes.NativeJob}
+    kinds = set(get_args(nodes.Node))
     assert kinds == set(characterization._TYPES)
 
 
@@ -272,16 +272,25 @@ def test_each_bad_word_is_refused(say: Say, words: tuple[str, ...], said: str, t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_own_job_cannot_be_taken_apart(say: Say, tmp_path: Path) -> None:
-    """It is one function of Spark's own words."""
+@pytest.mark.usefixtures("without_spark")
+def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
+    """Counted by its reference, over all that its function may read; lineage is in no tuple's size."""
     job = tmp_path / "own_job.py"
     job.write_text(
         "from streamgauge.jobs import Integer, job, stream\n\n\n"
-        '@job(stream("a", Integer("v", 1, 9)), reach="0s")\ndef own(spark, inputs):\n    return inputs["a"]\n'
+        '@job(stream("a", Integer("v", 1, 10)), reach="0s",\n'
+        '     reference="SELECT v, event_time, ingest_time, event_id FROM a WHERE v <= 5")\n'
+        'def own(spark, inputs):\n    return inputs["a"].where("v <= 5")\n'
     )
-    code, _, err = say(job)
-    assert code == 2, err
-    assert "cannot be taken apart" in err
+    code, out, err = say(job, "--slices", "100", "--slice-events", "100", "--json")
+    assert code == 0, err
+    rows = by_name(json.loads(out))
+    assert list(rows) == ["a", "own", "results"]
+    assert rows["own"]["rows_in"] == [12_000]
+    assert rows["own"]["selectivity"] == pytest.approx(0.5, abs=0.03)
+    assert (rows["a"]["tuple_bytes"], rows["own"]["tuple_bytes"]) == (4.0, pytest.approx(4.0, abs=0.2))
+    assert rows["own"]["time_per_tuple_us"]["median"] == pytest.approx(2.0)
+    assert list(tmp_path.glob("runs/*-own_job-characterize"))
 
 
 def test_words_are_read_as_people_write_them() -> None:

@@ -17,6 +17,7 @@ from streamgauge.flow.nodes import (
     Flow,
     IntervalJoin,
     Lookup,
+    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -46,7 +47,7 @@ _TYPES: dict[type[Node], str] = {
     SessionAggregate: "group-by, windowed aggregation",
     RunningAggregate: "group-by, aggregation",
     WindowJoin: "windowed join", IntervalJoin: "windowed join", Distinct: "group-by, first row",
-    TopN: "group-by, ranking", Process: "code",
+    TopN: "group-by, ranking", Process: "code", NativeJob: "code",
 }  # fmt: skip
 """Operator types by the thesis's words, as far as it has them [B §2.9]."""
 
@@ -58,6 +59,8 @@ METHODS = {
     "Spark's exchange, its blocks and its state store; nothing is taken off",
     "updates": "rows out of a running aggregate: one for each key and slice, as an engine of micro-batches gives; by "
     "the thesis's rule, one for each row in, its selectivity is 1",
+    "own_job": "an own job is one operator: rows out are those of its reference, else of the same function in batch"
+    " over the whole input; its time is that of the function over a slice by itself",
     "tuple_bytes": "what a row of the operator's own columns takes in Arrow: values and offsets, without lineage",
     "advised_instances": "eq. 3.4 by the p99; operators without one get none, and the others share the target",
 }

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
-from streamgauge.flow.nodes import Node, Source
+from streamgauge.flow.nodes import Flow, NativeJob, Node, Source
 from streamgauge.report.store import OUT, new_folder, write_text
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.single import require_machine
 from streamgauge.studies.characterization import METHODS, WEIGHTS, Advice, Timings, figures
+from streamgauge.studies.job_rows import job_rows
 from streamgauge.studies.materialise import SLICE, Measured, Span, materialise, write_slices
 from streamgauge.studies.memory import MemorySampler, distribution
 from streamgauge.studies.tuple_time import Slice
@@ -120,7 +121,7 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
     """
     ready = _checked(experiment)
     now = datetime.now(UTC)
-    folder = new_folder(experiment.out or "runs", experiment.workload, "characterize", now)
+    folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
     said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
     _write(folder, {**said, "finished": False})
     found = {**said, **_measure(ready, asked, folder, say), "methods": METHODS, "finished": True}
@@ -139,9 +140,6 @@ def _checked(experiment: Experiment) -> Ready:
         raise InputError(
             [Problem(f"option {name}", rule, experiment.options[name], "leave it out") for name in passed_over]
         )
-    if isinstance(ready.workload, OwnJob):
-        rule = "must be a workload of the list: an own job is one function, which cannot be taken apart"
-        raise InputError(Problem("workload", rule, experiment.workload, "streamgauge workloads lists them"))
     require_machine(ready)
     return ready
 
@@ -182,8 +180,13 @@ def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, An
     with Scratch("characterize") as private:
         counted, operators = _count(ready, asked, Path(private), say)
         timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
-    found = figures(ready.experiment.workload, ready.flow, counted, timings, asked.advice)
+    found = figures(ready.workload.name, _flow(ready), counted, timings, asked.advice)
     return {"settings": settings, **found, "memory": distribution(memory), "notes": _notes(asked, found)}
+
+
+def _flow(ready: Ready) -> Flow:
+    """What is taken apart. An own job's function may read lineage; of any other flow it is no part."""
+    return ready.lineage_flow if isinstance(ready.workload, OwnJob) else ready.flow
 
 
 def _notes(asked: Asked, found: Mapping[str, Any]) -> list[str]:
@@ -209,7 +212,8 @@ def _count(
     counted: dict[Node, Measured] = {}
     operators: list[OperatorAlone] = []
     with duckdb.connect(str(private / "rows.duckdb")) as connection:
-        for one in materialise(connection, ready.flow, plan, span):
+        own = job_rows(ready, private) if isinstance(ready.workload, OwnJob) else None
+        for one in materialise(connection, _flow(ready), plan, span, own):
             counted[one.node] = one
             say(f"reference   {one.node.name}: {one.rows_out:,} rows")
             if isinstance(one.node, Source) or not sum(one.rows_in):
@@ -218,7 +222,8 @@ def _count(
             at.mkdir()
             folders = write_slices(connection, one, at, asked.slices_in_all)
             paths = {name: str(path) for name, path in folders.items()}
-            operators.append(OperatorAlone(one.node.name, one.alone, paths, SLICE))
+            job = one.node if isinstance(one.node, NativeJob) else None
+            operators.append(OperatorAlone(one.node.name, one.alone, paths, SLICE, job))
     (private / "rows.duckdb").unlink()
     return counted, tuple(operators)
 

@@ -7,12 +7,15 @@ the input give what they hold by then.
 Updates: a running aggregate has one row for each key and slice, the value at the slice's end, because that is what an
 engine of micro-batches gives that takes a slice as a batch. By the thesis's rule, an update for each input, it would be
 one row for each row that came in.
+
+An own job is one operator, whose rows somebody else computes (`JobRows`). Its input carries lineage, which the function
+may read; an event is handed to it at its own time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,11 +23,11 @@ import pyarrow as pa
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.oracle.process import computed
-from streamgauge.events import EVENT_TIME, Field, Schema
+from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema
 from streamgauge.flow import expressions, graph, schema
 from streamgauge.flow.binder import element_type, quote
 from streamgauge.flow.lineage import needed_columns
-from streamgauge.flow.nodes import Flow, Mode, Node, Process, RunningAggregate, Sink, Source, TopN
+from streamgauge.flow.nodes import Flow, Mode, NativeJob, Node, Process, RunningAggregate, Sink, Source, TopN
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -38,6 +41,8 @@ SLICE = "__slice"
 """Parts of an operator's input lie in folders of that name; no column of a flow begins with an underscore."""
 
 Rule = Literal["rows", "updates"]
+JobRows = Callable[[Any, NativeJob, dict[str, str]], Any]
+"""(connection, own job, the table of each of its streams) -> what it gives, as a relation of that connection."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +85,23 @@ class Measured:
         return "updates" if isinstance(self.node, RunningAggregate) else "rows"
 
 
-def materialise(connection: Any, flow: Flow, plan: Plan, span: Span) -> Iterator[Measured]:
-    """Every node of a flow, inputs first, each as soon as its table stands in `connection`, a DuckDB of its own."""
+def materialise(
+    connection: Any, flow: Flow, plan: Plan, span: Span, job_rows: JobRows | None = None
+) -> Iterator[Measured]:
+    """Every node of a flow, inputs first, each as soon as its table stands in `connection`, a DuckDB of its own.
+
+    `job_rows` is needed where the flow is an own job.
+    """
     connection.execute("SET TimeZone = 'UTC'")
     done: dict[Node, Measured] = {}
     for node in graph.operators(flow):
         alone = _cut(node)
         if isinstance(node, Source):
             _offer(connection, node, plan, span)
+        elif isinstance(node, NativeJob):
+            assert job_rows is not None
+            tables = {source.name: _table(source) for source in node.inputs}
+            job_rows(connection, node, tables).create(quote(_table(node)))
         else:
             _compute(connection, alone, _table(node), span)
         rows, size = _rows_and_bytes(connection, node)
@@ -109,6 +123,8 @@ def _cut(node: Node) -> Node:
 
 
 def _stand_in(node: Node) -> Node:
+    if isinstance(node, Source) and node.lineage:
+        return replace(node, name=_table(node))
     columns = schema.columns(node)
     if any(element_type(type_) is not None for type_ in columns.values()):
         return _cut(node)
@@ -123,11 +139,13 @@ def _alone_flow(node: Node) -> Flow:
 def _offer(connection: Any, source: Source, plan: Plan, span: Span) -> None:
     """A source's table: the planned events themselves."""
     number = next(n for n, stream in enumerate(plan.streams) if stream.name == source.name)
-    columns = (*source.schema.names, EVENT_TIME)
+    there = schema.columns(source)
+    columns = tuple(name for name in dict.fromkeys((*there, EVENT_TIME)) if name != INGEST_TIME)
+    handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in there else ""
     first = plan.batch(number, 0, 0, 0, columns)
     reader = pa.RecordBatchReader.from_batches(first.schema, _batches(plan, number, columns, span))
     connection.register("__events", reader)
-    connection.execute(f"CREATE TABLE {quote(_table(source))} AS SELECT * FROM __events")
+    connection.execute(f"CREATE TABLE {quote(_table(source))} AS SELECT *{handed} FROM __events")
     connection.unregister("__events")
 
 
@@ -169,7 +187,12 @@ def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str],
 def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:
     """(rows, bytes of one of them in Arrow: values and offsets, without the bits that say what is null)."""
     table = quote(_table(node))
-    sizes = " + ".join(_bytes(quote(name), type_, table) for name, type_ in schema.columns(node).items())
+    if isinstance(node, NativeJob):  # of its columns nothing is declared
+        rows = connection.table(_table(node)).to_arrow_table()
+        own = rows.select([name for name in rows.column_names if name not in LINEAGE])
+        return rows.num_rows, own.nbytes / rows.num_rows if rows.num_rows else None
+    columns = node.schema.types() if isinstance(node, Source) else schema.columns(node)
+    sizes = " + ".join(_bytes(quote(name), type_, table) for name, type_ in columns.items())
     ((rows, size),) = connection.execute(f"SELECT count(*), {sizes} FROM {table}").fetchall()
     return int(rows), float(size) / rows if rows else None
 

@@ -36,12 +36,13 @@ from pyspark.sql import functions as F
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering import TIME, Lowering
+from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.session import end_session, open_checked
 from streamgauge.engines.spark.settings import JVM_OPTIONS, LOWERING, defaults, split
 from streamgauge.errors import EngineError, InputError
 from streamgauge.events import EVENT_TIME
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Node, Process, Source
+from streamgauge.flow.nodes import NativeJob, Node, Process, Source
 from streamgauge.system.children import serve
 
 MASTER = "local[1]"
@@ -56,12 +57,16 @@ Read = Callable[..., DataFrame]
 
 @dataclass(frozen=True)
 class OperatorAlone:
-    """An operator that reads nothing but sources, and where the slices of each are, by the source's name."""
+    """An operator that reads nothing but sources, and where the slices of each are, by the source's name.
+
+    `job`: an own job as it is written, whose streams have the names that its function knows.
+    """
 
     name: str
     node: Node
     folders: dict[str, str]
     folder_of_a_slice: str
+    job: NativeJob | None = None
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -145,15 +150,15 @@ class OnSpark:
         """Every source without a row, in memory as the others: else Spark would plan nothing at all for it."""
         if not self._empty:
             for source in self._operator.sources:
-                ddl = _ddl({**source.schema.types(), EVENT_TIME: "bigint"})
-                frame = self._session.createDataFrame([], ddl).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+                frame = self._session.createDataFrame([], _ddl(_kinds(source)))
+                frame = frame.coalesce(1).persist(StorageLevel.MEMORY_ONLY)
                 frame.count()
                 self._empty[source.name] = frame
         return self._empty
 
     def _held(self, source: Source, number: int) -> DataFrame:
         """A slice of a source as a frame of one partition that stays in memory once it has been counted."""
-        kinds = {**source.schema.types(), EVENT_TIME: "bigint"}
+        kinds = _kinds(source)
         files = self._operator.files(source, number)
         if not files:
             return self._session.createDataFrame([], _ddl(kinds)).persist(StorageLevel.MEMORY_ONLY)
@@ -164,6 +169,25 @@ class OnSpark:
         # The reference writes times without a zone, which are another type to Spark; a session's zone is UTC.
         columns = [F.col(f"`{name}`").cast(kind).alias(name) for name, kind in there.items()]
         return found.select(*columns).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+
+
+class JobOnSpark(OnSpark):
+    """An own job's function in batch, in the place of an operator's lowering."""
+
+    def __init__(self, session: Any, operator: OperatorAlone, native: Native, clock: Clock) -> None:
+        super().__init__(session, operator, {}, 1, clock)
+        self._native = native
+
+    def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
+        inputs = [frames[source.name] for source in graph.inputs(self._operator.node)]
+        return {
+            f"{prefix}reading": _planned(_together(inputs)),
+            f"{prefix}operator": _planned(self._native.batch(self._session, inputs)),
+        }
+
+
+def _kinds(source: Source) -> dict[str, str]:
+    return {**source.schema.types(), **dict.fromkeys((*source.lineage, EVENT_TIME), "bigint")}
 
 
 def _ddl(kinds: Mapping[str, str]) -> str:
@@ -249,6 +273,7 @@ class Timing:
     def __init__(self, job: AloneJob, clock: Clock = time.perf_counter) -> None:
         self._job, self._clock = job, clock
         self._ours, self._users = split(job.options)
+        self._natives: dict[str, Native] = {}
         self._timed: dict[str, Timed] = {}
 
     def start(self) -> dict[str, str]:
@@ -260,6 +285,7 @@ class Timing:
             "spark.driver.memory": self._ours["driver_memory"],
             **self._users,
         }
+        self._natives = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
         try:
             options = (*JVM_OPTIONS[self._ours["jit"]], SMALL_AT_FIRST)
             session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options)
@@ -274,6 +300,8 @@ class Timing:
     def _of(self, session: Any, operator: OperatorAlone) -> Timed:
         if operator.method == CLASS_ALONE:
             return InPython(operator, self._clock)
+        if operator.name in self._natives:
+            return JobOnSpark(session, operator, self._natives[operator.name], self._clock)
         asked = {name: value for name, value in self._ours.items() if name.startswith(LOWERING)}
         choices = {name.removeprefix(LOWERING): value for name, value in asked.items()}
         return OnSpark(session, operator, choices, int(self._ours["buckets"]), self._clock)
