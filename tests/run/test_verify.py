@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, WINDOW_END
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.report.store import RunFolder
+from streamgauge.run.comparison import comparison
 from streamgauge.run.journal import handed_over
 from streamgauge.run.spool import Received
 from streamgauge.run.verify import verify
@@ -269,14 +271,45 @@ def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case],
     assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
 
 
-def test_without_common_cuts_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
-    """Where readers of a batch end at different times, nobody knows which value its end has."""
+def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Callable[..., Case], make: Any) -> None:
+    """Where readers of a batch end at different times, nobody knows which value its end has; the answer says so."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    odd = end_early(asked, 9)
+    asked.receive(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]])
+    found = verify(asked.ready, asked.done).verification
+    assert faults(found) == {}
+    assert "1 of 20 batches ended at no common event time" in found.sentence
+    asked.receive(make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]])
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1}
+
+
+def end_early(asked: Case, place: int) -> int:
+    """Let one reader end its batch a millisecond before the others; gives the batch."""
+    log = asked.done.journal.hand_outs[0]
+    log[place] = replace(log[place], to_us=log[place].to_us - 1000)
+    return log[place].batch
+
+
+def test_an_engine_that_sends_few_updates_is_found_beside_an_odd_batch(case: Callable[..., Case], make: Any) -> None:
+    """One batch without a common end must not excuse the nine in ten that all the others keep back."""
+    asked = case(UPDATES)
+    end_early(asked, 3)
+    few = [table.slice(0, table.num_rows // 10) for table in asked.updates()]
+    asked.receive(make, updates=few)
+    assert faults(verify(asked.ready, asked.done).verification)["missing"] > 800
+
+
+def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
+    """As with a frontier of each partition's own."""
     asked = case(UPDATES)
     tables = asked.updates()
     first = asked.done.journal.hand_outs[0]
-    first[9] = replace(first[9], to_us=first[9].to_us - 1000)
-    asked.receive(make, updates=[*tables[:9], without(tables[9], 50), *tables[10:]])
-    assert faults(verify(asked.ready, asked.done).verification) == {}
+    first[:] = [replace(part, to_us=part.to_us - 1000) for part in first]
+    asked.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
+    found = verify(asked.ready, asked.done).verification
+    assert faults(found) == {}
+    assert "20 of 20 batches" in found.sentence
 
 
 # --- what came, and when it was handed over ---
@@ -330,3 +363,16 @@ def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp
     assert kept.schema.field(EMISSION_TIME).type == pa.timestamp("us", "UTC")
     assert kept.column(EMISSION_TIME).cast(pa.int64()) == rows.column(EMISSION_TIME)
     assert pq.read_metadata(folder.path / "results-windows.parquet").num_rows == windows.num_rows
+
+
+def test_updates_are_not_compared_row_by_row_with_every_cut() -> None:
+    """Of a reader of batches DuckDB expects one row, and would join it with the batches' ends by a nested loop."""
+    done: Any = SimpleNamespace(journal=None)
+    with comparison(done) as compared:
+        rows = pa.table({"user_id": [1, 2], "t": [1, 2]}).to_reader()
+        compared.connection.register("events", rows)
+        compared.connection.register("cuts", pa.table({"cut": [1, 2, 3]}))
+        query = "SELECT * FROM events ASOF JOIN cuts ON events.t < cuts.cut"
+        plan = str(compared.connection.execute(f"EXPLAIN {query}").fetchall())
+        assert "Asof Join" in plan
+        assert "Group By" not in plan, "the nested loop takes the first of each group"

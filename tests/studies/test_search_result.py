@@ -11,6 +11,7 @@ import pytest
 from tests.studies.made_studies import FAILED_PER_S, HELD_PER_S, remember
 
 from streamgauge.report.store import RunFolder
+from streamgauge.result import SearchResult
 from streamgauge.studies import search_result
 from streamgauge.studies.search import Search, Settings, replay
 from streamgauge.studies.search_result import limit_of, trial_shown, warnings_of, with_surroundings
@@ -121,3 +122,12 @@ def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> N
     shown = trial_shown(study, replay(settings, [failed]).result())
     assert shown is not None
     assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
+
+
+def test_a_search_that_was_stopped_says_how_to_go_on() -> None:
+    """And only that one: nothing is left to do of a search that came to its end."""
+    searched = SearchResult(sustained_per_s=None, low=None, high=None, sentence="nothing yet")
+    stopped = search_result._verdict(searched, None, KeyboardInterrupt(), "streamgauge sustain --resume runs/one")
+    ended = search_result._verdict(searched, None, None, "streamgauge sustain --resume runs/one")
+    assert (stopped.value, stopped.advice) == ("interrupted", "to go on: streamgauge sustain --resume runs/one")
+    assert ended.advice == ""

@@ -102,7 +102,10 @@ def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, mon
     assert outcome_of(request, judged, study).busy_share == 0.25
 
 
-@pytest.mark.parametrize(("options", "probed"), [({}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)])
+@pytest.mark.parametrize(
+    ("options", "probed"),
+    [({"probes": "progress"}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)],
+)
 def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
 ) -> None:
@@ -119,6 +122,22 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     with pytest.raises(KeyboardInterrupt):
         work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
     assert [settings.probe_batches for settings in asked] == [probed]
+
+
+@pytest.mark.parametrize(
+    ("given", "searched"),
+    [({}, {"probes": "progress"}), ({"probes": "on", "jit": "jvm"}, {"probes": "on", "jit": "jvm"})],
+)
+def test_a_search_counts_no_rows_unless_asked_to(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], searched: dict[str, str]
+) -> None:
+    """What counts them changes the engine's plan."""
+    asked: list[dict[str, str]] = []
+    monkeypatch.setattr(sustain, "check", lambda experiment, **_: asked.append(experiment.options) or 1 / 0)
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": given}
+    with pytest.raises(ZeroDivisionError):
+        sustain.sustain(build(values), SimpleNamespace())  # type: ignore[arg-type]
+    assert asked == [searched]
 
 
 def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

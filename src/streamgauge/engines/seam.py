@@ -26,12 +26,16 @@ class Edges:
 
 @dataclass(frozen=True)
 class Setting:
-    """One option of an engine: its name, default and meaning; `choices` where it has few values."""
+    """One option of an engine: its name, default and meaning; `choices` where it has few values.
+
+    `in_a_search`: its default there, where that is another one.
+    """
 
     name: str
     default: str
     meaning: str
     choices: tuple[str, ...] = ()
+    in_a_search: str = ""
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,8 @@ def comparison(done: Conducted) -> Iterator[Comparison]:
         connection = duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config)
         try:
             connection.execute("SET TimeZone = 'UTC'")
+            # It takes a reader of batches for one row, and would compare every row of it with every cut.
+            connection.execute("SET asof_loop_join_threshold = 0")
             yield Comparison(connection, done)
         finally:
             connection.close()

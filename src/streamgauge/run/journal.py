@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,15 @@ Floats = NDArray[np.float64]
 
 SLIP_POINTS = 8
 """A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
+
+
+class Cuts(NamedTuple):
+    """Event times at which all readers of a committed batch ended, ascending, and how many batches have no such time,
+    as without a common frontier. What such a batch gave is owed, as far as it is the last, at the next of these times.
+    """
+
+    times: list[int]
+    uneven: int
 
 
 @dataclass
@@ -132,9 +141,8 @@ class Journal:
                 found[commit.sink].append(ends[commit.query, commit.batch])
         return {sink: sorted(reached) for sink, reached in found.items()}
 
-    def cuts(self) -> list[int]:
-        """The event times at which this sink's committed batches end, ascending; none where its readers do not agree
-        on them, as without a common frontier.
+    def cuts(self) -> Cuts:
+        """Where this sink's committed batches end.
 
         One read may be noted in parts, at borders of other queries' reads: its last part is where it ends.
         """
@@ -145,7 +153,8 @@ class Journal:
                 ends[place] = max(ends.get(place, 0), part.to_us)
         batches = [(commit.query, commit.batch) for commit in self.commits]
         reached = [set(last[batch].values()) for batch in batches if batch in last]
-        return [] if any(len(each) > 1 for each in reached) else sorted(end for (end,) in reached)
+        common = sorted(end for ends in reached if len(ends) == 1 for end in ends)
+        return Cuts(common, len(reached) - len(common))
 
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""

@@ -100,7 +100,7 @@ def rig_settings(ready: Ready) -> RigSettings:
 
 def probes(experiment: Experiment) -> bool:
     """Whether the engine's own progress is kept as extra series; `--option probes=off` leaves it out."""
-    return experiment.options.get("probes", "on") == "on"
+    return experiment.options.get("probes", "on") != "off"
 
 
 def next_start(rig: Rig, apart_us: int = 0) -> int:

@@ -98,8 +98,19 @@ def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVer
     truth = BY_SQL if is_independent(ready.flow) else BY_CLASSES
     with comparison(done) as compared:
         _compare(ready, done, received, compared)
-        sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow))
+        sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
         return compared.verified(ready.flow.sink.name, received, _rule(ready, done), truth, sentence, keep_at)
+
+
+def _owed(ready: Ready, done: Conducted) -> str:
+    """Which updates could not be asked for, in words; nothing where all could."""
+    if not isinstance(ready.flow.sink.input, RunningAggregate):
+        return ""
+    times, uneven = done.journal.cuts()
+    if not uneven:
+        return ""
+    whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
+    return f"; {whole}, so their last values are owed at the next that did"
 
 
 def _noun(flow: Flow) -> str:
@@ -158,7 +169,7 @@ def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: An
     early, what was offered after the last of its batches makes one more, which never came.
     """
     keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
-    cuts = done.journal.cuts()
+    cuts = done.journal.cuts().times
     if cuts and not done.owes_all:
         cuts.append(max(cuts[-1], _measured_until(done)))
     connection.register("cuts", pa.table({"cut": pa.array(cuts, pa.int64())}))

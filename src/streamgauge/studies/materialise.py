@@ -93,6 +93,7 @@ def materialise(
     `job_rows` is needed where the flow is an own job.
     """
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET asof_loop_join_threshold = 0")
     done: dict[Node, Measured] = {}
     for node in graph.operators(flow):
         alone = _cut(node)

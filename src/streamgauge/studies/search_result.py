@@ -35,7 +35,7 @@ def result_of(
     return base.model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen, ended_by),
+        "verdict": _verdict(search, chosen, ended_by, f"streamgauge sustain --resume {folder.path}"),
         "search": search,
         "warnings": tuple(dict.fromkeys((*base.warnings, *warnings_of(search)))),
         "folder": str(folder.path),
@@ -98,13 +98,14 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     return None
 
 
-def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy) -> Verdict:
+def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_on: str) -> Verdict:
+    """`go_on`: the command that goes on with a search that somebody stopped."""
     checks = chosen.verdict.checks if chosen else ()
     if isinstance(ended_by, KeyboardInterrupt):
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
-        return Verdict(value="interrupted", checks=checks, sentence=sentence)
+        return Verdict(value="interrupted", checks=checks, sentence=sentence, advice=f"to go on: {go_on}")
     return Verdict(value=_value(search, failed=ended_by is not None), checks=checks, sentence=search.sentence)
 
 

@@ -52,8 +52,10 @@ SETTINGS = (
     Setting(
         "probes",
         "on",
-        "keep the engine's own progress and its count of the rows of each operator, as extra series",
-        ("on", "off"),
+        "keep the engine's own progress as extra series, and (on) its count of the rows of each operator, which "
+        "keeps Spark from moving conditions across operators; a search: progress",
+        ("on", "progress", "off"),
+        "progress",
     ),
 )
 
