@@ -260,7 +260,7 @@ def sustain(
         str | None, typer.Option(metavar="RATE", help="where to begin  [default: an overload trial finds out]")
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="go on with a search that was stopped or killed  [default: a new one]")
+        str | None, typer.Option(metavar="RUN", help="go on with a search that was ended  [default: a new one]")
     ] = None,
     trials_max: Annotated[str, typer.Option(metavar="N", help="stop after so many trials")] = "16",
     duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",

@@ -126,7 +126,9 @@ def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> N
 
 def test_a_search_that_was_stopped_says_how_to_go_on() -> None:
     """And only that one: nothing is left to do of a search that came to its end."""
-    searched = SearchResult(sustained_per_s=None, low=None, high=None, sentence="nothing yet")
+    searched = SearchResult(
+        sustained_per_s=None, low=None, high=None, confirmed=False, relative_width=None, sentence="nothing yet"
+    )
     stopped = search_result._verdict(searched, None, KeyboardInterrupt(), "streamgauge sustain --resume runs/one")
     ended = search_result._verdict(searched, None, None, "streamgauge sustain --resume runs/one")
     assert (stopped.value, stopped.advice) == ("interrupted", "to go on: streamgauge sustain --resume runs/one")
