@@ -22,7 +22,7 @@ from streamgauge.flow.stream import source, tumble
 from streamgauge.result import Verification
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.journal import IngestTimes
+from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from streamgauge.events import FAR_FUTURE_US, FAR_PAST_US, US
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
-from streamgauge.run.journal import SLIP_POINTS, IngestTimes, Journal
+from streamgauge.run.ingest import IngestTimes
+from streamgauge.run.journal import SLIP_POINTS, Journal
 from streamgauge.transports.seam import Chunk, HandOut
 
 START = 1_700_000_000 * US

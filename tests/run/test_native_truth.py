@@ -20,7 +20,7 @@ from streamgauge.result import Verification
 from streamgauge.run import native_truth
 from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.journal import IngestTimes
+from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input

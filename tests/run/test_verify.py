@@ -35,7 +35,7 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.report.store import RunFolder
 from streamgauge.run.comparison import comparison
-from streamgauge.run.journal import handed_over
+from streamgauge.run.ingest import handed_over
 from streamgauge.run.spool import Received
 from streamgauge.run.verify import verify
 

@@ -79,12 +79,12 @@ class Stairs:
 def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
 ) -> None:
-    """Eight times as much each stair; the last one is made again for as long as a fresh engine needs to be warm."""
+    """Eight times as much each stair; the last one is made again, shortly while the engine is cold, and then for long."""
     climbed = Stairs(monkeypatch, capacity_per_s)
     found = climbed.climb(50e6)
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
-    assert [rate for rate, _ in climbed.seen] == [*rates, rates[-1]]
-    assert [seconds for _, seconds in climbed.seen] == [FIRST_S, *[STEP_S] * (stairs - 1), last_s]
+    assert [rate for rate, _ in climbed.seen] == [*rates, rates[-1], rates[-1]]
+    assert [seconds for _, seconds in climbed.seen] == [FIRST_S, *[STEP_S] * stairs, last_s]
     assert last_s >= LAST_S
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity_per_s), False)
 
@@ -136,7 +136,7 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(module, "_step", cold)
     found = climbed.climb(50e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6]
+    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6, 6.4e6]
     assert climbed.seen[1] == (1e5, STEP_S)
     assert found.drained_per_s == pytest.approx(2e6)
 

@@ -307,6 +307,8 @@ def test_an_engine_that_is_nearly_full_is_asked_for_a_width_more() -> None:
         ((1e6, 0.6), (1.2e6, 0.79), 1.2e6 / 1.05),  # full at 1.189 M
         ((1e6, 0.6), (1.06e6, 0.9), math.sqrt(1.06) * 1e6),  # too narrow to keep a width from both
         ((1e6, 0.4), (1.2e6, 0.5), math.sqrt(1.2) * 1e6),  # its limit is no matter of full batches
+        ((1e6, 0.4), (1.15e6, 0.5), 1.15e6 / 1.05),  # the middle would leave 7 % on either side
+        ((1e6, 0.4), (1.1e6, 0.5), math.sqrt(1.1) * 1e6),
         ((1e6, 0.8), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
         ((1e6, None), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
     ],

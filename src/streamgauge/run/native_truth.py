@@ -37,7 +37,7 @@ from streamgauge.run.comparison import (
     outcome,
 )
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.journal import IngestTimes, handed_over
+from streamgauge.run.ingest import IngestTimes, handed_over
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input

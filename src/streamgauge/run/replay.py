@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from streamgauge.events import EVENT_TIME, INGEST_TIME
 from streamgauge.load.plan import Plan
-from streamgauge.run.journal import IngestTimes
+from streamgauge.run.ingest import IngestTimes
 
 ROWS_MAX = 262_144
 

@@ -49,10 +49,11 @@ from streamgauge.run.comparison import (
     outcome,
 )
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.journal import IngestTimes, Ints, handed_over
+from streamgauge.run.ingest import IngestTimes, handed_over
 from streamgauge.run.kinds import has_matches, kind_of
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
+from streamgauge.run.running import Ints
 from streamgauge.run.spool import Received
 
 SLICE_US = 5 * US

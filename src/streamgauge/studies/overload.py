@@ -99,7 +99,7 @@ class _Climber:
         if climbed_per_s and drained < FAR_SHARE * rate_per_s:
             return done, drained, True
         # Only an engine that is warm and does not keep up has reached its limit; but one that does climbs on at once.
-        if self._is_short(done, drained, rate_per_s) and self._cold_s > LAST_S:
+        if self._is_short(done, drained, rate_per_s) and self._cold_s > 0:
             done, drained = self._made(rate_per_s, STEP_S, drained)
         if stayed := self._is_short(done, drained, rate_per_s):
             # Half the rate at least: what a cold engine drained must not hold back a warm one.
