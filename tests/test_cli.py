@@ -195,6 +195,8 @@ def test_a_search_or_an_input_is_told_all_its_problems(
         ["experiment", "missing.toml"],
         ["report", "missing"],
         ["characterize", "identiti"],
+        ["workloads", "identiti"],
+        ["workloads", "identiti", "--json"],
         ["characterize", "identity", "--slices", "few"],
         ["compare", "missing"],
         ["compare", "missing", "missing"],
@@ -257,6 +259,18 @@ def test_lists_for_people(what: str, asked: Asked) -> None:
     assert done.returncode == 0
     names = [row["name"] for row in json.loads(asked(what, "--json").stdout)]
     assert all(name in done.stdout for name in names)
+
+
+def test_all_of_one_workload_where_it_is_named(asked: Asked) -> None:
+    """For people and as JSON: its own row alone, as it stands in the whole list."""
+    whole = json.loads(asked("workloads", "--json").stdout)
+    (row,) = json.loads(asked("workloads", "windowed_join", "--json").stdout)
+    assert row in whole
+    assert row["name"] == "windowed_join"
+    shown = asked("workloads", "windowed_join").stdout
+    assert all(f"  {one['name']}={one['default']}\n" in shown for one in row["parameters"])
+    assert "voipstream" not in shown
+    assert len(asked("workloads").stdout.splitlines()) < 5 * len(whole)
 
 
 def test_print_toml_comes_back_as_it_went(stand: Path, asked: Asked) -> None:

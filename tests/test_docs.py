@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import re
 import subprocess
 import tomllib
@@ -14,6 +16,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
+from streamgauge.engines.seam import Engine
 from streamgauge.experiment import Experiment, build, read, to_toml
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
@@ -123,6 +126,28 @@ def missing_files(text: str) -> list[str]:
     places = (ROOT, ROOT / "src" / "streamgauge", ROOT / "src" / "streamgauge" / "workloads")
     named = {span for span in spans(text) if re.fullmatch(r"[\w./-]+\.py", span)}
     return sorted(name for name in named if not any((place / name).exists() for place in places))
+
+
+def missing_names(text: str) -> list[str]:
+    """What a page names in a module, as `room/module.name` or as `room/module.py`, `name`, and that is not there."""
+    package = ROOT / "src" / "streamgauge"
+    named = [re.fullmatch(r"(\w+(?:/\w+)+)\.(?!py$)(\w+)", span) for span in spans(text)]
+    told = {(one.group(1), one.group(2)) for one in named if one} | {
+        (module, name) for module, name in re.findall(r"`(\w+(?:/\w+)+)\.py`, `(\w+)`", text)
+    }
+    ours = [(module, name) for module, name in told if (package / module.split("/")[0]).is_dir()]
+    return sorted(f"{module}.{name}" for module, name in ours if name not in defined_in(package / f"{module}.py"))
+
+
+def defined_in(file: Path) -> set[str]:
+    """The names that a module defines, read and not imported; none where there is no such file."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text()).body if file.exists() else []:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
 
 
 # Names that a page asks its reader to make, or that stand for any file.
@@ -237,6 +262,28 @@ def test_named_files_exist(page: Path) -> None:
 def test_missing_files_are_found() -> None:
     """Files are looked for in the repository and in the package; others are told."""
     assert missing_files("`run/verdict.py` `docs/tables.py` `run/nothing.py`") == ["run/nothing.py"]
+
+
+@every_page
+def test_named_definitions_exist(page: Path) -> None:
+    """A function, class or constant that a page names by its module is defined there."""
+    assert missing_names(page.read_text()) == []
+
+
+def test_missing_definitions_are_found() -> None:
+    """Functions, classes, constants with a type and without; a module that is not there has none; files are no names."""
+    text = "`run/kinds.has_matches` `run/kinds.Kind` `studies/characterization._TYPES` `flow/nodes.Mode` `run/no.thing`"
+    assert missing_names(text) == ["run/kinds.Kind", "run/no.thing"]
+    assert missing_names("`run/verify.py`, `_matches`; `run/kinds.py`, `kind_of`") == ["run/verify._matches"]
+    assert missing_names("`run/kinds.py` `engine/operators.parquet` `result.json`") == []
+
+
+def test_every_method_of_an_engine_is_told() -> None:
+    """docs/adding-an-engine.md has a row for each method of the seam, in their order, and for nothing else."""
+    part = (ROOT / "docs" / "adding-an-engine.md").read_text().split("\n## The seam\n")[1].split("\n## ")[0]
+    told = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
+    methods = [name for name, method in vars(Engine).items() if inspect.isfunction(method) and name[0] != "_"]
+    assert told == methods
 
 
 @every_page

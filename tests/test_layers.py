@@ -44,7 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": BASE | {"result", "stats", "experiment"},
     "run": BASE | LOAD_AND_FLOW | ABOVE_RUN,
     "studies": BASE | LOAD_AND_FLOW | ABOVE_RUN | {"run"},
-    "cli": BASE | {"studies", "run", "report", "experiment"},
+    "cli_options": set(),
+    "cli": BASE | {"cli_options", "studies", "run", "report", "experiment"},
     "__main__": {"cli"},
 }
 """Room to the rooms that it may import, itself too."""

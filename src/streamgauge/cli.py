@@ -12,6 +12,33 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from streamgauge.cli_options import (
+    AsJson,
+    Bind,
+    Bound,
+    Chunk,
+    Duration,
+    Engine,
+    Frontier,
+    Generators,
+    Isolation,
+    Keep,
+    Limit,
+    Master,
+    Memory,
+    Options,
+    Out,
+    Port,
+    PrintToml,
+    Profile,
+    Rate,
+    Seed,
+    Sets,
+    Transport,
+    Verbose,
+    Warmup,
+    Workload,
+)
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import parse_share
 
@@ -26,81 +53,6 @@ DEFECT_EXIT = 3
 TRACEBACK = "STREAMGAUGE_TRACEBACK"
 TYPERS_INTERRUPTED = 130
 """What Typer makes of Ctrl-C before we see it."""
-
-Workload = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD", help="a workload's name (streamgauge workloads lists them), or FILE.py: an own job"
-    ),
-]
-Rate = Annotated[str, typer.Option(metavar="RATE", help="events per second of all streams together: 100k, 1.5M")]
-Duration = Annotated[
-    str, typer.Option(metavar="TIME", help="the measured span; warm-up comes before, the tail after: 60s, 2m")
-]
-Warmup = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM, more for spans above 70s]"
-    ),
-]
-Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="a workload parameter; repeatable  [default: none]"),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help="an engine setting or lowering, such as spark.sql.shuffle.partitions=4  [default: none]",
-    ),
-]
-Transport = Annotated[str, typer.Option(metavar="NAME", help="how events travel")]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master  [default: local[all cores]]")]
-Isolation = Annotated[
-    str, typer.Option(metavar="HOW", help="shared: same cores for driver and SUT; pinned: cores apart")
-]
-Generators = Annotated[
-    str | None, typer.Option(metavar="N", help="generator processes  [default: one per SUT core, at most 8]")
-]
-Seed = Annotated[str, typer.Option(metavar="N", help="the same seed gives the same input, byte for byte")]
-Profile = Annotated[
-    str, typer.Option(metavar="SHAPE", help="constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH")
-]
-Chunk = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="how much event time travels at once  [default: 50ms; 10ms below 200k/s with batches less than 1s apart]",
-    ),
-]
-Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
-Memory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory]"),
-]
-Frontier = Annotated[
-    str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")
-]
-Bind = Annotated[str, typer.Option(metavar="ADDRESS", help="address that endpoints listen on")]
-Port = Annotated[str | None, typer.Option(metavar="N", help="first port of the endpoints  [default: free ones]")]
-Out = Annotated[str | None, typer.Option(metavar="DIR", help="where run folders go  [default: runs]")]
-Keep = Annotated[
-    bool, typer.Option("--keep-results", help="keep every result as results[-SINK].parquet  [default: off]")
-]
-Limit = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="RULE", help='a service level: "event_time_p99<=2s"; repeatable  [default: none]'),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="the result object on stdout, nothing else there  [default: off]")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="every check, not only those that matter  [default: off]")
-]
-PrintToml = Annotated[
-    bool, typer.Option("--print-toml", help="show the experiment as a file, and stop  [default: off]")
-]
-
 
 def main() -> None:
     """The command `streamgauge`."""
@@ -370,14 +322,24 @@ def declared(
         _answer(experiment, _run_with_view, json_, verbose, print_toml)
 
 
-@app.command()
-def workloads(json_: AsJson = False) -> None:
-    """The workloads there are, with their parameters."""
-    from streamgauge.report.listing import show_workloads
+@app.command(short_help="The workloads there are, and all that is known of one")
+def workloads(
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="one of them: its streams, operators and parameters too")
+    ] = "",
+    json_: AsJson = False,
+) -> None:
+    """The workloads there are; of one, its streams, operators and parameters too."""
+    from streamgauge.report.listing import show_workload, show_workloads
     from streamgauge.run.catalogue import workload_rows
 
-    rows = workload_rows()
-    print(json.dumps(rows, indent=2)) if json_ else show_workloads(rows)
+    rows = workload_rows(workload)
+    if json_:
+        print(json.dumps(rows, indent=2))
+    elif workload:
+        show_workload(rows[0])
+    else:
+        show_workloads(rows)
 
 
 @app.command()

@@ -16,6 +16,7 @@ import pytest
 from streamgauge.events import arrow_type
 from streamgauge.flow import expressions
 from streamgauge.flow.functions import FUNCTIONS
+from streamgauge.workloads import sentiment_analysis, spam_filter, trending_topics, word_count
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +95,18 @@ AGGREGATES = [
     "max(d)", "min(d)", "min(s)", "max(s)", "max(ok)", "sum(a) * 2 + count(*)", "try_divide(sum(a), count(a))",
     "max(a) - min(a)", "coalesce(sum(a), 0)", "sum(case when ok then a else 0 end)", "max(length(s))",
 ]  # fmt: skip
+
+
+FOREIGN = [
+    None, "", "İstanbul'da İYİ bir gün #İyi", "ΟΔΟΣ #ΣΟΦΟΣ ΣΑΣ", "273 \u212aelvin, 5 \u212bngström", "STRASSE Straße ﬀ",
+    "I ı İ i", "Ǆ ǅ ǆ", "ẞ 𐐀 𐐨 #𐐀", "日本 #語 ne 'quote’s end’",
+]  # fmt: skip
+"""Text whose lower case has another length, depends on what follows, or has letters of ASCII."""
+CUT = {
+    "word_count": word_count.WORDS, "trending_topics": trending_topics.TOPICS,
+    "sentiment_analysis": sentiment_analysis.CLEAN, "spam_filter": spam_filter.TOKENS,
+}  # fmt: skip
+"""How workloads cut the texts that they are given, which may be recorded ones of any language."""
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +209,19 @@ def test_values_agree(
     for row, (table, frame) in enumerate(zip(tables[1:], frames[1:], strict=True)):
         pair = _duckdb(table, on_duckdb), _spark(frame, on_spark)
         assert _equal(*pair), (ROWS[row], pair)
+
+
+@pytest.mark.parametrize("workload", CUT)
+def test_texts_of_any_language_are_cut_alike(workload: str, spark: Any) -> None:
+    """A right engine is not called wrong on a replayed text in Turkish or Greek."""
+    columns = {"text": "string", "message": "string"}
+    rows = [(text, text) for text in FOREIGN]
+    table = pa.table({name: pa.array(FOREIGN, pa.string()) for name in columns})
+    on_duckdb = expressions.to_duckdb(CUT[workload], columns)
+    frame = spark.createDataFrame(rows, "text string, message string")
+    found = _spark(frame, f"SELECT {_braced(CUT[workload])} AS x FROM {{edge}}")
+    assert found != "stopped"
+    assert _equal(_duckdb(table, f"SELECT {on_duckdb} AS x FROM edge"), found)
 
 
 @pytest.mark.parametrize("expression", AGGREGATES)

@@ -16,6 +16,7 @@ from streamgauge.run import criteria, watching
 from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.ready import Ready
+from streamgauge.run.verdict import parse_limit
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
 
@@ -137,6 +138,45 @@ def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, f
         make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
     ]
     assert watching.starting(done) is faster
+
+
+def batches_of(make: Any, took_ms: list[int]) -> Conducted:
+    """A warm-up of 30 s with a batch a second, the n-th of which took so many milliseconds."""
+    done = done_of(make)
+    done.spans = Spans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    reads = {part.batch: part.when_us for log in done.journal.hand_outs for part in log}
+    done.journal.commits = [
+        make.commit(batch, when + took_ms[min(batch, len(took_ms) - 1)] * 1000) for batch, when in sorted(reads.items())
+    ]
+    return done
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "faster"),
+    [
+        pytest.param([900] * 9 + [600] * 21, False, id="before the last twenty seconds only"),
+        pytest.param([900] * 19 + [600] * 11, True, id="within them"),
+        pytest.param([600] * 19 + [585] * 11, False, id="surely, but by a fortieth only"),
+        pytest.param([300, 900] * 10 + [250, 850] * 5, False, id="by a twelfth, but within the noise"),
+        pytest.param([580, 620] * 10 + [530, 570] * 5, True, id="by a twelfth, beyond the noise"),
+    ],
+)
+def test_batches_get_shorter_where_the_last_ones_surely_did(make: Any, took_ms: list[int], faster: bool) -> None:
+    """By a twentieth at least and beyond the noise; what was long ago is forgotten."""
+    assert watching.starting(batches_of(make, took_ms)) is faster
+
+
+@pytest.mark.parametrize(("slide", "limit", "lacks"), [
+    ("10s", "p95<=5s", True), ("1s", "p95<=5s", False), ("0.2s", "p95<=5s", False), ("0.2s", "p99<=5s", True),
+])  # fmt: skip
+def test_observations_are_windows_or_batches_whichever_are_fewer(
+    make: Any, slide: str, limit: str, lacks: bool
+) -> None:
+    """Of 30 s: 30 batches, and 3, 30 or 150 windows; p95 needs 20 and p99 needs 100."""
+    values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": slide}}
+    # A level that never can be decided is refused; a span that was cut short has fewer than were foreseen.
+    asked = replace(check(build({**values, "load": {"rate": 1000, "duration": "30s"}})), limits=(parse_limit(limit),))
+    assert watching.holds_too_little(asked, done_of(make)) is lacks
 
 
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:

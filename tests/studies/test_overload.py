@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,12 +110,36 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
 
 
-def test_a_slow_engine_is_not_judged_before_it_is_warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first stair is made again for a short while, and then until a fresh engine is warm."""
+@pytest.mark.parametrize(("warm_after_s", "rest_s"), [(FRESH_WARMUP_S, LAST_S), (FIRST_S + STEP_S + 60, 60)])
+def test_a_slow_engine_is_not_judged_before_it_is_warm(
+    monkeypatch: pytest.MonkeyPatch, warm_after_s: float, rest_s: float
+) -> None:
+    """The first stair is made again for a short while, and then until a fresh engine is warm, however long that is."""
+    monkeypatch.setattr(module, "FRESH_WARMUP_S", warm_after_s)
     climbed = Stairs(monkeypatch, 5e4)
     assert climbed.climb(50e6).drained_per_s == pytest.approx(5e4)
-    rest = max(LAST_S, FRESH_WARMUP_S - FIRST_S - STEP_S)
-    assert climbed.seen == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest)]
+    assert climbed.seen == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest_s)]
+
+
+@pytest.mark.parametrize(("warm_share", "climbs_on"), [(0.9, False), (0.96, True)])
+def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_drained(
+    monkeypatch: pytest.MonkeyPatch, warm_share: float, climbs_on: bool
+) -> None:
+    """A cold engine drained half of it; nine tenths of it, once warm, is no guess that anything will change."""
+    climbed = Stairs(monkeypatch, 1e9)
+    step = climbed.step
+
+    def warming(*asked: Any) -> Conducted:
+        done = step(*asked)
+        rate_per_s, seconds = climbed.seen[-1]
+        if rate_per_s != 8e5:
+            return done
+        return drained_at(rate_per_s * (0.5 if seconds == STEP_S else warm_share))
+
+    monkeypatch.setattr(module, "_step", warming)
+    found = climbed.climb(6.4e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
 
 
 def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +203,20 @@ def test_a_rig_that_failed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, fa
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(2e5), False)
     reasons = {"engine_failed": found.engine_failed, "driver_failed": found.driver_failed}
     assert reasons == {"engine_failed": "", "driver_failed": ""} | failed
+
+
+def test_a_rig_that_failed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it had drained all that there is until then."""
+    stairs = Stairs(monkeypatch, 1e9)
+    step = stairs.step
+
+    def failing(*asked: Any) -> Conducted:
+        done = step(*asked)
+        return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else done
+
+    monkeypatch.setattr(module, "_step", failing)
+    found = stairs.climb(1e6)
+    assert (found.drained_per_s, found.kept_up, found.engine_failed) == (pytest.approx(1e6), False, "it ended")
 
 
 @pytest.mark.parametrize("stair", [2, 3])
@@ -287,6 +326,18 @@ def test_only_what_was_drained_counts() -> None:
     done.journal.hand_outs = [log + more]
     assert module._drained(done) == pytest.approx(100.0)
     done.journal.hand_outs = [log, log]
+    assert module._drained(done) == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
+    """The fifth batch came late to one of two partitions: what it and the next two took is of three seconds still."""
+    done = drained_at(100.0)
+    log = done.journal.hand_outs[0]
+    done.journal.hand_outs = [log, log]
+    done.journal.hand_outs[late] = [
+        replace(part, ingest_us=part.ingest_us + 900_000) if part.batch == 4 else part for part in log
+    ]
     assert module._drained(done) == pytest.approx(200.0)
 
 

@@ -88,6 +88,13 @@ def test_an_index_must_be_above_the_threshold(way: Any) -> None:
     assert answer(way(flow_of(bargainindex_threshold=5.5)), events) == []
 
 
+@BOTH
+def test_an_index_at_the_threshold_is_not_above_it(way: Any) -> None:
+    """Prices so low that the factor is exactly 1: the index is what the quote offers."""
+    events: list[Event] = [(1, TRADE, 2e-20, 1), (1, QUOTE, 1e-20, 2), (1, QUOTE, 1e-20, 3)]
+    assert answer(way(flow_of(bargainindex_threshold=2.0)), events) == [(2, 1, 3.0)]
+
+
 def bargains_in_python(events: list[Event], window: int, threshold: float) -> dict[int, float]:
     """The definition, one event after the other."""
     trades: dict[int, list[tuple[float, int]]] = {}
@@ -117,10 +124,18 @@ EVENTS = st.lists(
     ),
     max_size=40,
 )
+"""Anything: malformed prices and sizes, quotes before any trade, few bargains."""
+BARGAINS = st.lists(
+    st.tuples(st.integers(1, 3), st.just(TRADE), st.integers(24, 40).map(float), st.integers(1, 4))
+    | st.tuples(st.integers(1, 3), st.just(QUOTE), st.integers(20, 30).map(float), st.integers(1, 4)),
+    min_size=5,
+    max_size=40,
+)
+"""Quotes that mostly ask for less than the last trades, and not always for so much less that any trades would do."""
 
 
-@settings(deadline=None, max_examples=25)
-@given(EVENTS, st.integers(1, 5))
+@settings(deadline=None, max_examples=50)
+@given(EVENTS | BARGAINS, st.integers(1, 5))
 def test_against_plain_python(events: list[Event], window: int) -> None:
     """Truth and class both say what the definition says."""
     flow = flow_of(vwap_window=window)
@@ -130,8 +145,10 @@ def test_against_plain_python(events: list[Event], window: int) -> None:
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
-@given(EVENTS, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.lists(st.integers(0, 130), max_size=5))
+@settings(deadline=None, max_examples=100)
+@given(
+    EVENTS | BARGAINS, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.lists(st.integers(0, 130), max_size=5)
+)
 def test_the_answer_does_not_depend_on_where_batches_end(
     events: list[Event], steps: list[int], cuts: list[int]
 ) -> None:
@@ -147,6 +164,19 @@ def test_the_last_trade_counts_beyond_the_end_of_its_batch() -> None:
     whole, parts = whole_and_in_parts(flow_of(), table(events), [0, 1, 2], [0, 1])
     assert parts == whole
     assert len(whole) == 2
+
+
+def test_each_stock_keeps_its_own_average_beyond_the_end_of_a_batch() -> None:
+    """Trades of two stocks by turns, then, in another batch, a quote of each that is a bargain by its own alone."""
+    events: list[Event] = [
+        (1, TRADE, 10.0, 1), (2, TRADE, 30.0, 1), (1, TRADE, 10.0, 1),
+        (2, QUOTE, 29.0, 1), (1, QUOTE, 9.0, 2), (1, QUOTE, 11.0, 1), (2, QUOTE, 31.0, 1),
+    ]  # fmt: skip
+    whole, parts = whole_and_in_parts(flow_of(), table(events), list(range(7)), [2])
+    assert parts == whole
+    assert [(row["stock"], row["bargain_index"]) for row in parts] == [
+        (2, pytest.approx(math.exp(1))), (1, pytest.approx(2 * math.exp(1))),
+    ]  # fmt: skip
 
 
 def test_verification_shares_nothing_with_the_class() -> None:

@@ -80,6 +80,16 @@ def test_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
+def test_a_score_is_of_the_shares_of_the_thesis_by_hand(way: Any) -> None:
+    """LNL after LNN, of the same amount: 2 * 0.35 * 0.85 * 0.35 of 1 + 0.35 is 0.154259; HHS after LNN:
+    0.12 * 0.15 * 0.2 of it is 0.002667. So something else follows with 0.845741 and 0.997333.
+    """
+    events: list[Event] = [(1, "LNN"), (1, "LNL"), (1, "LNN"), (1, "HHS")]
+    found = answer(way(flow_of(state_seq_window_size=2, metric_threshold=0.0)), events)
+    assert [found[number][1] for number in (1, 3)] == pytest.approx([0.845741, 0.997333], abs=2e-6)
+
+
+@BOTH
 def test_a_score_must_be_above_the_threshold(way: Any) -> None:
     """One just of the threshold is no outlier."""
     events: list[Event] = [(1, "LNN"), (1, "HHS")]

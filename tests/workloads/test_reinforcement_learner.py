@@ -147,6 +147,13 @@ def test_a_limit_falls_by_all_intervals_that_passed_and_counts_on_from_there(way
 
 
 @BOTH
+def test_rounds_that_go_back_do_not_raise_a_limit_again(way: Any) -> None:
+    """Twenty rounds are two intervals; those that come after the fall are lower, and most of the batch."""
+    back: list[Row] = [*BEGUN, Ask(0, 4, 0), Ask(0, 4, 20), *[Ask(0, 4, 3)] * 6]
+    assert answer(way(flow_of(**SMALL)), back) == {5: "a", **dict.fromkeys(range(6, 13), "b")}
+
+
+@BOTH
 def test_bins_of_several_values(way: Any) -> None:
     """Needs all: by 1, a has 20 + 1 and b 22 + 1. By 10, a has bins 1 and 2 around 2, and b bin 2: 35 both, so a."""
     rows: list[Row] = [Told(0, "a", 19), Told(0, "a", 21), Told(0, "b", 22), Told(0, "b", 22)]

@@ -157,6 +157,21 @@ def test_a_trace_belongs_to_the_nearest_road_within_the_radius(way: Any) -> None
 
 
 @BOTH
+def test_a_trace_as_far_away_as_the_radius_has_no_road(way: Any) -> None:
+    """South west of the crossing where the map begins, at a distance whose square is, to the last bit, the radius's."""
+    corner = roads(2)[0, 0]
+    for metres in range(1, 20):
+        place = (corner[0] - metres, corner[1] - metres / 2)
+        east, north = to_plane(*to_degrees(*(np.array([one]) for one in place)))
+        squared = ((east - corner[0]) ** 2 + (north - corner[1]) ** 2).item()
+        if (radius := math.sqrt(squared)) * radius == squared:
+            break
+    assert radius * radius == squared
+    assert roads_of(way(matcher(2, radius)), [place]) == {}
+    assert roads_of(way(matcher(2, math.nextafter(radius, math.inf))), [place]) == {0: 0}
+
+
+@BOTH
 def test_a_degree_of_longitude_is_as_long_as_it_is(way: Any) -> None:
     """9.5 m and 12.5 m west of a crossing; as long as one of latitude, the first would be 12.4 m, too far."""
     (x, y), radius = roads(2)[0, 0], 10.0

@@ -129,8 +129,9 @@ def test_a_callee_is_new_again_when_forgotten(way: Any) -> None:
 
 @BOTH
 def test_a_score_must_be_above_the_threshold(way: Any) -> None:
-    """Of 5, one below is passed and one above is not."""
+    """Of 5, one below is passed; 5 itself and one above are not."""
     assert len(answer(way(flow_of(scorer_threshold=4.9)), [(1, 2, 100, 1)])) == 1
+    assert answer(way(flow_of(scorer_threshold=5.0)), [(1, 2, 100, 1)]) == {}
     assert answer(way(flow_of(scorer_threshold=5.1)), [(1, 2, 100, 1)]) == {}
 
 

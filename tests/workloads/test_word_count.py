@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -18,7 +19,7 @@ from streamgauge.workloads import base
 WORKLOAD = base.get("word_count")
 
 
-def counts(lines: list[str | None]) -> dict[str, int]:
+def counts(lines: Sequence[str | None]) -> dict[str, int]:
     """The last count of each word, where the n-th line has event time and id n."""
     numbers = pa.array(range(len(lines)), pa.int64())
     events = pa.table({"text": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
@@ -36,9 +37,18 @@ def test_worked_by_hand() -> None:
     }  # fmt: skip
 
 
-@given(st.lists(st.text(alphabet="aAbZ09_ .-é\n", max_size=12), max_size=8))
+def test_letters_of_other_alphabets_are_of_no_word() -> None:
+    """Not even those whose lower case is one of ours: engines differ in them (`lower('İ')` has two characters on Spark
+    and one in DuckDB), and the sign of kelvin is no k.
+    """
+    assert counts(["İstanbul'da İYİ", "273 \u212aelvin", "STRASSE Straße"]) == {
+        "stanbul": 1, "da": 1, "y": 1, "273": 1, "elvin": 1, "strasse": 1, "stra": 1, "e": 1,
+    }  # fmt: skip
+
+
+@given(st.lists(st.text(alphabet="aAbZ09_ .-é\u0130\u212a\n", max_size=12), max_size=8))
 @settings(max_examples=60, deadline=None)
 def test_as_plain_python_counts(lines: list[str]) -> None:
     """Whatever the lines are."""
-    words = Counter(word for line in lines for word in re.findall("[a-z0-9_]+", line.lower()))
+    words = Counter(word.lower() for line in lines for word in re.findall("[A-Za-z0-9_]+", line))
     assert counts(lines) == dict(words)

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
+
+MORE = "streamgauge workloads WORKLOAD: its streams, operators and parameters"
 
 
 def show_workloads(rows: list[dict[str, Any]]) -> None:
-    """Name, what it does, and its parameters with their defaults."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("workload", "what it does", "parameters (--set name=value)"):
-        table.add_column(heading, overflow="fold")
+    """Of each workload its name, what it does, and what goes in and comes out."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
     for row in rows:
-        parameters = "\n".join(f"{p['name']}={p['default']}  {p['meaning']}" for p in row["parameters"])
-        table.add_row(row["name"], f"{row['summary']} {row['source']}", parameters)
-    Console().print(table)
+        streams, sinks = (", ".join(each["name"] for each in row[kind]) for kind in ("streams", "sinks"))
+        table.add_row(row["name"], Text(f"{_sentence(row)}\n{streams} -> {sinks}"))
+    console.print(table)
+    console.print(MORE, soft_wrap=True)
+
+
+def show_workload(row: dict[str, Any]) -> None:
+    """Everything of one workload; a `name=value` is never folded, so that it can be copied."""
+    console = Console(highlight=False)
+    console.print(Text(f"{row['name']}: {_sentence(row)}"))
+    _show_part(console, "streams", ((each["name"], _stream(each)) for each in row["streams"]))
+    operators = ((each["name"], _operator(each)) for each in row["flow"] if each["inputs"])
+    _show_part(console, "operators and sinks", operators)
+    parameters = ((f"{each['name']}={each['default']}", each["meaning"]) for each in row["parameters"])
+    _show_part(console, "parameters (--set name=value)", parameters)
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    """What a workload does, with the source in brackets."""
+    return f"{row['summary']} [{row['source'].strip('[]')}]"
+
+
+def _stream(stream: dict[str, Any]) -> str:
+    fields = ", ".join(f"{name} {type_}" for name, type_ in stream["fields"].items())
+    return f"{stream['share']:.0%} of the rate: {fields}"
+
+
+def _operator(operator: dict[str, Any]) -> str:
+    return f"{operator['kind']}: {operator['label']}; reads {', '.join(operator['inputs'])}"
+
+
+def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]]) -> None:
+    """Entries of (head, meaning): each head whole on a line of its own, what it means below."""
+    console.print(Text(f"\n{heading}", "bold"))
+    for head, meaning in entries:
+        console.print(Text(f"  {head}"), soft_wrap=True)
+        console.print(Padding(Text(meaning), (0, 0, 0, 6)))
 
 
 TRUTH = "Truth of a job of your own: its reference where it has one, else the same function in Spark's batch mode."

@@ -74,11 +74,11 @@ def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
     return _ENGINES[engine]().interval(wanted)
 
 
-def workload_rows() -> list[dict[str, Any]]:
-    """Every workload as plain data, with its parameters and its flow."""
+def workload_rows(name: str = "") -> list[dict[str, Any]]:
+    """Every workload as plain data, with its parameters and its flow; the one of that name alone where it is given."""
     from streamgauge.workloads.base import catalogue
 
-    return catalogue()
+    return catalogue(name=name)
 
 
 def matrix() -> list[dict[str, Any]]:

@@ -164,8 +164,7 @@ def invalid_reason(done: Conducted) -> str | None:
         return None
     from_us = low_us + max(0, whole - PLAN_LOOK_S) * US
     planned, kept = done.journal.kept_events(from_us, low_us + whole * US, SLIP_US_MAX)
-    lost = (kept < PLAN_SHARE_MIN * planned) & (planned > 0)
-    return "the generators did not keep the plan" if lost.any() else None
+    return "the generators did not keep the plan" if (kept < PLAN_SHARE_MIN * planned).any() else None
 
 
 def hopeless_reason(ready: Ready, done: Conducted, rate_per_s: float, now_us: int) -> str | None:

@@ -112,9 +112,10 @@ def get(name: str) -> Workload:
     raise InputError(Problem("workload", f"must be one of {', '.join(names())}", name, way_out))
 
 
-def catalogue(rate_per_s: float = 100_000.0) -> list[dict[str, Any]]:
-    """Every workload as plain data: name, title, summary, source, parameters, flow."""
-    return [_row(workload, rate_per_s) for workload in _all().values()]
+def catalogue(rate_per_s: float = 100_000.0, name: str = "") -> list[dict[str, Any]]:
+    """Every workload as plain data: name, title, summary, source, parameters, flow; or one alone (`get`)."""
+    chosen = [get(name)] if name else list(_all().values())
+    return [_row(workload, rate_per_s) for workload in chosen]
 
 
 def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:

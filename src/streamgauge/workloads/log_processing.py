@@ -52,7 +52,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
             status=f"try_cast(regexp_extract(line, {LINE}, 4) AS int)",
             name="parser",
         )
-        .where("time IS NOT NULL AND status IS NOT NULL", name="well_formed")
+        .where("time IS NOT NULL", name="well_formed")
     )
     minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
     volume = minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")

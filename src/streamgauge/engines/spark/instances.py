@@ -7,23 +7,28 @@ chosen where rows are exchanged before an operator, and there is one number for 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from streamgauge.flow.nodes import (
     Distinct,
+    Explode,
     IntervalJoin,
     Lookup,
+    NativeJob,
     Node,
     Process,
     RunningAggregate,
+    Select,
     SessionAggregate,
     Source,
     TopN,
+    Union,
+    Where,
     WindowAggregate,
     WindowJoin,
 )
 
 SETTING = "spark.sql.shuffle.partitions"
-_EXCHANGED = (WindowAggregate, RunningAggregate, SessionAggregate, WindowJoin, IntervalJoin, Distinct, TopN)
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,19 @@ class Applies:
 
 def applies(node: Node) -> Applies:
     """Whether `SETTING` decides how many instances an operator has."""
-    if isinstance(node, _EXCHANGED):
-        return Applies(True, "its rows are exchanged by key before it")
-    if isinstance(node, Process) and node.keys:
-        return Applies(True, "its rows are exchanged by key before it; no more instances work than there are buckets")
-    if isinstance(node, Source):
-        return Applies(False, "a source has a task for each generator (--generators)")
-    if isinstance(node, Lookup):
-        return Applies(False, "its table is sent to every task, so it is fused with what it reads")
-    return Applies(False, "fused with what it reads: it has that one's tasks")
+    match node:
+        case WindowAggregate() | RunningAggregate() | SessionAggregate() | WindowJoin() | IntervalJoin():
+            return Applies(True, "its rows are exchanged by key before it")
+        case Distinct() | TopN():
+            return Applies(True, "its rows are exchanged by key before it")
+        case Process() if node.keys:
+            reason = "its rows are exchanged by key before it; no more instances work than there are buckets"
+            return Applies(True, reason)
+        case Source():
+            return Applies(False, "a source has a task for each generator (--generators)")
+        case Lookup():
+            return Applies(False, "its table is sent to every task, so it is fused with what it reads")
+        case Select() | Where() | Explode() | Union() | Process() | NativeJob():
+            return Applies(False, "fused with what it reads: it has that one's tasks")
+        case _:
+            assert_never(node)
