@@ -80,7 +80,7 @@ class Stairs:
 def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
 ) -> None:
-    """Eight times as much each stair; the last one is made again, shortly while the engine is cold, and then for long."""
+    """Eight times as much each stair; the last one is made again, shortly while it is cold, then for long."""
     climbed = Stairs(monkeypatch, capacity_per_s)
     found = climbed.climb(50e6)
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
@@ -138,7 +138,7 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
 
     monkeypatch.setattr(module, "_step", warming)
     found = climbed.climb(6.4e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
 
 
