@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from streamgauge.result import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency
+import pytest
+from pydantic import ValidationError
+
+from streamgauge.result import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency, Operator
 
 
 def test_the_statistics_are_those_that_a_latency_has() -> None:
@@ -17,3 +20,11 @@ def test_every_kind_is_found_by_its_name() -> None:
     for number, kind in enumerate(LATENCY_KINDS):
         assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).of(kind) == Latency(count=number)
     assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}
+
+
+def test_operators_of_before_can_be_read() -> None:
+    """They had three fields that nothing filled; anything else that is unknown is refused, as ever."""
+    before = {"name": "a", "tuple_bytes": None, "time_per_tuple_us_p99": None, "advised_instances": None}
+    assert Operator.model_validate(before) == Operator(name="a")
+    with pytest.raises(ValidationError):
+        Operator.model_validate({"name": "a", "advised_instances": 3})

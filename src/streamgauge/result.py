@@ -202,22 +202,31 @@ class ProcessUse(Answer):
 class Operator(Answer):
     """One named operator of the flow, as the SUT reports it; what enters and leaves the flow is the driver's count.
 
-    `rows_in`, `rows_out`: of the batches that read events of the measured span; `selectivity` is their ratio.
-    `throughput_per_s`: rows that the operator took in (a source: gave) a second of those batches, and
-    `throughput_per_s_p5` the 5th percentile of it over the batches. `lost`: rows that the driver's count has and the
-    engine's has not, at a source or before a sink; null where only one of them counts.
+    `batches` read events of the measured span; of `batches_unknown` of them rows in or rows out are not known, and each
+    figure is of those of which its own are: `selectivity`, rows out by rows in, of those of which both are.
+    `throughput_per_s`: rows that the operator took in (a source: gave) a second, and `throughput_per_s_p5` the 5th
+    percentile of it over seconds. `lost`: rows that the driver's count has and the engine's has not, at a source or
+    before a sink; null where only one of them counts, or did not count every batch.
     """
 
     name: str
+    batches: int | None = None
+    batches_unknown: int | None = None
     rows_in: int | None = None
     rows_out: int | None = None
     selectivity: float | None = None
     throughput_per_s: float | None = None
     throughput_per_s_p5: float | None = None
     lost: int | None = None
-    tuple_bytes: float | None = None
-    time_per_tuple_us_p99: float | None = None
-    advised_instances: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unfilled(cls, values: Any) -> Any:
+        """Results of before had three fields that no trial ever filled."""
+        unfilled = ("tuple_bytes", "time_per_tuple_us_p99", "advised_instances")
+        if not isinstance(values, dict):
+            return values
+        return {name: value for name, value in values.items() if name not in unfilled or value is not None}
 
 
 class TrialSummary(Answer):

@@ -183,7 +183,9 @@ def made_up_result(**changes: object) -> Result:
         "verification": Verification(
             judged=True, independent=True, reference="DuckDB", expected=15_000, matched=15_000, seconds=1.5
         ),
-        "operators": (Operator(name="aggregate", selectivity=0.00125, throughput_per_s=400_000.0, tuple_bytes=48.0),),
+        "operators": (
+            Operator(name="aggregate", batches=40, batches_unknown=3, selectivity=0.00125, throughput_per_s=400_000.0),
+        ),
         "processes": (
             ProcessUse(name="spark", role="sut", cpu_percent_mean=146, cpu_percent_max=171, memory_bytes_max=2**31),
             ProcessUse(name="load 0", role="driver", cpu_percent_mean=9, cpu_percent_max=14, memory_bytes_max=2**28),

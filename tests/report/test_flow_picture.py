@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from streamgauge.report import flow_picture
-from streamgauge.result import Result
+from streamgauge.result import Operator, Result
 
 Flow = list[dict[str, Any]]
 Make = Callable[..., Result]
@@ -31,12 +31,13 @@ def test_own_job_has_no_picture(make_result: Make) -> None:
 
 
 def test_figures_of_operators_are_in_their_boxes(make_result: Make, flow: Flow) -> None:
-    """Selectivity, size, results and the share of the input stand where they belong; what is not known is left out."""
+    """Rows, selectivity, results and the share of the input stand where they belong; what is not known is left out."""
     figure = flow_picture.picture(flow, make_result())
     assert figure is not None
-    for text in ("selectivity 0.00125", "15\u202f000 results", "100\u202f% of the input"):
+    for text in ("400\u202fk rows in/s", "selectivity 0.00125", "15\u202f000 results", "100\u202f% of the input"):
         assert text in figure.wide
-    assert "p99" not in figure.wide
+    assert "with warm-up and tail" in figure.wide
+    assert "p5" not in figure.wide
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,12 @@ def test_inputs_stand_before_their_readers(flow: Flow) -> None:
     """A node lies one layer behind the last of its inputs."""
     layers = flow_picture._layers([node("late", "b"), node("b", "a"), node("a"), node("c")])
     assert [[one["name"] for one in layer] for layer in layers] == [["a", "c"], ["b"], ["late"]]
+
+
+def test_a_source_gives_and_others_take_in(make_result: Make) -> None:
+    """Throughput is rows in; a source has none, so it is what left it."""
+    rates = tuple(Operator(name=name, throughput_per_s=500.0, throughput_per_s_p5=80.0) for name in ("a", "b"))
+    figure = flow_picture.picture([node("a"), node("b", "a")], make_result(operators=rates))
+    assert figure is not None
+    for text in ("500 rows/s", "p5 80 rows/s", "500 rows in/s", "p5 80 rows in/s"):
+        assert f">{text}<" in figure.wide

@@ -122,6 +122,21 @@ def test_checks_show_number_interval_and_limit(bare_folder: RunFolder) -> None:
     assert "backlog_trend holds 0.2 %/s -0.1 %/s to 0.5 %/s 1 %/s the backlog does not grow" in " ".join(checks.split())
 
 
+def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
+    """What only `characterize` measures has no column, and is pointed at; how many batches were not counted is said."""
+    flow = " ".join(shown(bare_folder).sections["Flow"].replace("\u202f", " ").split())
+    assert "operator rows in /s 5th percentile selectivity rows lost" in flow
+    assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow
+    assert "streamgauge characterize WORKLOAD measures size, time and instances" in flow
+
+
+def test_results_are_counted_by_name(bare_folder: RunFolder) -> None:
+    """Of the span, of warm-up and span, of the whole trial: three numbers that would contradict each other."""
+    sections = {name: " ".join(text.split()) for name, text in shown(bare_folder).sections.items()}
+    assert "results of the span independent" in sections["Latency"]
+    assert "Expected are the results of warm-up and span" in sections["Verification"]
+
+
 def test_missing_percentile_is_a_dash_with_its_reason(bare_folder: RunFolder) -> None:
     """A percentile without evidence is "-", and the reason stands below the table."""
     latency = " ".join(shown(bare_folder).sections["Latency"].replace("\u202f", " ").split())

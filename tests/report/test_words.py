@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgauge.experiment import Experiment
 from streamgauge.report import words
-from streamgauge.result import LATENCY_KINDS, Check, Latency, SearchResult, TrialSummary, Verification
+from streamgauge.result import LATENCY_KINDS, Check, Latency, Operator, SearchResult, TrialSummary, Verification
 
 
 def plain(text: str) -> str:
@@ -125,3 +126,31 @@ def test_a_latency_that_holds_missing_results_is_a_lower_bound() -> None:
 def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
     """What a result can hold can be shown, in the order of the result."""
     assert tuple(words.LATENCIES) == tuple(words.MEANINGS) == LATENCY_KINDS
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "holds"),
+        ({"high": 0.02}, "not shown to fail"),
+        ({"value": 0.015, "low": 0.012, "high": 0.02}, "not shown to fail"),
+        ({"value": 0.015, "low": 0.012, "high": 0.02, "ok": False, "state": "failed"}, "failed"),
+        ({"value": 0.015, "low": None, "high": None}, "holds"),
+    ],
+)
+def test_a_check_that_may_be_beyond_its_limit_is_not_said_to_hold(changes: dict[str, Any], said: str) -> None:
+    """Its number and its interval stand beside the word; other checks have limits from below, and no interval."""
+    values: dict[str, Any] = {"value": 0.005, "limit": 0.01, "low": 0.0, "high": 0.01, "ok": True, "state": "ok"}
+    assert words.state(Check(name="latency_trend", unit="s/s", sentence="", **(values | changes))) == said
+
+
+@pytest.mark.parametrize(
+    ("batches", "unknown", "said"),
+    [
+        (40, 0, ""), (None, None, ""), (4000, 1200, "1 200 of 4 000 batches not counted"),
+        (40, 40, "its rows were not counted"),
+    ],
+)  # fmt: skip
+def test_batches_that_were_not_counted_are_said(batches: int | None, unknown: int | None, said: str) -> None:
+    """Of how many; where it is of all there is no figure, and this is why."""
+    assert plain(words.not_counted(Operator(name="a", batches=batches, batches_unknown=unknown))) == said

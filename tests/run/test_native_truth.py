@@ -107,7 +107,7 @@ def test_right_rows_match(case: Callable[..., Case]) -> None:
     found = asked.verify()
     assert faults(found) == {}
     assert (found.independent, found.expected, found.matched) == (True, 15_000, 15_000)
-    assert found.sentence == "15,000 results expected, all matched (told apart by event_id)"
+    assert found.sentence == "15,000 results expected of warm-up and span, all matched (told apart by event_id)"
 
 
 def test_each_planted_fault_is_named(case: Callable[..., Case]) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.flight import FlightServerError
 
-from streamgauge.engines.seam import Edges, EngineStatus, OperatorRows
+from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts
 from streamgauge.errors import DriverError, MachineError
 from streamgauge.events import EVENT_ID, EVENT_TIME, US, Clock
 from streamgauge.experiment import build
@@ -55,8 +55,8 @@ class Played:
     def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         return []
 
-    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
-        return []
+    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+        return OperatorCounts()
 
     def settings(self) -> dict[str, str]:
         return {}

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from tests.run.made_trials import START, cut_short, done_of
 
+from streamgauge.engines.seam import OperatorCounts, OperatorRows
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import read_log
@@ -234,7 +235,7 @@ def looked_at_once(
         return SimpleNamespace(conduct=conduct)
 
     monkeypatch.setattr(trial, "Conductor", conductor)
-    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [], rows=lambda timeout_s: [])
+    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [], rows=lambda timeout_s: OperatorCounts())
     rig: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
     )
@@ -284,7 +285,11 @@ def test_each_trial_has_chunks_for_its_own_rate(
 
 
 def concluded(
-    error: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException,
+    make: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: trial.Told | None = None,
 ) -> tuple[Judged, RunFolder]:
     """A steady trial whose verification ends with `error`, and its folder."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
@@ -300,7 +305,8 @@ def concluded(
 
     monkeypatch.setattr(trial, "_verified", ended)
     settings = TrialSettings(1000.0, fresh=True, duration_s=10.0)
-    return trial.conclude(ready, rig, folder, settings, make.story().done(), trial.Told(), lambda _: None, None), folder
+    done = make.story().done()
+    return trial.conclude(ready, rig, folder, settings, done, told or trial.Told(), lambda _: None, None), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
@@ -337,6 +343,19 @@ def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
     assert written.rate is not None
     write_page(folder, "")
     assert (folder.path / "report.html").exists()
+
+
+def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is said."""
+    rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
+    told = trial.Told(counts=OperatorCounts(rows, "Spark forgot it"))
+    judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, told)
+    written = folder.read_result()
+    said = "rows of operators were not counted to the end: Spark forgot it"
+    assert said in judged.result.warnings
+    assert said in written.warnings
+    silent, _ = concluded(KeyboardInterrupt(), make, tmp_path / "other", monkeypatch)
+    assert not any("counted" in warning for warning in silent.result.warnings)
 
 
 def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

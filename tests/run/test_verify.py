@@ -45,9 +45,9 @@ from streamgauge.run.verify import verify
 @pytest.mark.parametrize(
     ("flow", "ended", "said"),
     [
-        (ROWS, "", "results expected, "),
-        (WINDOWS, "", "windows expected, "),
-        (PAIRS, "", "results expected, "),
+        (ROWS, "", "results expected of warm-up and span, "),
+        (WINDOWS, "", "windows expected of warm-up and span, "),
+        (PAIRS, "", "results expected of warm-up and span, "),
         (ROWS, "the engine died", "results expected of what was committed, "),
     ],
 )

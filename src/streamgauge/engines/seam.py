@@ -96,6 +96,14 @@ class OperatorRows:
     rows: int
 
 
+@dataclass(frozen=True)
+class OperatorCounts:
+    """What an engine counted since it was last asked; `ended` says why it counts no more, where it does not."""
+
+    rows: list[OperatorRows] = field(default_factory=list)
+    ended: str = ""
+
+
 class Engine(Protocol):
     """One start of one engine for one job."""
 
@@ -110,8 +118,8 @@ class Engine(Protocol):
     def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         """What the engine says about its batches (extra series; never decides); nothing where it does not answer."""
 
-    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
-        """What left each operator in each batch so far; nothing where it does not count, or does not answer."""
+    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+        """What left each operator in each batch, as far as it was not told before; no rows where nobody counts."""
 
     def settings(self) -> dict[str, str]:
         """The settings in force that are not the engine's defaults."""

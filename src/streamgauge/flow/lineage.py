@@ -70,6 +70,11 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
     return pruned(Flow(rewritten))
 
 
+def added(flow: Flow) -> set[str]:
+    """The names of the operators that the rewrite adds, as far as this flow may have them."""
+    return {f"{node.name}.{part}" for node in graph.operators(flow) for part in ("left", "right", "lineage")}
+
+
 def identity(flow: Flow) -> tuple[str, ...]:
     """The columns of `with_lineage(flow)` that identify one result [method 9], for a flow of one sink, without lineage.
 

@@ -61,27 +61,25 @@ def _layers(flow: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _figures(flow: Sequence[Mapping[str, Any]], result: Result) -> dict[str, list[str]]:
     operators = {operator.name: operator for operator in result.operators}
-    found = {node["name"]: _of_operator(operators.get(node["name"])) for node in flow}
+    found = {node["name"]: _of_operator(operators.get(node["name"]), not node["inputs"]) for node in flow}
     for name, share in (result.rate.shares if result.rate else {}).items():
         if name in found and not found[name]:
             found[name] = [f"{words.percent(100 * share)} of the input"]
     for sink in result.sinks:
         if sink.name in found:
-            found[sink.name] = [*found[sink.name], f"{words.count(sink.rows)} results"]
+            found[sink.name] = [*found[sink.name], f"{words.count(sink.rows)} results", "with warm-up and tail"]
     return found
 
 
-def _of_operator(operator: Operator | None) -> list[str]:
+def _of_operator(operator: Operator | None, is_source: bool) -> list[str]:
     if operator is None:
         return []
+    rows = "rows/s" if is_source else "rows in/s"
     pairs = (
-        (operator.throughput_per_s, lambda v: words.rate(v, "rows/s")),
-        (operator.throughput_per_s_p5, lambda v: f"p5 {words.rate(v, 'rows/s')}"),
+        (operator.throughput_per_s, lambda v: words.rate(v, rows)),
+        (operator.throughput_per_s_p5, lambda v: f"p5 {words.rate(v, rows)}"),
         (operator.lost or None, lambda v: f"{words.count(v)} rows lost"),
         (operator.selectivity, lambda v: f"selectivity {words.digits(v)}"),
-        (operator.tuple_bytes, lambda v: f"{words.size(v)} per row"),
-        (operator.time_per_tuple_us_p99, lambda v: f"{words.time_us(v)} per row, p99"),
-        (operator.advised_instances, lambda v: f"advised instances {v}"),
     )
     return [show(value) for value, show in pairs if value is not None]
 

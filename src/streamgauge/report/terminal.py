@@ -287,7 +287,7 @@ def _that_matter(result: Result) -> tuple[Check, ...]:
 
 def _check_line(check: Check) -> str:
     number, limit = words.measured(check.value, check.unit), words.measured(check.limit, check.unit)
-    return f"{check.name:<16}{words.STATES[check.state]:<12}{number} (limit {limit})   {check.sentence}".rstrip()
+    return f"{check.name:<16}{words.state(check):<18}{number} (limit {limit})   {check.sentence}".rstrip()
 
 
 def _facts(result: Result) -> list[tuple[str, str]]:
@@ -360,7 +360,7 @@ def _sink_facts(result: Result) -> list[tuple[str, str]]:
     for sink in result.sinks:
         one = sink.latency.event_time_us or Latency()
         slowest = "   (slowest: the figures above)" if sink.name == result.slowest_sink else ""
-        figures = f"{_figures(one, ('p50', 'p99'))}   {words.count(sink.rows)} results"
+        figures = f"{_figures(one, ('p50', 'p99'))}   {words.count(sink.rows)} results with warm-up and tail"
         lines.append(("sink", f"{sink.name}   {figures}{slowest}"))
     return lines
 

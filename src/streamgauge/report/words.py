@@ -16,6 +16,7 @@ from streamgauge.result import (
     Difference,
     Latency,
     NotTheSame,
+    Operator,
     SearchResult,
     TrialSummary,
     Verification,
@@ -158,6 +159,21 @@ def measured(value: float | None, unit: str) -> str:
         "events/s": lambda: rate(value),
         "bytes": lambda: size(value),
     }.get(unit, lambda: f"{digits(value)}{GAP}{unit}".rstrip(GAP))()
+
+
+def state(check: Check) -> str:
+    """What became of a check. A number beyond its limit need not fail it: it may not be sure, or no more than drift."""
+    sure = check.high is None or check.limit is None or check.high <= check.limit
+    return STATES[check.state] if check.state != "ok" or sure else "not shown to fail"
+
+
+def not_counted(operator: Operator) -> str:
+    """Of how many batches an operator's rows are not known; empty where they are of all."""
+    if not operator.batches_unknown or operator.batches is None:
+        return ""
+    if operator.batches_unknown == operator.batches:
+        return "its rows were not counted"
+    return f"{grouped(operator.batches_unknown)} of {grouped(operator.batches)} batches not counted"
 
 
 def interval(check: Check) -> str:

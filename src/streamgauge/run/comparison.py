@@ -137,7 +137,7 @@ def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:
     faults = {name: getattr(counts, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
     matched = f"{counts.matched:,} matched, {found}" if found else "all matched"
-    of = "" if whole else " of what was committed"
+    of = " of warm-up and span" if whole else " of what was committed"
     if not counts.expected and not found:
         return f"no {noun} were due{of}, so nothing was compared"
     return f"{counts.expected:,} {noun} expected{of}, {matched}"

@@ -261,7 +261,7 @@ def _latency_of(latency: Samples, evidence: Evidence) -> Check:
     grown_s = (trend.low or 0.0) * float(np.ptp(latency.time_s)) if latency.time_s.size else 0.0
     if trend.state == "failed" and grown_s > evidence.latency_drift_s:
         return trend
-    why = "which is not sure"
+    why = "not shown to fail"
     if trend.state == "failed":
         why = f"no more than windows and batches may drift against each other by, {evidence.latency_drift_s:.2g} s"
     return trend.model_copy(update={"state": "ok", "ok": True, "sentence": f"{trend.sentence}: {why}"})

@@ -7,11 +7,12 @@ sink is what the recorder took, so an engine that loses rows at its edges is see
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streamgauge.engines.seam import OperatorRows
 from streamgauge.events import US
@@ -27,12 +28,18 @@ LOW = 0.05
 """The percentile of the throughput that stands beside its mean [B §3.1.1]."""
 Rows = dict[str, int]
 """Operator, or stream, or sink, to a number of rows."""
+Span = tuple[int, int]
+"""From when to when, microseconds of the run's clock."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What is known of the rows of each batch: by the engine, by the driver at sources, and by the driver at sinks."""
+    """What is known of the rows of each batch: by the engine, by the driver at sources, and by the driver at sinks.
 
+    `ends`: the batches of this trial, each with the event time up to which it read.
+    """
+
+    ends: dict[Batch, int]
     engine: dict[Batch, Rows]
     handed_out: dict[Batch, Rows]
     taken: dict[Batch, Rows]
@@ -45,7 +52,7 @@ class Counted:
     def gave(self, node: Node, batch: Batch, sinks: Sequence[str]) -> int | None:
         """What left a node in a batch; the driver's count where it has one."""
         if isinstance(node, Source):
-            return self.handed_out.get(batch, {}).get(node.name)
+            return self.handed_out[batch].get(node.name, 0) if batch in self.handed_out else None
         for sink in sinks:
             if sink in self.taken.get(batch, {}):
                 return self.taken[batch][sink]
@@ -53,18 +60,20 @@ class Counted:
 
     @property
     def batches(self) -> list[Batch]:
-        return sorted(self.engine.keys() | self.handed_out.keys())
+        return sorted(self.ends)
 
 
 def counted(rows: Sequence[OperatorRows], journal: Journal) -> Counted:
-    """The engine's counts beside the driver's of the same batches."""
+    """The engine's counts beside the driver's of the same batches; none of those of a warm rig's earlier trials."""
+    ends = journal.batch_ends()
     engine: dict[Batch, Rows] = defaultdict(dict)
     for one in rows:
-        engine[one.query, one.batch][one.operator] = one.rows
+        if (one.query, one.batch) in ends:
+            engine[one.query, one.batch][one.operator] = one.rows
     taken: dict[Batch, Rows] = defaultdict(dict)
     for commit in journal.commits:
         taken[commit.query, commit.batch][commit.sink] = commit.rows
-    return Counted(engine, _handed_out(journal), taken)
+    return Counted(ends, engine, _handed_out(journal), taken)
 
 
 def _handed_out(journal: Journal) -> dict[Batch, Rows]:
@@ -110,67 +119,87 @@ def summaries(flow: Flow, known: Counted, journal: Journal, spans: Spans) -> tup
     """Each operator over the batches that read events of the measured span. Where several queries have an operator,
     the first one's: the others do the same work again.
     """
-    ends = journal.batch_ends()
-    inside = [batch for batch in known.batches if spans.measured_from_us < ends.get(batch, 0) <= spans.measured_to_us]
-    seconds = _seconds(journal, inside)
+    begin, end = spans.measured_from_us, spans.measured_to_us
+    inside = [batch for batch in known.batches if begin < known.ends[batch] <= end]
+    worked = _worked(journal, inside)
     sinks = _sinks(flow)
     found: dict[str, Operator] = {}
     for query in dict.fromkeys(query for query, _ in inside):
         mine = [batch for batch in inside if batch[0] == query]
         for node in known.nodes(flow, query):
             if node.name not in found:
-                found[node.name] = _summary(node, known, mine, seconds, sinks)
+                found[node.name] = _summary(node, known, mine, worked, sinks)
     return tuple(found[node.name] for node in graph.operators(flow) if node.name in found)
 
 
-def _seconds(journal: Journal, inside: Sequence[Batch]) -> dict[Batch, float]:
-    """How long after the batch before it each was committed."""
+def _worked(journal: Journal, inside: Sequence[Batch]) -> dict[Batch, Span]:
+    """When each was worked on: from the commit of the batch before it to its own."""
     committed: dict[Batch, int] = {}
     for commit in journal.commits:
         batch = (commit.query, commit.batch)
         committed[batch] = min(committed.get(batch, commit.committed_us), commit.committed_us)
     before = {(query, batch): committed.get((query, batch - 1)) for query, batch in inside}
     return {
-        batch: (committed[batch] - earlier) / US
+        batch: (earlier, committed[batch])
         for batch, earlier in before.items()
         if batch in committed and earlier is not None and committed[batch] > earlier
     }
 
 
 def _summary(
-    node: Node, known: Counted, mine: Sequence[Batch], seconds: dict[Batch, float], sinks: dict[str, list[str]]
+    node: Node, known: Counted, mine: Sequence[Batch], worked: dict[Batch, Span], sinks: dict[str, list[str]]
 ) -> Operator:
     own = sinks[node.name]
-    taken_in = {batch: _taken_in(node, known, batch, sinks) for batch in mine}
-    gave = {batch: known.gave(node, batch, own) for batch in mine}
-    rows_in, rows_out = _sum(taken_in, mine), _sum(gave, mine)
-    busy = {batch: rows for batch in mine if (rows := gave[batch] if isinstance(node, Source) else taken_in[batch])}
-    mean, low = _throughput(busy, seconds)
+    gave = _known((batch, known.gave(node, batch, own)) for batch in mine)
+    taken_in = _known((batch, _taken_in(node, known, batch, sinks)) for batch in mine)
+    both = gave.keys() & taken_in.keys()
+    rows_in = sum(taken_in[batch] for batch in both)
+    mean, low = _throughput(gave if isinstance(node, Source) else taken_in, mine, worked)
     return Operator(
         name=node.name,
-        rows_in=rows_in,
-        rows_out=rows_out,
-        selectivity=rows_out / rows_in if rows_in and rows_out is not None else None,
+        batches=len(mine),
+        batches_unknown=len(mine) - len(gave if isinstance(node, Source) else both),
+        rows_in=sum(taken_in.values()) if taken_in else None,
+        rows_out=sum(gave.values()) if gave else None,
+        selectivity=sum(gave[batch] for batch in both) / rows_in if rows_in else None,
         throughput_per_s=mean,
         throughput_per_s_p5=low,
         lost=_lost(node, known, mine, own),
     )
 
 
-def _sum(rows: dict[Batch, int | None], batches: Sequence[Batch]) -> int | None:
-    """Null where it is not known of every batch."""
-    numbers = [number for batch in batches if (number := rows[batch]) is not None]
-    return sum(numbers) if len(numbers) == len(batches) else None
+def _known(rows: Iterable[tuple[Batch, int | None]]) -> dict[Batch, int]:
+    return {batch: number for batch, number in rows if number is not None}
 
 
-def _throughput(rows: dict[Batch, int], seconds: dict[Batch, float]) -> tuple[float | None, float | None]:
-    """(mean, 5th percentile) of the rows a second of each batch; null where batches are too few for it."""
-    timed = [(rows[batch], seconds[batch]) for batch in rows if batch in seconds]
+def _throughput(
+    rows: dict[Batch, int], mine: Sequence[Batch], worked: dict[Batch, Span]
+) -> tuple[float | None, float | None]:
+    """(mean, 5th percentile) of the rows a second: the mean over all the time of which they are known, the percentile
+    over its seconds; null where these are too few for it.
+    """
+    timed = [batch for batch in mine if batch in rows and batch in worked]
     if not timed:
         return None, None
-    counts, lengths = (np.array(each, np.float64) for each in zip(*timed, strict=True))
-    low = float(np.quantile(counts / lengths, LOW)) if carries(1 - LOW, len(timed)) else None
-    return float(counts.sum() / lengths.sum()), low
+    seconds = sum(end - begin for begin, end in (worked[batch] for batch in timed)) / US
+    start_us = min(worked[batch][0] for batch in mine if batch in worked)
+    slots = _by_second([(worked[batch], rows[batch]) for batch in timed], start_us)
+    low = float(np.quantile(slots, LOW)) if carries(1 - LOW, len(slots)) else None
+    return sum(rows[batch] for batch in timed) / seconds, low
+
+
+def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.float64]:
+    """Rows in each whole second from the start on, those of a batch spread evenly over the time in which it was worked
+    on [B §3.1.1]. Seconds in which nothing came count; those that a batch without a count reaches into do not.
+    """
+    moments = np.array([moment - start_us for span, _ in timed for moment in span], np.int64)
+    reached, covered = (
+        np.cumsum([part for step in steps for part in (0, step)])
+        for steps in ([rows for _, rows in timed], [end - begin for (begin, end), _ in timed])
+    )
+    borders = np.arange(0, moments[-1] + 1, US)
+    whole = np.diff(np.interp(borders, moments, covered)) == US
+    return np.asarray(np.diff(np.interp(borders, moments, reached))[whole], np.float64)
 
 
 def _lost(node: Node, known: Counted, batches: Sequence[Batch], sinks: Sequence[str]) -> int | None:

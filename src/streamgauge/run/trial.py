@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from streamgauge.engines.seam import OperatorRows
+from streamgauge.engines.seam import OperatorCounts
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
@@ -151,7 +151,7 @@ class Told:
     """What the engine says of its batches, and of the rows of each operator in them; it decides nothing."""
 
     progress: list[dict[str, Any]] = field(default_factory=list)
-    rows: list[OperatorRows] = field(default_factory=list)
+    counts: OperatorCounts = field(default_factory=OperatorCounts)
 
 
 def _told(rig: Rig, done: Conducted) -> Told:
@@ -159,7 +159,7 @@ def _told(rig: Rig, done: Conducted) -> Told:
     progress: list[dict[str, Any]] = []
     try:
         progress = rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
-        return Told(progress, [] if done.interrupted else rig.engine.rows(EVIDENCE_S))
+        return Told(progress, OperatorCounts() if done.interrupted else rig.engine.rows(EVIDENCE_S))
     except KeyboardInterrupt:
         done.interrupted = True
         return Told(progress)
@@ -177,11 +177,14 @@ def conclude(
 ) -> Judged:
     """Verify, judge and write down; what was measured is written before it is judged."""
     base = _unjudged(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
-    if told.progress or told.rows:
-        known = operators.counted(told.rows, done.journal)
+    if told.progress or told.counts.rows:
+        known = operators.counted(told.counts.rows, done.journal)
         found = operators.summaries(ready.flow, known, done.journal, done.spans)
         base = base.model_copy(update={"operators": found})
         folder.write_operators(operators.table(ready.flow, known))
+    if told.counts.ended:
+        said = f"rows of operators were not counted to the end: {told.counts.ended}"
+        base = base.model_copy(update={"warnings": (*base.warnings, said)})
     folder.write_result(base)
     folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal))
     folder.write_series(figures.series(done, None))

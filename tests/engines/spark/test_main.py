@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from streamgauge.engines.seam import Edge, Edges
+from streamgauge.engines.seam import Edge, Edges, OperatorRows
+from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.engines.spark.queries import queries
 from streamgauge.events import Schema
@@ -72,3 +77,70 @@ def test_sparks_driver_is_where_executors_find_ours(master: str, options: dict[s
     conf = Sut(SparkJob(BOUGHT.sink("out"), edges, options, master, "", ""))._configuration()
     assert conf["spark.driver.host"] == host
     assert conf["spark.driver.bindAddress"] == options.get("spark.driver.bindAddress", host)
+
+
+@pytest.mark.parametrize(("probed", "kept"), [("on", "2000"), ("off", None)])
+def test_where_counts_are_read_spark_keeps_more_executions(probed: str, kept: str | None) -> None:
+    """And no more where they are not: they take heap."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": probed}, "local[1]", "", ""))
+    assert sut._configuration().get("spark.sql.ui.retainedExecutions") == kept
+
+
+class Failing:
+    """Probes that counted one batch and then fail."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def _fail(self, *what: Any) -> None:
+        self.asked += 1
+        raise RuntimeError("gone")
+
+    keep_up = read = count_in = _fail
+
+    def taken(self) -> list[OperatorRows]:
+        return [OperatorRows("q0", 3, "purchases", 10)]
+
+
+def with_failing_probes(monkeypatch: pytest.MonkeyPatch) -> tuple[Sut, Failing]:
+    """A SUT with one query that runs, and its probes."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {}, "local[1]", "", ""))
+    running = SimpleNamespace(exception=lambda: None, isActive=True)
+    sut._queries = dict.fromkeys(queries(sut._job.flow), running)
+    failing = Failing()
+    monkeypatch.setattr(main, "Probes", Failing)
+    sut._probes = failing  # type: ignore[assignment]
+    return sut, failing
+
+
+def written_to(written: list[int]) -> Any:
+    """A frame that writes nothing, and notes that it was asked to."""
+    writer: Any = SimpleNamespace(save=lambda: written.append(1))
+    writer.format = writer.options = writer.mode = lambda *_, **__: writer
+    return SimpleNamespace(write=writer)
+
+
+@pytest.mark.parametrize("call", ["status", "batch", "rows"])
+def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """Only the counting: it is not tried again, what was counted is handed over, and why it ended is said."""
+    written: list[int] = []
+    sut, failing = with_failing_probes(monkeypatch)
+    calls: dict[str, Callable[[], Any]] = {
+        "status": sut.status,
+        "batch": lambda: sut._write_batch(next(iter(sut._queries)), written_to(written), 4),
+        "rows": sut.rows,
+    }
+    calls[call]()
+    assert failing.asked == 1
+    assert sut.status() == {"alive": True, "reason": ""}
+    sut._write_batch(next(iter(sut._queries)), written_to(written), 5)
+    kept = {"query": "q0", "batch": 3, "operator": "purchases", "rows": 10}
+    assert sut.rows() == {"rows": [kept], "ended": "gone"}
+    assert failing.asked == 1
+    assert len(written) == (2 if call == "batch" else 1)
+
+
+def test_without_probes_nothing_is_counted() -> None:
+    """And nothing has ended."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
+    assert sut.rows() == {"rows": [], "ended": ""}

@@ -4,14 +4,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import count
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from streamgauge.engines.seam import OperatorRows
 from streamgauge.engines.spark import probes
 from streamgauge.engines.spark.probes import Probes
+from streamgauge.events import Schema
+from streamgauge.flow import graph
+from streamgauge.flow.lineage import added, with_lineage
+from streamgauge.flow.stream import hop, source
 
 RUN = "01234567-89ab-cdef-0123-456789abcdef"
 DRAWING = """digraph G {
@@ -35,21 +43,27 @@ class Store:
     """Executions as Spark keeps them: the last `kept` ones, oldest first."""
 
     def __init__(self, executions: list[Any]) -> None:
-        self.executions, self.read = executions, list[int]()
+        self.executions, self.read, self.gone = executions, list[int](), dict[int, str]()
 
-    def executionsCount(self) -> int:
-        return len(self.executions)
-
-    def executionsList(self, offset: int = 0, length: int = 1000) -> Any:
-        found = self.executions[offset : offset + length]
+    def executionsList(self) -> Any:
+        found = list(self.executions)
         return SimpleNamespace(size=lambda: len(found), apply=lambda place: found[place])
 
     def executionMetrics(self, number: int) -> Any:
         return SimpleNamespace(mkString=lambda separator: METRICS)
 
     def planGraph(self, number: int) -> Any:
+        if number in self.gone:
+            raise thrown(self.gone[number])
         self.read.append(number)
         return GRAPH
+
+
+def thrown(name: str) -> Py4JJavaError:
+    kind = SimpleNamespace(getName=lambda: name)
+    gateway = SimpleNamespace(send_command=lambda command: "!xnothing")
+    there = SimpleNamespace(_target_id="o1", _gateway_client=gateway, getClass=lambda: kind)
+    return Py4JJavaError("it failed", there)
 
 
 def node(place: int) -> Any:
@@ -94,14 +108,24 @@ class Frame:
         return self
 
 
-def probed(store: Store) -> Probes:
+def running_one(plan: Any = "plan") -> Any:
+    last = SimpleNamespace(executedPlan=lambda: plan)
+    return SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: last)))
+
+
+def probed(store: Store, operators: Sequence[str] = ("purchases", "dear"), **more: Any) -> Probes:
     """Of one query with a source and a filter."""
     state = SimpleNamespace(sharedState=lambda: SimpleNamespace(statusStore=lambda: store))
-    found = Probes(SimpleNamespace(_jsparkSession=state, _jvm=JVM))
-    for operator in ("purchases", "dear"):
+    found = Probes(SimpleNamespace(_jsparkSession=state, _jvm=JVM), **more)
+    for operator in operators:
         found.behind(operator, Frame())  # type: ignore[arg-type]
     found.started("q0", SimpleNamespace(runId=RUN))
     return found
+
+
+def read(found: Probes) -> list[OperatorRows]:
+    found.read()
+    return found.taken()
 
 
 def test_each_finished_batch_is_read_once() -> None:
@@ -109,35 +133,119 @@ def test_each_finished_batch_is_read_once() -> None:
     other = "ffffffff-89ab-cdef-0123-456789abcdef"
     store = Store([execution(3, 0), execution(4, 9, run=other), execution(5, 1), execution(6, 2, done=False)])
     found = probed(store)
-    assert found.rows == [
+    assert read(found) == [
         OperatorRows("q0", batch, operator, rows)
         for batch in (0, 1)
         for operator, rows in (("dear", 1234), ("purchases", 20_000))
     ]
     store.executions = [*store.executions[1:3], execution(6, 2), execution(7, 3)]
-    assert {one.batch for one in found.rows} == {0, 1, 2, 3}
+    assert {one.batch for one in read(found)} == {2, 3}
     assert store.read == [3, 5, 6, 7]
 
 
-def test_much_that_waits_is_read_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark forgets the oldest, and one who asks how it is does not want to wait."""
-    store = Store([execution(number, number) for number in range(10)])
+def test_what_was_handed_over_is_not_handed_over_again() -> None:
+    """The trials of a warm rig ask one after the other, and each wants its own."""
+    found = probed(Store([execution(0, 0)]))
+    found.count_in("q0", running_one(), 7)
+    assert {one.batch for one in read(found)} == {0, 7}
+    assert read(found) == []
+
+
+def test_numbers_need_not_follow_each_other() -> None:
+    """Executions that Spark does not keep have numbers too."""
+    store = Store([execution(number, number) for number in range(0, 100, 10)])
+    found = probed(store)
+    assert len({one.batch for one in read(found)}) == 10
+    store.executions += [execution(115, 11), execution(160, 12)]
+    assert {one.batch for one in read(found)} == {11, 12}
+    assert len(store.read) == 12
+
+
+def test_what_waits_is_read_as_fast_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much that is; of what may wait nothing."""
+    monkeypatch.setattr(probes, "WAITING_MAX", 5)
+    store = Store([execution(number, number) for number in range(6)])
     found = probed(store)
     found.keep_up()
-    assert store.read == []
-    monkeypatch.setattr(probes, "WAITING_MAX", 5)
-    monkeypatch.setattr(probes, "READ_AT_ONCE", 3)
+    assert store.read == [0]
+    store.executions = [execution(number, number) for number in range(4, 206)]
+    found.keep_up()
+    assert store.read == [0, *range(4, 201)]
+
+
+def test_who_asks_how_it_is_does_not_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reading of one takes a quarter of the time that there is: five begin within it."""
+    monkeypatch.setattr(probes, "WAITING_MAX", 0)
+    asked = count()
+    store = Store([execution(number, number) for number in range(100)])
+    found = probed(store, clock=lambda: next(asked) * probes.READ_S / 4)
     found.keep_up()
     assert store.read == [0, 1, 2]
-    found.keep_up()
     found.keep_up()
     assert store.read == [0, 1, 2, 3, 4, 5]
 
 
+def test_what_spark_has_forgotten_meanwhile_is_passed_over() -> None:
+    """It may do so between the list and a look at what is in it; anything else that fails is told."""
+    store = Store([execution(0, 0), execution(1, 1)])
+    store.gone = {0: "java.util.NoSuchElementException"}
+    found = probed(store)
+    assert {one.batch for one in read(found)} == {1}
+    store.executions.append(execution(2, 2))
+    store.gone = {2: "java.lang.OutOfMemoryError"}
+    with pytest.raises(Py4JJavaError):
+        found.read()
+
+
 def test_a_batch_that_runs_tells_its_own_counts() -> None:
     """As of `foreachBatch`; one that Spark has forgotten already is left out."""
-    last = SimpleNamespace(executedPlan=lambda: "plan")
-    running = SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: last)))
     found = probed(Store([]))
-    found.count_in("q0", running, 4)
-    assert found.rows == [OperatorRows("q0", 4, "purchases", 500)]
+    found.count_in("q0", running_one(), 4)
+    assert found.taken() == [OperatorRows("q0", 4, "purchases", 500)]
+
+
+def test_an_operator_that_is_done_twice_stands_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the count of the first of its probes in the plan."""
+    found = probed(Store([execution(0, 0)]), operators=("dear", "dear"))
+    assert read(found) == [OperatorRows("q0", 0, "dear", 1234)]
+    monkeypatch.setitem(ACCUMULATORS, 102, 400)
+    found.count_in("q0", running_one(), 1)
+    assert found.taken() == [OperatorRows("q0", 1, "dear", 400)]
+
+
+def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no task of its stage ran."""
+    monkeypatch.setitem(globals(), "METRICS", "101 -> 3 ms\n104 -> 20,000")
+    assert read(probed(Store([execution(0, 0)]))) == [OperatorRows("q0", 0, "purchases", 20_000)]
+
+
+def test_where_nothing_is_probed_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an own job: neither store nor plan."""
+    monkeypatch.setattr(probes, "WAITING_MAX", -1)
+    found = probed(Store([execution(0, 0)]), operators=())
+    found.read()
+    found.keep_up()
+    found.count_in("q0", None, 0)
+    assert found.taken() == []
+
+
+def test_what_the_rewrite_adds_is_not_probed() -> None:
+    """A probe costs something, and nobody asks for `join.left`."""
+    left, right = source("a", Schema.of(k="int", x="int")), source("b", Schema.of(k="int", y="int"))
+    flow = with_lineage(left.join(right, window=hop(2, 1), on="k").sink("out"))
+    names = [node.name for node in graph.operators(flow)]
+    found = probed(Store([]), operators=names, without=added(flow))
+    assert {"join.left", "join.right", "join.lineage"} < set(names)
+    assert found._operators == ["a", "b", "join"]
+
+
+def test_rows_are_handed_over_while_batches_count() -> None:
+    """None is lost and none comes twice, whichever thread is first."""
+    found, batches = probed(Store([])), range(2000)
+    counting = Thread(target=lambda: [found.count_in("q0", running_one(), batch) for batch in batches])
+    counting.start()
+    taken = []
+    while counting.is_alive():
+        taken += found.taken()
+    taken += found.taken()
+    assert [one.batch for one in taken] == list(batches)

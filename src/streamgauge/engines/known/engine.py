@@ -10,7 +10,7 @@ from typing import Any
 from streamgauge.engines.known.compute import build
 from streamgauge.engines.known.main import KnownJob
 from streamgauge.engines.known.settings import CAPABILITIES, with_defaults
-from streamgauge.engines.seam import Edges, EngineStatus, OperatorRows
+from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts
 from streamgauge.errors import EngineError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
@@ -65,9 +65,9 @@ class KnownEngine:
         """Nothing: its batches are seen from outside."""
         return []
 
-    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
+    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
         """Nothing: the driver counts what goes in and comes out."""
-        return []
+        return OperatorCounts()
 
     def facts(self) -> dict[str, Any]:
         """`worked` events, `overrun_us_max`, `planted_us` (event time of each planted fault), `held` rows waiting."""

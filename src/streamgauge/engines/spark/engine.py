@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from streamgauge.engines.seam import Edges, EngineStatus, OperatorRows
+from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts, OperatorRows
 from streamgauge.engines.spark.home import view_of_spark_home
 from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.errors import EngineError, InputError, JobError, SettingError
@@ -84,12 +84,13 @@ class SparkEngine:
         except ChildFailed:
             return []
 
-    def rows(self, timeout_s: float = 30.0) -> list[OperatorRows]:
+    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
         assert self._child is not None
         try:
-            return [OperatorRows(**each) for each in self._child.ask("rows", timeout_s)]
-        except ChildFailed:
-            return []
+            said = self._child.ask("rows", timeout_s)
+        except ChildFailed as error:
+            return OperatorCounts(ended=str(error))
+        return OperatorCounts([OperatorRows(**each) for each in said["rows"]], said["ended"])
 
     def settings(self) -> dict[str, str]:
         return self._settings

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import cloudpickle
 
-from streamgauge.engines.seam import Edges
+from streamgauge.engines.seam import Edges, OperatorCounts
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.interval import interval_of
@@ -32,6 +32,7 @@ from streamgauge.engines.spark.settings import (
     LOOPBACK,
     LOWERING,
     LOWERINGS,
+    PROBED,
     defaults,
     split,
     with_python_state,
@@ -39,6 +40,7 @@ from streamgauge.engines.spark.settings import (
 from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
+from streamgauge.flow.lineage import added
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
@@ -65,6 +67,7 @@ class Sut:
         self._queries: dict[Query, Any] = {}
         self._native: Native | None = None
         self._probes: Probes | None = None
+        self._counting_ended = ""
 
     def start(self) -> dict[str, str]:
         """Start session and queries; returns the settings in force that are not Spark's defaults."""
@@ -74,7 +77,7 @@ class Sut:
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
             self._session.dataSource.register(StreamgaugeSource)
-            self._probes = Probes(self._session) if self._ours["probes"] == "on" else None
+            self._probes = Probes(self._session, added(self._job.flow)) if self._ours["probes"] == "on" else None
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)
                 if self._probes is not None:
@@ -99,8 +102,11 @@ class Sut:
     def evidence(self) -> list[dict[str, Any]]:
         return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [asdict(each) for each in self._probes.rows] if self._probes is not None else []
+    def rows(self) -> dict[str, Any]:
+        """What was counted since it was last asked for, as `OperatorCounts`."""
+        self._counting(Probes.read)
+        taken = self._probes.taken() if self._probes is not None else []
+        return asdict(OperatorCounts(taken, self._counting_ended))
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
@@ -111,6 +117,7 @@ class Sut:
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_state(self._job.flow):
             conf = with_python_state(conf)
+        conf |= PROBED if self._ours["probes"] == "on" else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}
 
@@ -221,13 +228,15 @@ class Sut:
             self._counting(Probes.count_in, query.name, self._queries[query], batch)
 
     def _counting(self, count: Callable[..., None], *what: Any) -> None:
-        """Lets the probes count; one that fails ends them, and neither the query nor what is said of it."""
-        if self._probes is None:
+        """Lets the probes count. One that fails ends the counting, and neither the query nor what is said of it; what
+        was counted before is kept.
+        """
+        if self._probes is None or self._counting_ended:
             return
         try:
             count(self._probes, *what)
         except Exception as error:
-            self._probes = None
+            self._counting_ended = own_reason(str(error))
             print(f"streamgauge: the rows of operators are counted no more: {error}", file=sys.stderr, flush=True)
 
 

@@ -1,8 +1,9 @@
 """Probes: how many rows left each operator in each batch, by Spark's own count.
 
-Behind each operator stands a filter that lets every row through. Spark counts the rows of a filter anyhow, and because
-this one's condition depends on no row, it is neither moved nor removed. Its number says whose it is. `observe`, which
-is meant for this, costs a fifth to a half of the rate.
+Behind each operator of the workload stands a filter that lets every row through. Spark counts the rows of a filter
+anyhow, and because this one's condition depends on no row, it is neither moved nor removed. Its number says whose it
+is. `observe`, which is meant for this, costs a fifth to a half of the rate. What it costs a plan: Spark moves no other
+condition past it either.
 
 Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
 so of updates they are read in the batch itself, from the accumulators. Where the probes are in a plan is found in its
@@ -12,16 +13,20 @@ drawing, which is one text: asking each node would be a call across processes fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
+from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from streamgauge.engines.seam import OperatorRows
 
 WAITING_MAX = 400
-"""So many finished executions may wait to be read; Spark keeps a thousand."""
-READ_AT_ONCE = 10
+"""So many finished executions may wait to be read: a short trial reads none before its end."""
+READ_S = 0.5
+"""So long may somebody who asks how the engine is wait for the reading of more than that."""
 _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _MARK = re.compile(r"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)", re.IGNORECASE)
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
@@ -29,17 +34,30 @@ _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
 
 
 class Probes:
-    """The probes of one session's queries, and what they counted."""
+    """The probes of one session's queries, and what they counted.
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    Requests read what is finished in one thread; batches of updates count in one of Spark's.
+
+    Args:
+        session: Spark's.
+        without: operators behind which none are put.
+        clock: gives seconds.
+    """
+
+    def __init__(
+        self, session: Any, without: Collection[str] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._session, self._without, self._clock = session, without, clock
         self._operators: list[str] = []
         self._runs: dict[str, str] = {}
         self._read_until = -1
-        self._rows: dict[tuple[str, int, str], int] = {}
+        self._counted: list[OperatorRows] = []
+        self._adding = Lock()
 
     def behind(self, operator: str, frame: DataFrame) -> DataFrame:
         """The same rows, counted as those of the operator."""
+        if operator in self._without:
+            return frame
         self._operators.append(operator)
         return frame.where(f"spark_partition_id() > -{len(self._operators)}")
 
@@ -47,22 +65,16 @@ class Probes:
         """A query runs: its executions are known by its run."""
         self._runs[str(running.runId)] = query
 
-    @property
-    def rows(self) -> list[OperatorRows]:
-        """All that was counted so far, of batches that are done."""
+    def read(self) -> None:
+        """Reads every batch that is done."""
         if self._operators:
-            self._read(self._finished())
-        return [OperatorRows(*key, rows) for key, rows in self._rows.items()]
+            self._read_while(lambda latest: True)
 
     def keep_up(self) -> None:
-        """Reads some of what is finished where much has gathered: Spark forgets the oldest."""
-        if self._operators and self._latest() - self._read_until > WAITING_MAX:
-            self._read(self._finished()[:READ_AT_ONCE])
-
-    def _latest(self) -> int:
-        """The number of the last execution that began: asked often, so the list is not gone through for it."""
-        count = self._store.executionsCount()
-        return int(self._store.executionsList(count - 1, 1).apply(0).executionId()) if count else -1
+        """Reads what has gathered beyond `WAITING_MAX`, for at most `READ_S`: Spark forgets the oldest."""
+        if self._operators:
+            until = self._clock() + READ_S
+            self._read_while(lambda latest: latest - self._read_until > WAITING_MAX and self._clock() < until)
 
     def count_in(self, query: str, running: Any, batch: int) -> None:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
@@ -71,41 +83,61 @@ class Probes:
         plan, jvm = running._jsq.streamingQuery().lastExecution().executedPlan(), self._session._jvm
         drawn = jvm.org.apache.spark.sql.execution.SparkPlanInfo.fromSparkPlan(plan)
         graph = jvm.org.apache.spark.sql.execution.ui.SparkPlanGraph.apply(drawn)
+        rows: dict[str, int] = {}
         for operator, accumulator in self._probed(graph):
             found = jvm.org.apache.spark.util.AccumulatorContext.get(accumulator)
             if found.isDefined():
-                self._note(query, batch, operator, int(found.get().value()))
+                rows.setdefault(operator, int(found.get().value()))
+        self._add(query, batch, rows)
+
+    def taken(self) -> list[OperatorRows]:
+        """What was counted since it was last asked for."""
+        with self._adding:
+            counted, self._counted = self._counted, []
+        return counted
 
     @property
     def _store(self) -> Any:
         return self._session._jsparkSession.sharedState().statusStore()
 
-    def _finished(self) -> list[Any]:
-        """Executions that were not read yet, oldest first, up to the first that still runs."""
+    def _read_while(self, wanted: Callable[[int], bool]) -> None:
+        """Reads executions that were not read yet, oldest first, up to the first that still runs.
+
+        `wanted` is asked before each, with the number of the last one that has begun. The list is Spark's as it is now,
+        asked for once: places in it change whenever Spark forgets some. It stays in the JVM.
+        """
         executions = self._store.executionsList()
-        found = []
-        for place in range(executions.size() - 1, -1, -1):
+        size = int(executions.size())
+        latest = int(executions.apply(size - 1).executionId()) if size else -1
+        for place in range(max(0, size - (latest - self._read_until)), size):
+            if not wanted(latest):
+                return
             execution = executions.apply(place)
-            if execution.executionId() <= self._read_until:
-                break
-            found.append(execution)
-        found.sort(key=lambda execution: int(execution.executionId()))
-        running = (place for place, each in enumerate(found) if each.completionTime().isEmpty())
-        return found[: next(running, len(found))]
+            number = int(execution.executionId())
+            if number > self._read_until:
+                if execution.completionTime().isEmpty():
+                    return
+                self._read_until = number
+                self._read_execution(number, str(execution.description()))
 
-    def _read(self, executions: list[Any]) -> None:
-        for execution in executions:
-            self._read_until = int(execution.executionId())
-            said = _BATCH.search(str(execution.description()))
-            if said is not None and said.group(1) in self._runs:
-                self._read_batch(self._runs[said.group(1)], int(said.group(2)))
+    def _read_execution(self, number: int, description: str) -> None:
+        said = _BATCH.search(description)
+        if said is not None and said.group(1) in self._runs:
+            try:
+                self._add(self._runs[said.group(1)], int(said.group(2)), self._rows_of(number))
+            except Py4JJavaError as error:
+                if error.java_exception.getClass().getName() != "java.util.NoSuchElementException":
+                    raise  # else Spark has forgotten it since it was listed
 
-    def _read_batch(self, query: str, batch: int) -> None:
+    def _rows_of(self, execution: int) -> dict[str, int]:
+        """Operator to rows. One that a query does twice has two probes with the same count, and stands once."""
         store = self._store
-        counts = dict(_COUNT.findall(str(store.executionMetrics(self._read_until).mkString("\n"))))
-        for operator, accumulator in self._probed(store.planGraph(self._read_until)):
+        counts = dict(_COUNT.findall(str(store.executionMetrics(execution).mkString("\n"))))
+        rows: dict[str, int] = {}
+        for operator, accumulator in self._probed(store.planGraph(execution)):
             if str(accumulator) in counts:
-                self._note(query, batch, operator, int(counts[str(accumulator)].replace(",", "")))
+                rows.setdefault(operator, int(counts[str(accumulator)].replace(",", "")))
+        return rows
 
     def _probed(self, graph: Any) -> Iterator[tuple[str, int]]:
         """(operator, accumulator of the rows that left it) of each probe in a plan."""
@@ -114,9 +146,9 @@ class Probes:
             if mark:
                 yield self._operators[mark - 1], int(nodes.apply(place).metrics().apply(0).accumulatorId())
 
-    def _note(self, query: str, batch: int, operator: str, rows: int) -> None:
-        """An operator that a query does twice has two probes with the same count, and stands once."""
-        self._rows.setdefault((query, batch, operator), rows)
+    def _add(self, query: str, batch: int, rows: dict[str, int]) -> None:
+        with self._adding:
+            self._counted += [OperatorRows(query, batch, *each) for each in rows.items()]
 
 
 def _marks(drawing: str) -> Iterator[int]:

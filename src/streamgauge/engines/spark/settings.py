@@ -102,6 +102,12 @@ CAPABILITIES = Capabilities(
 )
 
 
+PROBED = {"spark.sql.ui.retainedExecutions": "2000"}
+"""What probes need besides: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
+short batches forget the first of those within minutes.
+"""
+
+
 def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, host: str = LOOPBACK) -> dict[str, str]:
     """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
 
