@@ -168,7 +168,7 @@ def test_an_empty_file_is_called_empty(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "content", "place"), [
-    ("a.csv", "a,b\n" + "1,2\n" * 5 + "3,4,5\n", ("Line: 7", "3,4,5")),
+    ("a.csv", "a,b\n" + "1,2\n" * 30_000 + "3,4,5\n", ("Line: 30002", "3,4,5")),
     ("a.jsonl", '{"a": 1, "b": 2}\n{"a": 1, "b"\n', ("a.jsonl", "line 3")),
 ])  # fmt: skip
 def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, name: str, content: str, place: tuple[str, ...]) -> None:
