@@ -25,7 +25,12 @@ Warmup = Annotated[
 Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="a workload parameter; repeatable  [default: none]"),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="a workload parameter, or data=FILE: rows of your own in the place of made ones; repeatable"
+        "  [default: none]",
+    ),
 ]
 Options = Annotated[
     list[str] | None,

@@ -62,6 +62,9 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Command to the settings for which it has no option, because they would change nothing of it."""
 
+DATA = "data"
+"""The parameter that every built-in workload has besides its own: a file whose rows it gets."""
+
 _EXAMPLES = {
     "load.generators": "2",
     "load.seed": "1",
@@ -69,6 +72,11 @@ _EXAMPLES = {
     "search.trials_max": "16",
     "port": "5000",
 }
+
+
+def is_data(name: str) -> bool:
+    """Whether a parameter names a file of data: `data`, or `data.STREAM`."""
+    return name == DATA or name.startswith(f"{DATA}.")
 
 
 def parse_setting(parse: Callable[..., Any], setting: str, value: Any) -> Any:
@@ -193,7 +201,7 @@ def build(values: dict[str, Any]) -> Experiment:
 
 
 def read(path: Path) -> Experiment:
-    """An experiment from a TOML file; an own job in it is looked for from the working folder, then from the file's."""
+    """An experiment from a TOML file; an own job or data in it: looked for from the working folder, then the file's."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -209,17 +217,28 @@ def read(path: Path) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         rule, way_out = f"must be TOML ({error})", "mend that line"
     else:
-        return _with_job_beside(build(values), path)
+        return _with_files_beside(build(values), path)
     raise InputError(Problem("FILE", rule, str(path), way_out))
 
 
-def _with_job_beside(experiment: Experiment, path: Path) -> Experiment:
-    """With the whole path of an own job that lies, as it is named, where the file does and not where we are."""
-    job = Path(experiment.workload)
-    beside = path.resolve().parent / job
-    if job.suffix != ".py" or "\0" in experiment.workload or job.exists() or not beside.is_file():
-        return experiment
-    return experiment.model_copy(update={"workload": str(beside)})
+def _with_files_beside(experiment: Experiment, path: Path) -> Experiment:
+    """With the whole paths of an own job and of data that lie, as they are named, where the file does and not where we
+    are.
+    """
+    folder, job = path.resolve().parent, experiment.workload
+    data = {name: _beside(str(file), folder) for name, file in experiment.parameters.items() if is_data(name)}
+    return experiment.model_copy(
+        update={
+            "workload": _beside(job, folder) if job.endswith(".py") else job,
+            "parameters": {**experiment.parameters, **data},
+        }
+    )
+
+
+def _beside(named: str, folder: Path) -> str:
+    if "\0" in named or Path(named).exists() or not (folder / named).is_file():
+        return named
+    return str(folder / named)
 
 
 def to_toml(experiment: Experiment) -> str:

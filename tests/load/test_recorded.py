@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.errors import InputError
+from streamgauge.errors import DriverError, InputError
 from streamgauge.load.fields import Integer, Key, StreamSpec, Text
+from streamgauge.load.file_rows import rows
+from streamgauge.load.fitted import Fitted
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.load.recorded import recorded
@@ -80,22 +82,21 @@ def _file(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.mark.parametrize("name", ["a.txt", "access.log", "lines", "a.txt.gz"])
 def test_lines_of_text_are_a_streams_only_column(tmp_path: Path, name: str) -> None:
-    """Empty ones are left out; bytes that are no text do not stop anything."""
+    """Empty ones are events too."""
     path = tmp_path / name
-    path.write_bytes(
-        gzip.compress(b"one\n\ntwo \xff\r\nthree") if name.endswith(".gz") else b"one\n\ntwo \xff\r\nthree"
-    )
+    path.write_bytes(_packed(name, "one\n\ntwo ä\r\nthree"))
     stream = recorded(LINES, path)
-    assert plan_of(stream, 1).batch(0, 0, 0, 4, ["line"]).column("line").to_pylist() == ["one", "two �", "three", "one"]
+    lines = plan_of(stream, 1).batch(0, 0, 0, 5, ["line"]).column("line").to_pylist()
+    assert lines == ["one", "", "two ä", "three", "one"]
     assert stream.fields[0].row_bytes > 4
 
 
 @pytest.mark.parametrize(("name", "content", "rule", "way_out"), [
     ("gone.csv", None, "must be a file that exists", "data=FILE"),
     ("a.xlsx", "x", "must be one of parquet, csv", "another file"),
-    ("a.csv", "price,user\n1,2\n", "must have a column user_id", "rename user to user_id"),
+    ("a.csv", "price,user\n1,2\n", "must have a column user_id int", "rename user to user_id"),
     ("a.csv", "price,user_id\n", "must hold some rows", "another file"),
-    ("a.csv", "price,user_id\n1,2\nmuch,3\n", "values of the right types", "another file"),
+    ("a.csv", "price,user_id\n1,2\nmuch,3\n", "values of the right types", "mend price"),
     ("a.csv", "price,user_id\n1,2\n,3\n", "must have a value in each row of price", "without such rows"),
     ("a.txt", "one\n", "must have the columns user_id int, price int", "CSV"),
 ])  # fmt: skip
@@ -122,3 +123,26 @@ def test_a_file_that_was_changed_is_read_anew(tmp_path: Path) -> None:
         path.write_text(f"price,user_id\n{price},1\n")
         found.append(plan_of(recorded(PURCHASES, path), 1).batch(0, 0, 0, 1, ["price"]).column("price")[0].as_py())
     assert found == [5, 6]
+
+
+def test_a_field_that_may_be_null_takes_rows_without_a_value(tmp_path: Path) -> None:
+    """As nulls; the row of a field that may not is named."""
+    path = tmp_path / "a.csv"
+    path.write_text("price,user_id\n5,1\n,2\n")
+    fields = (Fitted("price", "int", (1, None), (1.0, 1.0)), Key("user_id", 100))
+    stream = recorded(StreamSpec("purchases", fields), path)
+    assert plan_of(stream, 1).batch(0, 0, 0, 2, ["price"]).column("price").to_pylist() == [5, None]
+    with pytest.raises(InputError) as refused:
+        recorded(PURCHASES, path)
+    assert refused.value.problems[0].got == "1 without, the first in row 2"
+
+
+def test_a_file_that_changes_under_way_fails_where_it_is_loaded(tmp_path: Path) -> None:
+    """In a generator, which gets the plan alone, before it offers a row of another file."""
+    path = tmp_path / "a.csv"
+    path.write_text("price,user_id\n5,1\n")
+    plan = plan_of(recorded(PURCHASES, path), 1)
+    path.write_text("price,user_id\n66,1\n")
+    rows.cache_clear()
+    with pytest.raises(DriverError, match="was changed after it was checked"):
+        plan.batch(0, 0, 0, 1, ["price"])

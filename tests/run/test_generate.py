@@ -24,6 +24,7 @@ from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.generate import generate
 from streamgauge.run.journal import Journal
+from streamgauge.run.replayed import found_anywhere
 
 START_US = 1_700_000_000 * US
 ASKED = {"workload": "identity", "load": {"rate": 500, "duration": "4s", "warmup": "2s", "seed": 7, "generators": 2}}
@@ -181,3 +182,17 @@ def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
         file.write("\n" if edited == "mine.py" else "3\n")
     assert refused(asked_again(folder, workload=job), tmp_path / "again") == {edited}
     assert set(files) == {"mine.py", "purchases.csv"}
+
+
+def test_a_run_on_data_is_made_again_from_any_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run keeps their whole path; they may be named as they lie from there, and others are refused."""
+    (tmp_path / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n")
+    monkeypatch.chdir(tmp_path)
+    asked = found_anywhere(build({**ASKED, "parameters": {"data": "bought.csv"}}))
+    folder, *_ = extended(tmp_path, **asked.model_dump())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    generate(asked_again(folder), tmp_path / "again")
+    assert set(pq.read_table(tmp_path / "again" / "purchases")["price"].to_pylist()) == {30}
+    generate(asked_again(folder, parameters={"data": "../bought.csv"}), tmp_path / "same")
+    assert refused(asked_again(folder, parameters={"data": "bought.csv"}), tmp_path / "x") == {"parameters.data"}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.errors import InputError
-from streamgauge.experiment import build
+from streamgauge.errors import DriverError, InputError
+from streamgauge.experiment import Experiment, build, read
+from streamgauge.load.file_rows import digest, rows
+from streamgauge.load.recorded import Recorded
+from streamgauge.report import rerun
+from streamgauge.run import replayed, single
 from streamgauge.run.check import check
 from streamgauge.run.own_job import changed
+from streamgauge.run.replayed import found_anywhere, whole_paths, with_data
+from streamgauge.workloads.base import get
 
 
 @pytest.fixture
@@ -66,3 +73,118 @@ def test_an_own_job_says_itself_what_it_reads(data: Path) -> None:
     with pytest.raises(InputError) as refused:
         check(build(asked(str(job), data=str(data))))
     assert "is for built-in workloads" in refused.value.problems[0].rule
+
+
+def test_a_file_of_a_stream_stands_beside_the_workloads_own(data: Path) -> None:
+    """What decides what the workload is: neither takes the other's place."""
+    own = replace(get("filter"), files={"map.bin": "a" * 64})
+    workload, _ = with_data(own, {"data": str(data)})
+    assert dict(workload.files) == {"map.bin": "a" * 64, str(data): digest(data)}
+
+
+def test_the_only_stream_gets_one_file(data: Path) -> None:
+    """By either name, and not by both: one of the two would be passed over in silence."""
+    for name in ("data", "data.purchases"):
+        streams = check(build(asked("filter", **{name: str(data)}))).streams(1000.0)
+        assert {type(field) for field in streams[0].fields} == {Recorded}
+    with pytest.raises(InputError) as refused:
+        check(build(asked("filter", **{"data": str(data), "data.purchases": str(data)})))
+    assert "must be given once" in refused.value.problems[0].rule
+
+
+def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
+    """At every rate of a search: one that has changed since is our failure, and not another workload."""
+    ready = check(build(asked("filter", data=str(data))))
+    data.write_text("user_id,gem_pack_id,price\n7,8,90\n")
+    rows.cache_clear()
+    with pytest.raises(DriverError, match="was changed after it was checked"):
+        ready.streams(2000.0)
+
+
+@pytest.mark.parametrize(("workload", "parameters", "idle"), [
+    ("filter", {"data": "FILE", "packs": "2", "users": "3", "above": "50"}, "packs, users"),
+    ("windowed_aggregation", {"data": "FILE", "distribution": "zipf", "range": "4s"}, "distribution"),
+    ("windowed_join", {"data.purchases": "FILE", "data.ads": "FILE", "selectivity": "0.1"}, "selectivity"),
+    ("log_processing", {"data": "LINES", "malformed": "0.5"}, "malformed"),
+])  # fmt: skip
+def test_parameters_of_rows_that_are_not_made_are_refused(
+    data: Path, workload: str, parameters: dict[str, str], idle: str
+) -> None:
+    """In one problem; those that shape the question are taken."""
+    lines = data.with_suffix(".log")
+    lines.write_text("one\n")
+    files = {"FILE": str(data), "LINES": str(lines)}
+    with pytest.raises(InputError) as refused:
+        check(build(asked(workload, **{name: files.get(value, value) for name, value in parameters.items()})))
+    (problem,) = refused.value.problems
+    assert problem.setting == f"set {idle}"
+    assert "shapes only rows" in problem.rule
+
+
+@pytest.mark.parametrize(("workload", "parameters"), [
+    ("filter", {"data": "FILE", "packs": "1000"}),
+    ("windowed_join", {"data.purchases": "FILE", "packs": "50"}),
+    ("filter", {"packs": "2", "users": "3"}),
+])  # fmt: skip
+def test_parameters_that_are_as_ever_or_shape_another_stream_are_taken(
+    data: Path, workload: str, parameters: dict[str, str]
+) -> None:
+    """A default may be said; and where nothing is replayed, every one counts."""
+    given = {name: str(data) if value == "FILE" else value for name, value in parameters.items()}
+    check(build(asked(workload, **given)))
+
+
+def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment says their whole path, whichever stream they are of, and leaves other parameters alone."""
+    monkeypatch.chdir(data.parent)
+    given = {"data": "bought.csv", "data.ads": "x/../ads.csv", "database": "places.mmdb", "above": 3}
+    found = found_anywhere(build(asked("filter", **given)))
+    whole = {"data": str(data), "data.ads": str(data.parent / "ads.csv"), "database": "places.mmdb", "above": 3}
+    assert found.parameters == whole
+    assert found_anywhere(found) == found
+    assert whole_paths({"data": ""}) == {"data": ""}
+
+
+def test_the_reports_command_names_data_by_their_whole_path(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be given in any folder."""
+    monkeypatch.chdir(data.parent)
+    experiment = found_anywhere(build(asked("filter", data="bought.csv")))
+    assert f"--set data={data}" in str(rerun.command(experiment.model_dump(mode="json")))
+
+
+def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is checked at its start is what its folder says."""
+
+    class Seen(Exception):
+        pass
+
+    def checked(experiment: Experiment) -> None:
+        raise Seen(experiment.parameters["data"])
+
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setattr(single, "check", checked)
+    with pytest.raises(Seen, match=str(data)):
+        single.run_single(build(asked("filter", data="bought.csv")))
+
+
+def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked for from the working folder first."""
+    text = 'workload = "filter"\n[parameters]\ndata = "bought.csv"\nabove = "50"\n'
+    (data.parent / "asked.toml").write_text(text)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert read(data.parent / "asked.toml").parameters == {"data": str(data), "above": "50"}
+    (elsewhere / "bought.csv").write_text(data.read_text())
+    assert read(data.parent / "asked.toml").parameters["data"] == "bought.csv"
+
+
+def test_a_file_that_may_not_be_read_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is no defect of ours."""
+
+    def forbidden(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(replayed, "digest", forbidden)
+    with pytest.raises(InputError, match="must be readable"):
+        check(build(asked("filter", data=str(data))))

@@ -541,3 +541,21 @@ def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
     study.write_result(kept)
     with pytest.raises(InputError, match=r"job\.py: must be as it was.*aaa.*\n.*without --resume"):
         sit([])
+
+
+def test_data_of_a_search_are_found_from_any_working_folder(
+    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are kept with their whole path, as an own job's file is; going on may name them as they lie from there."""
+    monkeypatch.chdir(tmp_path)
+    asked = sustain._resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
+    assert asked.parameters == {"data": str(tmp_path / "a.csv")}
+    study.write_experiment(asked)
+    (study.path / MEMO).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(again))[0] == asked
+    assert sustain._resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
+    with pytest.raises(InputError, match=r"parameters\.data"):
+        sustain._resumed(build(again | {"parameters": {"data": "a.csv"}}))

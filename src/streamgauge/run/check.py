@@ -33,7 +33,7 @@ from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
-from streamgauge.run.replayed import with_data
+from streamgauge.run.replayed import idle, with_data
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
@@ -182,6 +182,8 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     if parameters is None:
         return workload, None, None
     built = _try(lambda: workload.build(parameters, experiment.load.rate), problems)
+    if built:
+        problems += idle(workload, parameters, experiment.load.rate, built)
     return workload, parameters, built[0] if built else None
 
 

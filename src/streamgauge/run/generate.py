@@ -17,9 +17,11 @@ from streamgauge.load.rates import Piece, RateProfile, parse_profile
 from streamgauge.report import rerun
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Input, Result
+from streamgauge.run import own_job
 from streamgauge.run.check import check, start_us
-from streamgauge.run.own_job import changed, found_anywhere
+from streamgauge.run.own_job import changed
 from streamgauge.run.ready import Ready
+from streamgauge.run.replayed import found_anywhere, whole_paths
 
 _OWN = ("out", "load.of")
 """Settings that are not the run's."""
@@ -98,7 +100,10 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
     elif result.input is None:
         rule = "must be a run that was offered something, by a version that wrote down what"
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
-    if result.experiment and found_anywhere(experiment.workload) != found_anywhere(result.experiment["workload"]):
+    asked, theirs = found_anywhere(experiment), result.experiment
+    if theirs:
+        workload, parameters = own_job.found_anywhere(theirs["workload"]), whole_paths(theirs["parameters"])
+        theirs = {**theirs, "workload": workload, "parameters": parameters}
+    if theirs and asked.workload != theirs["workload"]:
         yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
-    asked = experiment.model_dump(mode="json")
-    yield from rerun.contradictions(asked, result.experiment, "must be the run's own with --of", _OWN)
+    yield from rerun.contradictions(asked.model_dump(mode="json"), theirs, "must be the run's own with --of", _OWN)

@@ -14,7 +14,7 @@ from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.load.fields import StreamSpec
-from streamgauge.load.recorded import digest
+from streamgauge.load.file_rows import digest
 from streamgauge.load.sample import fit
 from streamgauge.run import job_names, reference
 from streamgauge.system.user_code import import_file

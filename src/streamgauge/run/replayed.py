@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import InputError, Problem
+from streamgauge.experiment import DATA, Experiment, is_data
 from streamgauge.load.fields import StreamSpec
-from streamgauge.load.recorded import digest, recorded
+from streamgauge.load.file_rows import digest
+from streamgauge.load.recorded import Recorded, recorded
+from streamgauge.run import own_job
 from streamgauge.run.own_job import OwnJob
-from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload
 
-DATA = "data"
-"""The parameter that every workload has besides its own."""
+
+def found_anywhere(experiment: Experiment) -> Experiment:
+    """The experiment with its files, an own job's and data, as they can be found from any working folder."""
+    whole = {"workload": own_job.found_anywhere(experiment.workload), "parameters": whole_paths(experiment.parameters)}
+    return experiment.model_copy(update=whole)
+
+
+def whole_paths(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with the whole paths of data; an empty one stays so, and is refused as what it is."""
+    return {name: os.path.abspath(str(value)) if is_data(name) and value else value for name, value in values.items()}
 
 
 def with_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, dict[str, Any]]:
     """The workload on the files that `values` name, and its own parameters among them.
 
-    The files' digests stand in the result, since they decide what the workload is. InputError for an own job, whose
-    file says what it reads.
+    The files' digests stand in the result, since they decide what the workload is; a file that has another one later
+    is a DriverError. InputError for an own job, whose file says what it reads.
     """
-    files = {name: str(value) for name, value in values.items() if name == DATA or name.startswith(f"{DATA}.")}
+    files = {name: str(value) for name, value in values.items() if is_data(name)}
     own = {name: value for name, value in values.items() if name not in files}
     if not files:
         return workload, own
     if isinstance(workload, OwnJob):
         way_out = 'stream("name", sample="FILE") in its @job'
         raise InputError(Problem("set data", "is for built-in workloads", workload.source, way_out))
+    known = {path: _digest(path) for path in files.values() if Path(path).is_file()}
 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
-        return Job(job.flow, tuple(_replayed(stream, job.streams, files) for stream in job.streams))
+        paths = _by_stream(job.streams, files)
+        return Job(job.flow, tuple(_replayed(stream, paths.get(stream.name), known) for stream in job.streams))
 
-    known = {str(path): digest(path) for path in map(Path, files.values()) if path.is_file()}
     return replace(workload, build=build, files={**workload.files, **known}), own
 
 
-def _replayed(stream: StreamSpec, streams: tuple[StreamSpec, ...], files: Mapping[str, str]) -> StreamSpec:
+def _digest(path: str) -> str:
+    try:
+        return digest(Path(path))
+    except OSError as error:
+        raise InputError(Problem("set data", "must be readable", str(error), "another file")) from None
+
+
+def _by_stream(streams: tuple[StreamSpec, ...], files: Mapping[str, str]) -> dict[str, str]:
+    """Stream to the file whose rows it gets. InputError where a file is of no stream, or a stream would get two."""
     names = [each.name for each in streams]
     if DATA in files and len(streams) > 1:
         rule = f"must say of which stream: {', '.join(names)}"
@@ -47,5 +68,41 @@ def _replayed(stream: StreamSpec, streams: tuple[StreamSpec, ...], files: Mappin
     if unknown := [each for each in files if each != DATA and each.removeprefix(f"{DATA}.") not in names]:
         rule = f"must name a stream of the workload: {', '.join(names)}"
         raise InputError(Problem(f"set {unknown[0]}", rule, files[unknown[0]], f"--set data.{names[0]}=FILE"))
-    path = files.get(f"{DATA}.{stream.name}", files.get(DATA))
-    return stream if path is None else recorded(stream, Path(path))
+    if len(files) > len(names):
+        rule = f"must be given once: {names[0]} is the workload's only stream"
+        raise InputError(Problem("set data", rule, ", ".join(files.values()), f"--set data={files[DATA]} alone"))
+    return {names[0] if each == DATA else each.removeprefix(f"{DATA}."): path for each, path in files.items()}
+
+
+def _replayed(stream: StreamSpec, path: str | None, known: Mapping[str, str]) -> StreamSpec:
+    return stream if path is None else recorded(stream, Path(path), known.get(path))
+
+
+def idle(workload: Workload, parameters: Parameters, rate_per_s: float, job: Job) -> Iterator[Problem]:
+    """Parameters that were given and shape nothing of `job`, built with them, but rows that a file's replace."""
+
+    def is_idle(name: str) -> bool:
+        default = type(parameters).model_fields[name].default
+        try:
+            without = workload.build(parameters.model_copy(update={name: default}), rate_per_s)
+        except InputError:
+            return False
+        return without.streams != job.streams and _asked(without) == _asked(job)
+
+    if not any(isinstance(field, Recorded) for stream in job.streams for field in stream.fields):
+        return
+    if names := [name for name in sorted(parameters.model_fields_set) if is_idle(name)]:
+        rule = "shapes only rows in the place of which those of the data come"
+        got = ", ".join(f"{name}={getattr(parameters, name)}" for name in names)
+        leave_out = " and ".join(f"--set {name}" for name in names)
+        yield Problem(f"set {', '.join(names)}", rule, got, f"leave {leave_out} out, or the data")
+
+
+def _asked(job: Job) -> tuple[Any, ...]:
+    """What is asked of an engine, and of which input: all of a job but the made rows that were replaced."""
+    streams = [(stream.name, stream.share, tuple(map(_source, stream.fields))) for stream in job.streams]
+    return job.flow, streams
+
+
+def _source(field: Any) -> Any:
+    return (field.name, field.spark_type, field.nullable, field.file) if isinstance(field, Recorded) else field

@@ -20,8 +20,9 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check
-from streamgauge.run.own_job import OwnJob, found_anywhere
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready, may_extend
+from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
 from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial
@@ -71,7 +72,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
-    ready = check(experiment.model_copy(update={"workload": found_anywhere(experiment.workload)}))
+    ready = check(found_anywhere(experiment))
     experiment = ready.experiment
     require_machine(ready)
     load = experiment.load

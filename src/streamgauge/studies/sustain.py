@@ -30,8 +30,9 @@ from streamgauge.run.catalogue import search_options, start_of
 from streamgauge.run.check import check
 from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
 from streamgauge.run.journal import Journal
-from streamgauge.run.own_job import changed, found_anywhere
+from streamgauge.run.own_job import changed
 from streamgauge.run.ready import Ready
+from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.rig import Rig
 from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine, told_meanwhile
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
@@ -331,17 +332,18 @@ def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
 
 def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     """What is searched, and the folder of a search that goes on."""
+    experiment = found_anywhere(experiment)
     if experiment.search.resume is None:
-        return experiment.model_copy(update={"workload": found_anywhere(experiment.workload)}), None
+        return experiment, None
     folder = RunFolder.open(experiment.search.resume)
-    asked = read_experiment(folder.path / "experiment.toml")
+    asked = found_anywhere(read_experiment(folder.path / "experiment.toml"))
     if asked.command != "sustain":
         raise InputError(
             Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
         )
     given = experiment.model_dump(mode="json")
     problems = list(rerun.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
-    if found_anywhere(experiment.workload) != found_anywhere(asked.workload):
+    if experiment.workload != asked.workload:
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)

@@ -1,0 +1,223 @@
+"""A file's rows: each value as it stands there, in the column's type; anything else is refused, with its place."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.errors import DriverError, InputError, Problem
+from streamgauge.load import file_rows
+from streamgauge.load.file_rows import File, digest, rows
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def read(path: Path, **columns: str) -> dict[str, list[Any]]:
+    """Every column as plain values."""
+    return {name: column.to_pylist() for name, column in rows(_file(path, **columns)).items()}
+
+
+def _file(path: Path, **columns: str) -> File:
+    return File(str(path), digest(path), tuple(columns.items()))
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def the_problem(path: Path, **columns: str) -> Problem:
+    with pytest.raises(InputError) as refused:
+        read(path, **columns)
+    (problem,) = refused.value.problems
+    return problem
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_text_of_json_is_the_text_alone(tmp_path: Path, name: str) -> None:
+    """Whatever else the column holds: a number among texts is a text too, and puts no quotes around the others."""
+    objects = ['{"text": "a b"}', '{"text": 5}', '{"text": "say \\"no\\""}', '{"text": ""}', '{"text": null}']
+    content = "\n".join(objects) if name.endswith("l") else f"[{', '.join(objects)}]"
+    assert read(written(tmp_path, name, content), text="string") == {"text": ["a b", "5", 'say "no"', "", None]}
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("a.csv", "n,price\n1,4\n2,3.7\n3,0.5\n"),
+    ("a.tsv", "n\tprice\n1\t4\n2\t3.7\n3\t0.5\n"),
+    ("a.jsonl", '{"n": 1, "price": 4}\n{"n": 2, "price": 3.7}\n{"n": 3, "price": 0.5}\n'),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["int", "bigint"])
+def test_no_fraction_is_rounded(tmp_path: Path, name: str, content: str, kind: str) -> None:
+    """It is refused, with column, value and row."""
+    problem = the_problem(written(tmp_path, name, content), price=kind)
+    assert f"price is {kind}" in problem.rule
+    assert problem.got == "3.7 in row 2 (and 1 more)"
+
+
+@pytest.mark.parametrize(("values", "kind", "got"), [
+    (pa.array([4.0, 3.7]), "int", "3.7 in row 2"),
+    (pa.array([4, 2**31]), "int", "2147483648 in row 2"),
+    (pa.array([4, 2**53 + 1]), "double", "9007199254740993 in row 2"),
+    (pa.array([Decimal("4.00"), Decimal("3.70")]), "bigint", "3.70 in row 2"),
+    (pa.array([0, 2]), "boolean", "2 in row 2"),
+    (pa.array(["4", "much"]), "int", "much in row 2"),
+    (pa.array([0, 1_001], pa.timestamp("ns")), "timestamp", "1970-01-01 00:00:00.000001001 in row 2"),
+])  # fmt: skip
+def test_no_value_of_a_typed_column_is_changed(tmp_path: Path, values: pa.Array, kind: str, got: str) -> None:
+    """Parquet: what the cast back does not give again."""
+    pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet")
+    assert the_problem(tmp_path / "a.parquet", x=kind).got == got
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    ("much", "int"), ("3000000000", "int"), ("0x10", "int"), ("true", "int"), ("9e99", "bigint"), ("1,5", "double"),
+    ("2", "boolean"), ("31/12/2026", "timestamp"), ("2026-01-31 12:00:00.0000001", "timestamp"),
+])  # fmt: skip
+def test_a_text_that_is_no_value_of_the_type_is_refused(tmp_path: Path, text: str, kind: str) -> None:
+    """Nor may a part of it be dropped."""
+    problem = the_problem(written(tmp_path, "a.csv", f'n;x\n1;"{text}"\n'), x=kind)
+    assert problem.got == f"{text} in row 1"
+    assert problem.setting == "set data"
+
+
+def test_every_column_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """Each with a place of its own."""
+    with pytest.raises(InputError) as refused:
+        read(written(tmp_path, "a.csv", "a,b\n1,x\ny,2\n"), a="int", b="int")
+    assert [problem.got for problem in refused.value.problems] == ["y in row 2", "x in row 1"]
+
+
+@pytest.mark.parametrize(("texts", "kind", "values"), [
+    (["4", "4.0", "1e3", "-7"], "int", [4, 4, 1000, -7]),
+    ([str(2**53 + 1)], "bigint", [2**53 + 1]),
+    (["0.1", "3"], "double", [0.1, 3.0]),
+    (["true", "false"], "boolean", [True, False]),
+    (["a\\x41", "ä"], "binary", [b"a\\x41", "ä".encode()]),
+    (["4.0", "#1", "NULL"], "string", ["4.0", "#1", "NULL"]),
+    (["2026-01-31 12:00:00", "2026-01-31T14:00:00+02:00", "2026-01-31 13:00:00 Europe/Paris"], "timestamp", [NOON] * 3),
+])  # fmt: skip
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_values_of_a_csv_are_as_they_stand_there(
+    tmp_path: Path, texts: list[str], kind: str, values: list[Any], quote: str
+) -> None:
+    """Quoted or not; a time without a zone is UTC's."""
+    content = "n,x\n" + "".join(f"1,{quote}{text}{quote}\n" for text in texts)
+    assert read(written(tmp_path, "a.csv", content), x=kind) == {"x": values}
+
+
+def test_a_time_of_parquet_without_a_zone_is_utcs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine's own is; one with a zone is that moment."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    times = {
+        "plain": pa.array([NOON.replace(tzinfo=None)]),
+        "zoned": pa.array([NOON], pa.timestamp("us", "Asia/Tokyo")),
+    }
+    pq.write_table(pa.table(times), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet", plain="timestamp", zoned="timestamp") == {"plain": [NOON], "zoned": [NOON]}
+
+
+def test_a_quoted_empty_text_is_there(tmp_path: Path) -> None:
+    """Only one without quotes is none; of a number both are none."""
+    path = written(tmp_path, "a.csv", 'text,n\n"",""\n,1\nx,\n')
+    assert read(path, text="string", n="int") == {"text": ["", None, "x"], "n": [None, 1, None]}
+
+
+def test_rows_keep_the_order_of_the_file(tmp_path: Path) -> None:
+    """However many threads read it."""
+    rows_there = 1_000_000
+    pq.write_table(pa.table({"n": pa.array(range(rows_there))}), tmp_path / "a.parquet", row_group_size=10_000)
+    assert rows(_file(tmp_path / "a.parquet", n="bigint"))["n"].equals(pa.array(range(rows_there)))
+
+
+@pytest.mark.parametrize("name", ["o'clock.csv", "a[1].csv", "a*.csv", "a?.csv", "a b;.csv"])
+def test_a_path_names_one_file(tmp_path: Path, name: str) -> None:
+    """Quotes end nothing in it, and it is no pattern of others."""
+    for other in ("a1.csv", "a2.csv"):
+        written(tmp_path, other, "n\n7\n8\n")
+    assert read(written(tmp_path, name, "n\n1\n2\n"), n="int") == {"n": [1, 2]}
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    """Other signs that end lines elsewhere are text; an empty line is a row, and nothing comes after the last end."""
+    content = "\ufeffone\x0ctwo\u2028three\x85four\r\n\nfive\rsix\n\r\nlast"
+    lines = ["one\x0ctwo\u2028three\x85four", "", "five\rsix", "", "last"]
+    assert read(written(tmp_path, "a.log", content), line="string") == {"line": lines}
+    assert read(written(tmp_path, "b.log", content + "\n"), line="string") == {"line": lines}
+
+
+@pytest.mark.parametrize(("name", "place"), [("a.txt", "line 3 of a.txt"), ("a.csv", "Line: 3"), ("a", "line 3 of a")])
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path, name: str, place: str) -> None:
+    """With the line."""
+    problem = the_problem(written(tmp_path, name, b"line\none\ntwo \xff\nthree\n"), line="string")
+    assert place in str(problem.got)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.txt", "a"])
+def test_an_empty_file_is_called_empty(tmp_path: Path, name: str) -> None:
+    """And not a file with the wrong columns."""
+    problem = the_problem(written(tmp_path, name, ""), line="string")
+    assert (problem.rule, problem.got) == ("must hold some rows", f"{name}, which is empty")
+
+
+@pytest.mark.parametrize(("name", "content", "place"), [
+    ("a.csv", "a,b\n" + "1,2\n" * 30_000 + "3,4,5\n", ("Line: 30002", "3,4,5")),
+    ("a.jsonl", '{"a": 1, "b": 2}\n{"a": 1, "b"\n', ("a.jsonl", "line 3")),
+])  # fmt: skip
+def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, name: str, content: str, place: tuple[str, ...]) -> None:
+    """In the reader's own words, without its advice on options that are not ours."""
+    said = str(the_problem(written(tmp_path, name, content), a="int", b="int").got)
+    assert all(part in said for part in place)
+    assert "ignore_errors" not in said
+    assert len(said) <= file_rows.SAID_MAX
+
+
+def test_all_columns_that_are_not_there_are_told_at_once(tmp_path: Path) -> None:
+    """With their types, and those that may be meant, in whatever case."""
+    path = written(tmp_path, "a.csv", "USER_ID,prize,shop\n1,2,3\n")
+    problem = the_problem(path, user_id="int", price="int", ad="string", shop="int")
+    assert problem.rule == "must have the columns user_id int, price int, ad string"
+    assert problem.got == "a.csv with USER_ID, prize, shop"
+    ways_out = "rename USER_ID to user_id; rename prize to price; name one of its columns ad"
+    assert problem.way_out == ways_out
+
+
+def test_rows_may_take_so_much_memory_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every generator holds them."""
+    file = _file(written(tmp_path, "a.csv", "n\n1\n2\n"), n="int")
+    monkeypatch.setattr(file_rows, "BYTES_MAX", rows(file)["n"].nbytes)
+    rows.cache_clear()
+    rows(file)
+    rows.cache_clear()
+    monkeypatch.setattr(file_rows, "BYTES_MAX", rows(file)["n"].nbytes - 1)
+    rows.cache_clear()
+    with pytest.raises(InputError, match="must fit into"):
+        rows(file)
+
+
+@pytest.mark.parametrize("now", ["n\n1\n3\n", "n\n1\nmuch\n", None])
+def test_a_file_that_is_not_the_one_that_was_checked_is_our_failure(tmp_path: Path, now: str | None) -> None:
+    """Its rows are none of the plan's: nothing that follows says anything of the engine."""
+    path = written(tmp_path, "a.csv", "n\n1\n2\n")
+    file = _file(path, n="int")
+    path.unlink()
+    if now is not None:
+        os.utime(written(tmp_path, "a.csv", now), ns=(1, 1))
+    with pytest.raises(DriverError, match="when it was checked" if now is None else "was changed after it was checked"):
+        rows(file)
+
+
+def test_columns_are_told_apart_by_the_line_of_names(tmp_path: Path) -> None:
+    """What rows hold does not decide; quotes end at quotes, from whichever row on there are some."""
+    late = "".join(f"{n};a\n" for n in range(30_000)) + '30000;"x;""y"""\n'
+    assert read(written(tmp_path, "a.csv", "n;text\n" + late), text="string")["text"][-1] == 'x;"y"'
+    commas = "n\ttext\n" + "1\ta,b,c\n" * 5
+    assert read(written(tmp_path, "a.tsv", commas), n="int", text="string") == {"n": [1] * 5, "text": ["a,b,c"] * 5}
+    assert read(written(tmp_path, "b.csv", "text\nhello, world\n"), text="string") == {"text": ["hello, world"]}
