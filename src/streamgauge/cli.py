@@ -54,6 +54,7 @@ TRACEBACK = "STREAMGAUGE_TRACEBACK"
 TYPERS_INTERRUPTED = 130
 """What Typer makes of Ctrl-C before we see it."""
 
+
 def main() -> None:
     """The command `streamgauge`."""
     signal.signal(signal.SIGTERM, _as_interrupt)

@@ -41,9 +41,7 @@ def workload_row(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_workloads_are_listed_briefly(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workloads_are_listed_briefly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Name, sentence and source, streams and sinks; brackets are text; parameters are for those who ask for one."""
     monkeypatch.setenv("COLUMNS", "80")
     show_workloads([workload_row(), workload_row(name="other", source="thesis §3.3.1")])
@@ -54,9 +52,7 @@ def test_workloads_are_listed_briefly(
     ]  # fmt: skip
 
 
-def test_a_name_is_whole_in_a_narrow_list(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_is_whole_in_a_narrow_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What is said of it is folded beside it."""
     monkeypatch.setenv("COLUMNS", "40")
     show_workloads([workload_row(name="reinforcement_learner", summary="which page to show each session so far")])
