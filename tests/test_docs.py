@@ -271,7 +271,7 @@ def test_named_definitions_exist(page: Path) -> None:
 
 
 def test_missing_definitions_are_found() -> None:
-    """Functions, classes, constants with a type and without; none of a module that is not there; files are no names."""
+    """Functions, classes, constants with a type and without; a module that is not there has none; no files."""
     text = "`run/kinds.has_matches` `run/kinds.Kind` `studies/characterization._TYPES` `flow/nodes.Mode` `run/no.thing`"
     assert missing_names(text) == ["run/kinds.Kind", "run/no.thing"]
     assert missing_names("`run/verify.py`, `_matches`; `run/kinds.py`, `kind_of`") == ["run/verify._matches"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.flow.keyed import Codes, Recent, by_key, load, save
+from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, load, save
 
 READINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(-100, 100)), max_size=60)
 
@@ -67,3 +67,15 @@ def test_by_key_keeps_the_order_within_a_key() -> None:
     """For small codes and for large ones, which are sorted in another way."""
     for codes in ([2, 0, 2, 0, 1], [70_000, 0, 70_000, 0, 1]):
         assert by_key(np.array(codes)).tolist() == [1, 3, 4, 0, 2]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2)), max_size=30))
+def test_groups_are_runs_of_equal_rows(rows: list[tuple[int, int]]) -> None:
+    """By all columns together; a number that stands for nothing elsewhere (-1) begins one too; no rows, no groups."""
+    rows.sort()
+    columns = [np.array([row[place] for row in rows], np.int64) for place in (0, 1)]
+    first, group = groups(*columns)
+    runs = [len(list(run)) for _, run in groupby(rows)]
+    assert first.tolist() == list(accumulate(runs, initial=0))[:-1]
+    assert group.tolist() == [number for number, length in enumerate(runs) for _ in range(length)]
+    assert np.flatnonzero(begins(*columns)).tolist() == first.tolist()

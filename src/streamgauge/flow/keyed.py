@@ -1,4 +1,5 @@
-"""Usual patterns of keyed processes, on whole batches: keys as numbers, the last values of each key, state as bytes.
+"""Usual patterns of keyed processes, on whole batches: keys as numbers, groups of equal ones, the last values of each
+key, state as bytes.
 
 They work on NumPy arrays over all keys of an instance; nothing loops over rows, and only `Codes` over distinct keys.
 """
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 def save(**arrays: pa.Array | NDArray[Any]) -> bytes:
@@ -65,6 +67,23 @@ def by_key(codes: Ints) -> Ints:
     return np.argsort(codes.astype(np.int16) if small else codes, kind="stable")
 
 
+def begins(*columns: NDArray[Any]) -> Bools:
+    """Which of rows that are sorted by `columns` begin a group of equal ones: the first row, and those that differ from
+    the one before in any column.
+    """
+    new = np.zeros(len(columns[0]), np.bool_)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def groups(*columns: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Of rows that are sorted by `columns`: the first row of each group of equal ones, and the group of each row."""
+    new = begins(*columns)
+    return np.flatnonzero(new), np.cumsum(new) - 1
+
+
 @dataclass(frozen=True)
 class Windows:
     """Of each new value, the window of its key's last values that it ends: `values[first:end]`."""
@@ -99,12 +118,11 @@ class Recent:
         codes, values = codes[order], values[order]
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        starts, group = groups(codes)
         ends = np.append(starts, len(codes))[1:]
-        start_of = np.repeat(starts, ends - starts)
         at = place[old:]
-        first = np.maximum(start_of[at], at - self._size + 1)
-        kept = np.repeat(ends, ends - starts) - np.arange(len(codes)) <= self._size
+        first = np.maximum(starts[group[at]], at - self._size + 1)
+        kept = ends[group] - np.arange(len(codes)) <= self._size
         self._codes, self._values = codes[kept], values[kept]
         return Windows(values, first, at + 1)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, by_key, load, save
+from streamgauge.flow.keyed import Codes, Recent, begins, by_key, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Key, StreamSpec
@@ -70,10 +70,10 @@ class BargainIndex(Processor):
         self._vwap = np.concatenate((self._vwap, np.full(len(self._stocks) - len(self._vwap), np.nan)))
         order = by_key(codes)
         sorted_codes, sorted_known = codes[order], known[order]
-        begins = np.diff(sorted_codes, prepend=-1) != 0
+        new = begins(sorted_codes)
         # A stock's first row looks at what was known before the batch, any other one at the last trade in it.
-        sorted_known = np.where(begins & np.isnan(sorted_known), self._vwap[sorted_codes], sorted_known)
-        last = np.maximum.accumulate(np.where(begins | ~np.isnan(sorted_known), np.arange(len(order)), 0))
+        sorted_known = np.where(new & np.isnan(sorted_known), self._vwap[sorted_codes], sorted_known)
+        last = np.maximum.accumulate(np.where(new | ~np.isnan(sorted_known), np.arange(len(order)), 0))
         found = np.empty(len(codes))
         found[order] = sorted_known[last]
         self._vwap[codes] = found  # rows are in order of time, so a stock's last one stays

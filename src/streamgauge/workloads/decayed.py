@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.flow.keyed import groups
 from streamgauge.load.bits import Bits
 
 Ints = NDArray[np.int64]
@@ -98,11 +99,10 @@ class _Together:
     def __init__(self, addresses: Ints) -> None:
         self.order = np.argsort(addresses, kind="stable")
         together = addresses[self.order]
-        self.begins = np.flatnonzero(np.diff(together, prepend=-1))
+        self.begins, group = groups(together)
         self.addresses = together[self.begins]
-        lengths = np.diff(self.begins, append=len(together))
-        self.ends = self.begins + lengths - 1
-        self.rank = np.arange(len(together)) - np.repeat(self.begins, lengths)
+        self.ends = np.append(self.begins[1:], len(together)) - 1
+        self.rank = np.arange(len(together)) - self.begins[group]
 
     def back(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the rows together, shape (..., rows), in the order that rows had."""

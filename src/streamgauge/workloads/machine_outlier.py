@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import EVENT_TIME, INGEST_TIME, US, Schema
-from streamgauge.flow.keyed import Codes, Recent, load, save
+from streamgauge.flow.keyed import Codes, Recent, groups, load, save
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import StreamSpec
@@ -113,8 +113,8 @@ class Scorer(OverBatches):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         rows = _sorted(self._over(self._sound(batch), watermark_us), "batch", "cluster", "machine")
-        first, batch_of = _groups(rows["batch"], rows["cluster"])
-        first_of_machine, machine_of = _groups(rows["batch"], rows["cluster"], rows["machine"])
+        first, batch_of = groups(rows["batch"], rows["cluster"])
+        first_of_machine, machine_of = groups(rows["batch"], rows["cluster"], rows["machine"])
         found = {name: rows[name] for name in SCORED.names if name in rows}
         found["reading"] = np.arange(len(machine_of)) - first_of_machine[machine_of]
         found["score"] = _scores([rows[name] for name in MEANS], batch_of)
@@ -176,13 +176,6 @@ def _sorted(rows: pa.Table, *names: str) -> Columns:
     return {name: column[order] for name, column in columns.items()}
 
 
-def _groups(*keys: NDArray[Any]) -> tuple[Ints, Ints]:
-    """Of rows that are sorted by `keys`: the first row of each group of equal ones, and the group of each row."""
-    new = np.ones(len(keys[0]), np.bool_)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return np.flatnonzero(new), np.cumsum(new) - 1
-
-
 def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
     """1 and the distance from the batch's means, cut off to a multiple of 1/GRID."""
     counts = np.bincount(batch_of)
@@ -195,7 +188,7 @@ def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
 
 def _abnormal(rows: Columns) -> Columns:
     """Of rows that are sorted by batch and sum, those that all three conditions hold of."""
-    first, batch_of = _groups(rows["batch"], rows["cluster"])
+    first, batch_of = groups(rows["batch"], rows["cluster"])
     sums, scores = rows["stream_score"], rows["score"]
     median, least = sums[first + np.bincount(batch_of) // 2], sums[first]
     far = (

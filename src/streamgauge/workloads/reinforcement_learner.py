@@ -42,7 +42,7 @@ from pydantic import Field
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import by_key, load, save
+from streamgauge.flow.keyed import begins, by_key, load, save
 from streamgauge.flow.process import INPUT, ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import INT_MAX, Integer, StreamSpec
@@ -307,7 +307,7 @@ def _by_learner(learner: Ints, rows: Ints) -> Iterator[Ints]:
     if not len(rows):
         return
     order = rows[by_key(learner[rows])]
-    yield from np.split(order, np.flatnonzero(np.diff(learner[order])) + 1)
+    yield from np.split(order, np.flatnonzero(begins(learner[order]))[1:])
 
 
 def truth(rule: Rule) -> str:

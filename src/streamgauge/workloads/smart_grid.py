@@ -85,7 +85,7 @@ class Medians(Processor):
         windows, plugs = numbered(window), numbered(window, house, household, plug)
         lowest = np.zeros(batch.num_rows, np.int32)
         order = np.lexsort((load, plugs))
-        lowest[order[np.flatnonzero(np.diff(plugs[order], prepend=-1))]] = 1
+        lowest[order[keyed.begins(plugs[order])]] = 1
         columns = [
             batch.column("house"), pa.array(lowest),
             pa.array(twice_the_medians(plugs, load, readings)[plugs] / TWICE_A_WATT),

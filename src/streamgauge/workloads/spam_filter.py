@@ -27,11 +27,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Floats, Ints, by_key, load, save
+from streamgauge.flow.keyed import Bools, Codes, Floats, Ints, begins, by_key, groups, load, save
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.flow.tables import Table, table
@@ -48,8 +47,6 @@ INTERESTING = 15
 ROUNDING = "1e-12"
 """Spam is what is above the threshold by more than this: the order in which factors are multiplied decides nothing."""
 LEARNED_MAILS = 1000
-
-Bools = NDArray[np.bool_]
 
 
 class SpamFilter(Parameters):
@@ -166,8 +163,8 @@ def _counted(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) 
     before = np.concatenate((before, np.zeros(words - len(before), np.int64)))
     sorted_codes, sorted_counts = codes[order], counts[order].astype(np.int64)
     running = np.cumsum(sorted_counts)
-    starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
-    of_others = np.repeat((running - sorted_counts)[starts], np.diff(np.append(starts, len(order))))
+    starts, word_of = groups(sorted_codes)
+    of_others = (running - sorted_counts)[starts][word_of]
     so_far = np.empty(len(order), np.int64)
     so_far[order] = before[sorted_codes] + running - of_others
     return before + np.bincount(codes[counts], minlength=words), so_far
@@ -194,14 +191,14 @@ class BayesRule(Processor):
         keys = [_alphabetical(batch.column("word")), batch.column("id").to_numpy(), batch.column(TIME).to_numpy()]
         order = np.lexsort((keys[0], -np.abs(0.5 - likely), keys[1], keys[2]))
         word, mail, time = (key[order] for key in keys)
-        first = np.flatnonzero(_changes(mail, time))
-        new_word = _changes(word, mail, time)
+        first, mail_of = groups(mail, time)
+        new_word = begins(word, mail, time)
         distinct = np.cumsum(new_word)
-        place: Ints = distinct - np.repeat(distinct[first], np.diff(np.append(first, len(order))))
+        place: Ints = distinct - distinct[first][mail_of]
         chosen = new_word & (place < INTERESTING)
         # The first row of a mail is always among the chosen: where it stands there, the mail's chosen ones begin.
-        begins = (np.cumsum(chosen) - 1)[first]
-        spam, ham = (np.multiply.reduceat(each[order][chosen], begins) for each in (likely, 1 - likely))
+        starts = (np.cumsum(chosen) - 1)[first]
+        spam, ham = (np.multiply.reduceat(each[order][chosen], starts) for each in (likely, 1 - likely))
         columns = [mail[first], spam / (spam + ham), np.minimum.reduceat(order, first)]
         return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], ["id", "spam_probability", ROW])
 
@@ -218,15 +215,6 @@ def _alphabetical(words: pa.Array) -> Ints:
     place = np.empty(len(encoded.dictionary), np.int64)
     place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
     return place[encoded.indices.to_numpy()]
-
-
-def _changes(*columns: Ints) -> Bools:
-    """Which rows differ from the one before in any column; the first one does."""
-    changed = np.zeros(len(columns[0]), np.bool_)
-    changed[:1] = True
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return changed
 
 
 BAYES_TRUTH = (

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, by_key, load, save
+from streamgauge.flow.keyed import Codes, begins, by_key, groups, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.fields import Key, StreamSpec
@@ -122,7 +122,7 @@ class RoadIndex:
         near = np.flatnonzero(squared < radius * radius)
         point, road, squared = point[near], self._road[part[near]], squared[near]
         order = np.lexsort((road, squared, point))
-        first = order[np.diff(point[order], prepend=-1) != 0]
+        first = order[begins(point[order])]
         return point[first], road[first]
 
 
@@ -227,8 +227,8 @@ def is_near(
 def turns(codes: Ints) -> Iterator[Ints]:
     """The first row of each code, then the second of each that has two, and so on."""
     order = by_key(codes)
-    begins = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    turn = np.arange(len(codes)) - np.repeat(begins, np.diff(np.append(begins, len(codes))))
+    first, code_of = groups(codes[order])
+    turn = np.arange(len(codes)) - first[code_of]
     ends = np.cumsum(np.bincount(turn))
     yield from np.split(order[by_key(turn)], ends[:-1])
 
