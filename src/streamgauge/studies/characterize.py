@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
@@ -31,7 +32,6 @@ from streamgauge.studies.characterization import METHODS, WEIGHTS, Advice, Timin
 from streamgauge.studies.job_rows import job_rows
 from streamgauge.studies.materialise import SLICE, Measured, Span, materialise, write_slices
 from streamgauge.studies.memory import MemorySampler, distribution
-from streamgauge.studies.tuple_time import Slice
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 
@@ -245,7 +245,7 @@ def _time(
             answer = running.slice(number)
             failed.update(answer.failed)
             for name, sample in answer.samples.items() if number >= asked.warmup_slices else ():
-                slices.setdefault(name, []).append(Slice(*astuple(sample)))
+                slices.setdefault(name, []).append(sample)
             say(f"timing   slice {number + 1} of {asked.slices_in_all}, {asked.warmup_slices} of them to warm up")
 
         for number in range(asked.warmup_slices):

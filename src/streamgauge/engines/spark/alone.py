@@ -21,7 +21,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,6 +39,7 @@ from streamgauge.engines.spark.lowering import TIME, Lowering
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.session import end_session, open_checked
 from streamgauge.engines.spark.settings import JVM_OPTIONS, LOWERING, defaults, split
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import EngineError, InputError
 from streamgauge.events import EVENT_TIME
 from streamgauge.flow import graph
@@ -91,21 +92,8 @@ class AloneJob:
     folder: str
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One slice of one operator: its rows, seconds with the operator, seconds of only reading them.
-
-    `fixed_seconds` is the same difference where there are no rows: what a job of the operator costs anyhow.
-    """
-
-    rows: int
-    seconds: float
-    reading_seconds: float
-    fixed_seconds: float = 0.0
-
-
 class Timed(Protocol):
-    def sample(self, number: int) -> Sample | None:
+    def sample(self, number: int) -> Slice | None:
         """Times the slice of that number; None where it has no rows."""
 
 
@@ -119,7 +107,7 @@ class OnSpark:
         self._choices, self._buckets, self._clock = choices, buckets, clock
         self._empty: dict[str, DataFrame] = {}
 
-    def sample(self, number: int) -> Sample | None:
+    def sample(self, number: int) -> Slice | None:
         frames = {source.name: self._held(source, number) for source in self._operator.sources}
         try:
             rows = sum(frame.count() for frame in frames.values())
@@ -128,14 +116,14 @@ class OnSpark:
             for frame in frames.values():
                 frame.unpersist(blocking=True)
 
-    def _difference(self, frames: dict[str, DataFrame], rows: int, number: int) -> Sample:
+    def _difference(self, frames: dict[str, DataFrame], rows: int, number: int) -> Slice:
         runs = {**self._runs(frames, ""), **self._runs(self._without_rows(), "no ")}
         took = {}
         for name in list(runs) if number % 2 else list(reversed(runs)):
             begun = self._clock()
             runs[name].count()
             took[name] = self._clock() - begun
-        return Sample(rows, took["operator"], took["reading"], took["no operator"] - took["no reading"])
+        return Slice(rows, took["operator"], took["reading"], took["no operator"] - took["no reading"])
 
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
         """Both runs over the same frames, planned."""
@@ -245,7 +233,7 @@ class InPython:
         self._shapes = shapes(operator.node)
         self._instance = Instance(operator.node, self._shapes)
 
-    def sample(self, number: int) -> Sample | None:
+    def sample(self, number: int) -> Slice | None:
         inputs = zip(self._node.inputs, self._shapes.sides, strict=True)
         sides = [self._rows(input_, side, number) for input_, side in inputs]
         rows = sum(len(side) for side in sides)
@@ -255,7 +243,7 @@ class InPython:
         begun = self._clock()
         for _ in self._instance.advance(sides, watermark_us):
             pass
-        return Sample(rows, self._clock() - begun, 0.0)
+        return Slice(rows, self._clock() - begun, 0.0)
 
     def _rows(self, input_: Node, side: pa.Schema, number: int) -> pa.Table:
         if not isinstance(input_, Source):
@@ -316,7 +304,7 @@ class Timing:
                 found[name] = _reason(str(error)) or type(error).__name__
                 del self._timed[name]
             else:
-                found[name] = list(astuple(sample)) if sample else None
+                found[name] = list(sample) if sample else None
         return found
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import cloudpickle
 import psutil
 
-from streamgauge.engines.spark.alone import AloneJob, OperatorAlone, Sample
+from streamgauge.engines.spark.alone import AloneJob, OperatorAlone
 from streamgauge.engines.spark.home import view_of_spark_home
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import EngineError, SettingError
 from streamgauge.system.children import Child, ChildFailed
 
@@ -22,7 +23,7 @@ START_TIMEOUT_S, SLICE_TIMEOUT_S = 180.0, 3600.0
 class Samples:
     """One slice of every operator: those that had rows, and the reasons of those that failed, by name."""
 
-    samples: dict[str, Sample] = field(default_factory=dict)
+    samples: dict[str, Slice] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -38,7 +39,7 @@ class Running:
             answer = self._child.ask("slice", SLICE_TIMEOUT_S, number=number)
         except ChildFailed as error:
             raise EngineError(f"operators could not be timed: {error}", str(self._child.log)) from None
-        samples = {name: Sample(*each) for name, each in answer.items() if isinstance(each, list)}
+        samples = {name: Slice(*each) for name, each in answer.items() if isinstance(each, list)}
         return Samples(samples, {name: each for name, each in answer.items() if isinstance(each, str)})
 
     def memory_bytes(self) -> int | None:
