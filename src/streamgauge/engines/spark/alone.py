@@ -36,6 +36,7 @@ from pyspark.sql import functions as F
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering import TIME, Lowering
+from streamgauge.engines.spark.main import own_reason
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.session import end_session, open_checked
 from streamgauge.engines.spark.settings import JVM_OPTIONS, LOWERING, defaults, split
@@ -280,7 +281,7 @@ class Timing:
         except InputError:
             raise
         except Exception as error:
-            raise EngineError(str(error).strip().partition("\n")[0]) from None
+            raise EngineError(own_reason(str(error))) from None
         for operator in self._job.operators:
             self._timed[operator.name] = self._of(session, operator)
         return {"master": MASTER, **conf}
@@ -310,8 +311,6 @@ class Timing:
 
 def _reason(text: str) -> str:
     """An error's own last reason, out of the stack that an engine wraps it in."""
-    from streamgauge.engines.spark.main import own_reason
-
     return own_reason(text).splitlines()[-1]
 
 
