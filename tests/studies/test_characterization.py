@@ -13,7 +13,6 @@ import pytest
 
 from streamgauge import cli
 from streamgauge.engines.spark.slices import Slice
-from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
@@ -228,14 +227,14 @@ def test_a_stream_and_its_results_may_have_one_name() -> None:
 
 
 @pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
-    """The command with these words: (exit code, stdout, stderr)."""
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
+    """streamgauge with these words: (exit code, stdout, stderr)."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
 
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["streamgauge", "characterize", *map(str, words)])
+    def called(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
         code = 0
         try:
             cli.main()
@@ -244,7 +243,13 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         said = capsys.readouterr()
         return code, said.out, said.err
 
-    return call
+    return called
+
+
+@pytest.fixture
+def say(call: Say) -> Say:
+    """The command with these words."""
+    return lambda *words: call("characterize", *words)
 
 
 @pytest.fixture
@@ -282,6 +287,21 @@ def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
     assert rows["counter"]["advised_instances"]["cumulative"] == 8
     assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=8"
     assert found["memory"]["behaviour"] == "fixed"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_its_folder_has_a_page_that_is_made_again(call: Say, tmp_path: Path) -> None:
+    """`report` knows the folder; where a run is wanted, as in `compare`, the refusal says what it is."""
+    assert call("characterize", *SMALL)[0] == 0
+    (page,) = tmp_path.glob("runs/*-word_count-characterize/report.html")
+    first = page.read_text()
+    page.unlink()
+    code, out, _ = call("report", page.parent)
+    assert (code, out.strip()) == (0, str(page))
+    assert page.read_text() == first
+    code, _, err = call("compare", page.parent, page.parent)
+    assert code == 2
+    assert "this is a characterization" in err
 
 
 @pytest.mark.usefixtures("without_spark")
@@ -386,15 +406,6 @@ def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
     assert (rows["a"]["tuple_bytes"], rows["own"]["tuple_bytes"]) == (4.0, pytest.approx(4.0, abs=0.2))
     assert rows["own"]["time_per_tuple_us"]["median"] == pytest.approx(2.0)
     assert list(tmp_path.glob("runs/*-own_job-characterize"))
-
-
-def test_words_are_read_as_people_write_them() -> None:
-    """10k is 10000, and multipliers come once each."""
-    asked = characterize.read({"slice_events": "2.5k", "slices": "1_000", "multipliers": "1,2,2"})
-    assert (asked.slice_events, asked.slices, asked.advice.multipliers) == (2500, 1000, (1, 2))
-    assert characterize.read({}) == characterize.Asked()
-    with pytest.raises(InputError, match="whole number"):
-        characterize.read({"slices": "1e3"})
 
 
 def test_times_are_readable() -> None:

@@ -37,7 +37,7 @@ def show_characterization(found: Found, apply: bool = False, on: Console | None 
     say(to, "")
     to.print(_table(found))
     say(to, "")
-    for reason, names in _reasons(found["operators"]).items():
+    for reason, names in reasons(found["operators"]).items():
         say(to, (f"  {', '.join(names)}: {reason}", "dim"))
     for name, text in [*_facts(found), *(_applied(found) if apply else [])]:
         say(to, f"{name:<12}{text}")
@@ -50,12 +50,12 @@ def _table(found: Found) -> Table:
         justify: Literal["left", "right"] = "right" if place else "left"
         table.add_column(heading, justify=justify, no_wrap=bool(place), overflow="fold", vertical="bottom")
     for row in found["operators"]:
-        told = cells(row, found["weights"], _second(found))
+        told = cells(row, found["weights"], second_weights(found))
         table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in (*told[:6], told[7])))
     return table
 
 
-def _second(found: Found) -> str:
+def second_weights(found: Found) -> str:
     """The weights that were not asked for."""
     return next(name for name in ("immediate", "cumulative") if name != found["weights"])
 
@@ -95,7 +95,7 @@ def _digits(value: float | None) -> str:
     return words.NONE if value is None else words.digits(value)
 
 
-def _reasons(rows: Iterable[Found]) -> dict[str, list[str]]:
+def reasons(rows: Iterable[Found]) -> dict[str, list[str]]:
     """Each reason for a missing figure once, with the operators it holds for."""
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -114,7 +114,7 @@ def _facts(found: Found) -> list[tuple[str, str]]:
     facts += [("thesis", line) for line in thesis(found)]
     facts.append(("memory", memory(found["memory"])))
     facts += [("note", note) for note in found["notes"]]
-    return [*facts, ("folder", found["folder"])]
+    return [*facts, ("report", f"{found['folder']}/report.html")]
 
 
 def _advice(found: Found) -> list[tuple[str, str]]:
@@ -123,7 +123,7 @@ def _advice(found: Found) -> list[tuple[str, str]]:
     by = (
         f"by {found['weights']} selectivity, K = {found['target']}; in brackets p{low} to p{high} over resampled slices"
     )
-    second = _second(found)
+    second = second_weights(found)
     others = [f"{row['name']} {instances(row, second)}" for row in found["operators"] if row["kind"] not in _ENDS]
     return [("instances", by), ("", f"by {second} selectivity: {', '.join(others)}")]
 
