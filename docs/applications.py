@@ -115,7 +115,7 @@ def _operators(found: Sequence[Found]) -> str:
 
     head = (
         "application", "operator", "type", "rows come", "selectivity", "bytes of a tuple", "time of a tuple, median",
-        "p99", "instances, cumulative", "immediate", "thesis",
+        "its p99", "instances, cumulative", "immediate", "thesis",
     )  # fmt: skip
     rows = []
     for one in found:

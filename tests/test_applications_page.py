@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.studies.characterization import Advice, Timings, figures
 from streamgauge.studies.materialise import Measured
-from streamgauge.studies.tuple_time import Slice
 from streamgauge.workloads.base import get, names
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.errors import InputError
-from streamgauge.events import format_rate, parse_duration, parse_rate, parse_share, parse_size
+from streamgauge.events import format_rate, parse_duration, parse_rate, parse_share, parse_size, parse_whole
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,19 @@ def test_what_is_no_share_is_refused(text: str | bool) -> None:
     with pytest.raises(InputError) as refused:
         parse_share(text, "confidence")
     assert refused.value.problems[0].way_out == "--confidence 5%"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("10k", 10_000), ("1e3", 1000), ("1_000", 1000), (" 2.5 k", 2500), ("1.005k", 1005), (7, 7)]
+)
+def test_whole_numbers(text: str | int, number: int) -> None:
+    """Written as rates are."""
+    assert parse_whole(text, "--slices", 1, 10_000, "100") == number
+
+
+@pytest.mark.parametrize("text", ["0", "10_001", "1.5", "0.5k1", "many", "1k/s", "-1", "nan", True])
+def test_what_is_no_whole_number_is_refused(text: str | bool) -> None:
+    """Below, above, or between, with the borders and what is right."""
+    with pytest.raises(InputError, match="--slices: must be a whole number from 1 to 10,000") as refused:
+        parse_whole(text, "--slices", 1, 10_000, "100")
+    assert refused.value.problems[0].way_out == "--slices 100"

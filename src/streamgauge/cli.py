@@ -467,16 +467,21 @@ def characterize(
 
 @app.command(short_help="Make the HTML report of a run folder again")
 def report(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder, or a trial's inside it")],
+    run_folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="a run folder, a trial's inside it, or a folder of characterize")
+    ],
     json_: AsJson = False,
 ) -> None:
-    """Make the HTML report of a run again, from what its folder holds."""
+    """Make the HTML report of a run, or of a characterization, again from what its folder holds."""
+    from streamgauge.report.characterization_page import write_again
     from streamgauge.report.page import write_page
     from streamgauge.report.store import RUN, RunFolder
     from streamgauge.run.picture import flow_of
 
-    folder = RunFolder.open(run_folder)
-    path = write_page(folder, flow_of(folder.read_result()), RUN)
+    path = write_again(run_folder)
+    if path is None:
+        folder = RunFolder.open(run_folder)
+        path = write_page(folder, flow_of(folder.read_result()), RUN)
     print(json.dumps({"report": str(path)}) if json_ else str(path))
 
 

@@ -153,6 +153,16 @@ def parse_rate(text: str | float | int, setting: str = "rate") -> float:
     return rate
 
 
+def parse_whole(text: str | int, setting: str, least: int, greatest: int, example: str) -> int:
+    """`10k`, `1e3` or `2500` as a whole number from `least` to `greatest`; `example` is one that is right."""
+    rule, way_out = f"must be a whole number from {least} to {greatest:,}", f"{setting} {example}"
+    # 1.005 * 1000 is a little below 1005.
+    number = round(_quantity(setting, text, _RATE_UNITS, rule, way_out), 6)
+    if not least <= number <= greatest or number != int(number):
+        raise InputError(Problem(setting, rule, text, way_out))
+    return int(number)
+
+
 def parse_duration(text: str | float | int, setting: str = "duration") -> float:
     """`500ms`, `60s`, `2m` or `2min`, `1h`, or a bare number of seconds, as seconds; must not be negative."""
     units = _TIME_UNITS | {"": 1.0}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.stats.instances import advised, multiplied, sums_possible, work
+from streamgauge.stats.instances import advised, multiplied, spread, sums_possible, work
 
 
 def test_the_formula_worked_by_hand() -> None:
@@ -70,3 +70,19 @@ def test_three_ways_of_multiplying() -> None:
     assert ways["one_each"][3] == {"lines": 3, "splitter": 3, "counts": 3}
     assert ways["source_only"][3] == {"lines": 3, "splitter": 5, "counts": 1}
     assert ways["formula"][1] == ways["source_only"][1] == {"lines": 1, "splitter": 5, "counts": 1}
+
+
+def test_a_share_just_above_a_whole_number_is_still_that() -> None:
+    """The work of two inputs, 0.1 and 0.2, is a hair above three tenths in binary fractions."""
+    works = {"a": 0.1 + 0.2, "b": 0.7}
+    assert 10 * works["a"] / math.fsum(works.values()) > 3
+    assert advised(works) == {"a": 3, "b": 7}
+
+
+def test_spread_leaves_a_twentieth_at_each_end() -> None:
+    """Of 100 samples the five least and the five most: one that is not known has none."""
+    samples = [{"a": 1.0, "b": float(b), "c": None} for b in range(1, 101)]
+    low, high = advised(samples[4])["b"], advised(samples[94])["b"]
+    assert spread(samples) == {"a": (1, 2), "b": (low, high), "c": None}
+    assert (low, high) == (9, 10)
+    assert spread([]) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamgauge import cli
-from streamgauge.errors import InputError
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import Schema
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
@@ -20,7 +21,7 @@ from streamgauge.report import characterization_terminal
 from streamgauge.studies import characterization, characterize
 from streamgauge.studies.characterization import Advice, Timings, figures
 from streamgauge.studies.materialise import Measured
-from streamgauge.studies.tuple_time import Slice
+from streamgauge.workloads.base import get, names
 
 Say = Callable[..., tuple[int, str, str]]
 NUMBERS = source("numbers", Schema.of(key="int", value="int"))
@@ -89,7 +90,59 @@ def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
         "numbers": None, "dear": 10, "key": None, "running": None, "out": None,
     }  # fmt: skip
     assert found["apply"]["line"] is None
-    assert "has been timed" in found["apply"]["reason"]
+    assert found["apply"]["reason"] == "not applicable: no operator after an exchange could be timed"
+
+
+NOISE = [Slice(100, 1e-3, 1.1e-3), Slice(100, 1.2e-3, 1e-3)] * 50
+"""An operator of nothing: as often quicker as slower than only reading, and 2 us a tuple at its p99."""
+
+
+def test_an_operator_that_cannot_be_told_from_reading_gets_one() -> None:
+    """It has its figures and the reason, counts as no work, and leaves all ten to the other."""
+    slices = {"dear": NOISE, "key": [Slice(100, 1e-3, 0.0)] * 100, "running": [Slice(100, 1e-3, 0.0)] * 100}
+    found = figures("made", FLOW, counted(FLOW, ROWS), Timings(slices), Advice())
+    rows = by_name(found)
+    assert rows["dear"]["time_per_tuple_us"]["p99"] > 1.0
+    assert rows["dear"]["time_reason"].startswith("not distinguishable from only reading")
+    assert rows["dear"]["s_op_us"] == {"cumulative": 0.0, "immediate": 0.0}
+    advised = {name: rows[name]["advised_instances"]["cumulative"] for name in slices}
+    assert advised == {"dear": 1, "key": 5, "running": 5}
+
+
+def test_advised_instances_have_their_spread() -> None:
+    """Slices that are all the same leave none; a p99 that hangs on two slow slices is not always in a resampling."""
+    steady = figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Advice())
+    assert {name: row["advised_instances_interval"]["cumulative"] for name, row in by_name(steady).items()} == {
+        "numbers": None, "dear": (9, 9), "key": (1, 1), "running": (1, 1), "out": None,
+    }  # fmt: skip
+    slow_twice = [Slice(100, 1e-4, 0.0)] * 98 + [Slice(100, 1e-2, 0.0)] * 2
+    times = Timings({"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": slow_twice})
+    found = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
+    key = by_name(found)["key"]
+    assert key["advised_instances"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
+    assert key["advised_instances_interval"]["cumulative"] == (1, 10)
+    again = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
+    assert again == found
+
+
+def test_few_slices_advise_nothing() -> None:
+    """Both operators were timed: what is missing is a p99, and with it what would be multiplied."""
+    few = {name: [Slice(100, 1e-4, 0.0)] * 4 for name in ("dear", "key", "running")}
+    found = figures("made", FLOW, counted(FLOW, ROWS), Timings(few), Advice(multipliers=(1, 2)))
+    assert found["apply"]["reason"] == (
+        "not applicable: no operator after an exchange has a p99 (100 slices with rows carry one)"
+    )
+    assert found["ways"] == {
+        "formula": None,
+        "one_each": [{"times": 1, "instances": [1] * 5}, {"times": 2, "instances": [2] * 5}],
+        "source_only": None,
+    }
+    assert characterization_terminal.ways(found) == [
+        "eq. 3.4, all multiplied: - (nothing is advised)",
+        "one each, all multiplied: x1 1_1_1_1_1, x2 2_2_2_2_2",
+        "eq. 3.4, sources multiplied: - (nothing is advised)",
+    ]
+    assert by_name(found)["running"]["advised_instances_interval"] == {"cumulative": None, "immediate": None}
 
 
 def test_an_operator_of_two_inputs_works_for_both() -> None:
@@ -115,10 +168,29 @@ def test_spark_has_one_number_for_what_follows_an_exchange() -> None:
     assert all(row["instances_on_spark"]["reason"] for row in found["operators"])
     rows_alone = NUMBERS.where("value > 1", name="dear").sink("out")
     alone = figures("made", rows_alone, counted(rows_alone, ROWS), timed(dear=1.0), Advice())
+    assert found["s_app_us"] == {"cumulative": pytest.approx(3.1), "immediate": pytest.approx(21.1)}
     assert alone["apply"] == {
         "setting": "spark.sql.shuffle.partitions", "value": None, "line": None,
         "reason": "not applicable: no operator follows an exchange",
     }  # fmt: skip
+
+
+def test_the_most_of_several_exchanges_is_set() -> None:
+    """By the weights that were asked for: 1, 1 and 0.8 of 2.8, or 1, 1 and 8 of ten."""
+    flow = (
+        NUMBERS.where("value > 1", name="dear")
+        .distinct(keys="value", name="first")
+        .running(keys="key", n="count(*)", name="running")
+        .sink("out")
+    )
+    some = counted(flow, {"numbers": 1000, "dear": 100, "first": 100, "running": 20})
+    times = timed(dear=1.0, first=10.0, running=8.0)
+    found = {
+        weights: figures("made", flow, some, times, Advice(weights=weights))["apply"]
+        for weights in characterization.WEIGHTS
+    }
+    assert {weights: asked["value"] for weights, asked in found.items()} == {"cumulative": 4, "immediate": 8}
+    assert found["cumulative"]["reason"] == "one number for all exchanges: the most of first, running"
 
 
 def test_every_kind_of_operator_has_a_type() -> None:
@@ -155,14 +227,14 @@ def test_a_stream_and_its_results_may_have_one_name() -> None:
 
 
 @pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
-    """The command with these words: (exit code, stdout, stderr)."""
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
+    """streamgauge with these words: (exit code, stdout, stderr)."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
 
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["streamgauge", "characterize", *map(str, words)])
+    def called(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
         code = 0
         try:
             cli.main()
@@ -171,7 +243,13 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         said = capsys.readouterr()
         return code, said.out, said.err
 
-    return call
+    return called
+
+
+@pytest.fixture
+def say(call: Say) -> Say:
+    """The command with these words."""
+    return lambda *words: call("characterize", *words)
 
 
 @pytest.fixture
@@ -212,6 +290,21 @@ def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_spark")
+def test_its_folder_has_a_page_that_is_made_again(call: Say, tmp_path: Path) -> None:
+    """`report` knows the folder; where a run is wanted, as in `compare`, the refusal says what it is."""
+    assert call("characterize", *SMALL)[0] == 0
+    (page,) = tmp_path.glob("runs/*-word_count-characterize/report.html")
+    first = page.read_text()
+    page.unlink()
+    code, out, _ = call("report", page.parent)
+    assert (code, out.strip()) == (0, str(page))
+    assert page.read_text() == first
+    code, _, err = call("compare", page.parent, page.parent)
+    assert code == 2
+    assert "this is a characterization" in err
+
+
+@pytest.mark.usefixtures("without_spark")
 def test_the_same_input_is_counted_again(say: Say) -> None:
     """Neither now nor this machine's processors have a part in what is counted; the seed has."""
     first, second, other = (json.loads(say(*SMALL, "--json", "--seed", seed)[1])["operators"] for seed in (1, 1, 2))
@@ -236,6 +329,28 @@ def test_the_table_tells_everything_once(say: Say) -> None:
     assert characterization.SOURCE_REASON in err
     assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
     assert "not applicable" not in say(*SMALL)[2]
+
+
+@pytest.mark.parametrize("workload", names())
+def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
+    """80 columns: every heading and figure is whole, with the longest that stand there; a name may be folded."""
+    from rich.console import Console
+
+    rows = [
+        {
+            "name": node.name, "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3, "thesis": [],
+            "time_per_tuple_us": {"median": -0.123, "p99": 0.123},
+            "advised_instances": {"cumulative": 10, "immediate": 10},
+            "advised_instances_interval": {"cumulative": (9, 11), "immediate": (9, 11)},
+        }
+        for node in graph.operators(get(workload).build(get(workload).parameters(), 1000.0).flow)
+    ]  # fmt: skip
+    to = Console(width=80, record=True, file=io.StringIO())
+    to.print(characterization_terminal._table({"operators": rows, "weights": "cumulative"}))
+    text = to.export_text()
+    assert "…" not in text
+    for whole in ("time/tuple", "p50", "p99", "instances", "thesis", "0.00123*", "12.3", "10 (9-11)"):
+        assert whole in text, text
 
 
 def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
@@ -291,15 +406,6 @@ def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
     assert (rows["a"]["tuple_bytes"], rows["own"]["tuple_bytes"]) == (4.0, pytest.approx(4.0, abs=0.2))
     assert rows["own"]["time_per_tuple_us"]["median"] == pytest.approx(2.0)
     assert list(tmp_path.glob("runs/*-own_job-characterize"))
-
-
-def test_words_are_read_as_people_write_them() -> None:
-    """10k is 10000, and multipliers come once each."""
-    asked = characterize.read({"slice_events": "2.5k", "slices": "1_000", "multipliers": "1,2,2"})
-    assert (asked.slice_events, asked.slices, asked.advice.multipliers) == (2500, 1000, (1, 2))
-    assert characterize.read({}) == characterize.Asked()
-    with pytest.raises(InputError, match="whole number"):
-        characterize.read({"slices": "1e3"})
 
 
 def test_times_are_readable() -> None:

@@ -46,7 +46,7 @@ class Given:
         return pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], names=list(columns))
 
 
-def numbers(keys: list[int], values: list[int | None], times: list[int]) -> pa.Table:
+def numbers(keys: Sequence[int | None], values: list[int | None], times: list[int]) -> pa.Table:
     return pa.table({"key": pa.array(keys, pa.int32()), "value": pa.array(values, pa.int32()), EVENT_TIME: times})
 
 
@@ -89,6 +89,14 @@ def test_an_average_has_the_same_updates(connection: Any) -> None:
     found = counted(connection, flow, Given(numbers=numbers([7, 7, 7], [1, 3, 5], [0, 9, 10])))
     assert found["mean"].rows_out == 2
     assert connection.execute('SELECT * FROM "rows_of_mean" ORDER BY mean').fetchall() == [(7, 2.0), (7, 3.0)]
+
+
+def test_a_key_that_is_null_has_updates_too(connection: Any) -> None:
+    """All rows without a key are one key, also where the aggregate cannot be joined from parts."""
+    flow = NUMBERS.running(keys="key", mean="avg(value)", name="mean").sink("out")
+    found = counted(connection, flow, Given(numbers=numbers([None, None, 7], [1, 3, 5], [0, 9, 10])))
+    assert found["mean"].rows_out == 2
+    assert connection.execute('SELECT * FROM "rows_of_mean" ORDER BY mean').fetchall() == [(None, 2.0), (7, 5.0)]
 
 
 def test_rows_outside_the_span_are_not_there(connection: Any) -> None:
@@ -210,6 +218,31 @@ def test_slices_hold_what_is_read(connection: Any, tmp_path: Path) -> None:
     (folder,) = write_slices(connection, found["value"], tmp_path, 1).values()
     (file,) = folder.glob("*/*.parquet")
     assert pq.ParquetFile(file).schema_arrow.names == ["value"]
+
+
+def times_in(folder: Path) -> list[int]:
+    """Event times of the one part, as they lie there."""
+    (file,) = folder.glob("*/*.parquet")
+    times: list[int] = pq.ParquetFile(file).read()[EVENT_TIME].to_pylist()
+    return times
+
+
+def test_rows_of_a_slice_lie_in_the_order_of_time(connection: Any, tmp_path: Path) -> None:
+    """As a stream would bring them, whatever order the reference found them in."""
+    times = [(7 * n) % 20 for n in range(20)]
+    flow = NUMBERS.window(tumble(1), keys="key").aggregate(n="count(*)", name="n").sink("out")
+    found = counted(connection, flow, Given(numbers=numbers([1] * 20, [1] * 20, times)))
+    assert times_in(*write_slices(connection, found["n"], tmp_path, 1).values()) == sorted(times)
+
+
+def test_a_ranking_gets_the_ends_of_its_windows(connection: Any, tmp_path: Path) -> None:
+    """It ranks within them, and no column that it reads has them: two windows of a second, of two keys each."""
+    windows = NUMBERS.window(tumble(1), keys="key").aggregate(n="count(*)", name="n")
+    flow = windows.top(1, by="n", name="top").sink("out")
+    plan = Given(numbers=numbers([1, 2, 1, 2], [1] * 4, [0, 1, US, US + 1]))
+    found = counted(connection, flow, plan, Span(0, 2 * US, US))
+    times = times_in(*write_slices(connection, found["top"], tmp_path, 1).values())
+    assert times == [US - 1, US - 1, 2 * US - 1, 2 * US - 1]
 
 
 def test_both_inputs_are_cut_at_the_same_times(connection: Any, tmp_path: Path) -> None:

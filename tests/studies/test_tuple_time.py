@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.studies.memory import HIGH_FROM_BYTES, MEDIUM_FROM_BYTES, MemorySampler, behaviour, distribution, level
-from streamgauge.studies.tuple_time import Slice, too_few, tuple_time
+from streamgauge.studies.tuple_time import not_told, resampled, too_few, tuple_time
 
 
 def test_the_difference_is_divided_by_the_rows() -> None:
     """3 ms with the operator, 1 ms of only reading, 1000 rows: 2 us each."""
-    assert Slice(1000, 0.003, 0.001).tuple_us(0.0) == pytest.approx(2.0)
+    found = tuple_time([Slice(1000, 0.003, 0.001)] * 100)
+    assert found is not None
+    assert (found["median"], found["p99"]) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert found["baseline"] == pytest.approx(1.0)
+    assert found["distinguishable"] is True
 
 
 def test_what_a_job_costs_anyhow_is_taken_off() -> None:
@@ -48,7 +55,57 @@ def test_negative_differences_stay_and_are_told() -> None:
     assert found is not None
     assert found["median"] == pytest.approx(-100.0)
     assert found["p99"] == 0.0
-    assert found["negative_slices"] == 100
+    assert (found["negative_slices"], found["distinguishable"]) == (100, False)
+    assert not_told(found).startswith("takes less than only reading: slower with it in 0 of 100 slices")
+
+
+def noisy(us: float, spread_us: float, seed: int) -> list[Slice]:
+    """100 slices of an operator of so many microseconds a tuple; both timings of 10 us, with noise of their own."""
+    random = np.random.default_rng(seed)
+    noise = random.exponential(spread_us, size=(100, 2))
+    return [Slice(1000, (10 + us + with_) / 1000, (10 + without) / 1000) for with_, without in noise]
+
+
+def test_p99_is_not_that_of_the_baseline() -> None:
+    """Only reading is quick in one slice of two: its own noise must not be the operator's."""
+    slices = [Slice(1000, 0.012, 0.010 if number % 5 else 0.001) for number in range(100)]
+    found = tuple_time(slices)
+    assert found is not None
+    assert found["p99"] == pytest.approx(2.0)
+    assert found["median"] == pytest.approx(2.0)
+
+
+def test_what_a_job_costs_anyhow_is_in_the_baseline() -> None:
+    """12 ms, 5 of only reading, 4 without a row: 3 us for each of 1000 rows."""
+    found = tuple_time([Slice(1000, 0.012, 0.005, 0.004)] * 100)
+    assert found is not None
+    assert (found["p99"], found["baseline"]) == (pytest.approx(3.0), pytest.approx(9.0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_operator_that_costs_nothing_is_not_told_from_reading(seed: int) -> None:
+    """Its p99 is noise of microseconds; one that costs 5 us is told, in every resampling too."""
+    nothing, something = tuple_time(noisy(0.0, 2.0, seed)), tuple_time(noisy(5.0, 2.0, seed))
+    assert nothing is not None
+    assert something is not None
+    assert nothing["p99"] > 3.0
+    assert (nothing["distinguishable"], something["distinguishable"]) == (False, True)
+    assert not_told(nothing).startswith("not distinguishable from only reading: ")
+    assert "the sign test wants 61" in not_told(nothing)
+    drawn = resampled(noisy(5.0, 2.0, seed), 50, np.random.default_rng(seed))
+    assert all(5.0 < us < 30.0 for us in drawn)
+    assert len(set(drawn)) > 1
+    nought = resampled(noisy(-1.0, 2.0, seed), 50, np.random.default_rng(seed))
+    assert nought == [0.0] * 50
+
+
+@pytest.mark.parametrize(("slower", "told"), [(60, False), (61, True)])
+def test_the_sign_test_has_its_border(slower: int, told: bool) -> None:
+    """61 of 100 happen by chance in less than 5 % of all cases, that or as far on the other side; 60 do not."""
+    found = tuple_time([Slice(10, 0.002, 0.001)] * slower + [Slice(10, 0.001, 0.002)] * (100 - slower))
+    assert found is not None
+    assert found["slower_slices"] == slower
+    assert found["distinguishable"] is told
 
 
 def test_memory_is_a_distribution_with_a_class() -> None:
@@ -77,14 +134,15 @@ def test_levels_begin_at_their_borders() -> None:
 
 def test_memory_is_sampled_at_once_and_until_the_end() -> None:
     """A process that has ended gives nothing, and ends no sampling."""
-    readings: Iterator[int | None] = iter([1, None, 3])
-    asked = []
+    readings: Iterator[int | None] = iter([1, None, 3, 4])
+    asked_often = threading.Event()
 
     def read() -> int | None:
-        asked.append(None)
-        return next(readings, 4)
+        found = next(readings, 5)
+        if found == 5:  # the fourth has been taken down
+            asked_often.set()
+        return found
 
     with MemorySampler(read, interval_s=0.001) as sampler:
-        while len(asked) < 4:
-            pass
+        assert asked_often.wait(60)
     assert sampler.samples[:3] == [1, 3, 4]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from streamgauge.report import words
 from streamgauge.report.terminal import console, say, typed
+from streamgauge.stats.instances import SPREAD
 
 WAYS = {
     "formula": "eq. 3.4, all multiplied",
@@ -18,7 +19,11 @@ WAYS = {
     "source_only": "eq. 3.4, sources multiplied",
 }
 """The thesis's three ways of choosing instances as people call them [B §3.5]."""
-_HEADINGS = ("operator", "selectivity", "bytes", "median", "p99", "instances", "immediate", "thesis")
+_HEADINGS = ("operator", "selectivity", "bytes", "time/tuple\np50", "\np99", "instances", "thesis")
+"""Narrow enough for 80 columns; a name that is too long is folded."""
+_ENDS = ("source", "sink")
+NO_ADVICE = "- (nothing is advised)"
+UPDATES = " (updates)"
 
 Found = Mapping[str, Any]
 
@@ -32,21 +37,27 @@ def show_characterization(found: Found, apply: bool = False, on: Console | None 
     say(to, "")
     to.print(_table(found))
     say(to, "")
-    for reason, names in _reasons(found["operators"]).items():
+    for reason, names in reasons(found["operators"]).items():
         say(to, (f"  {', '.join(names)}: {reason}", "dim"))
     for name, text in [*_facts(found), *(_applied(found) if apply else [])]:
         say(to, f"{name:<12}{text}")
 
 
 def _table(found: Found) -> Table:
-    """Time of a tuple at one instance; instances by the weights that were asked for stand first."""
+    """Time of a tuple at one instance; instances by the weights that were asked for."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    second = next(name for name in ("immediate", "cumulative") if name != found["weights"])
-    for place, heading in enumerate((*_HEADINGS[:6], second, _HEADINGS[7])):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=True)
+    for place, heading in enumerate(_HEADINGS):
+        justify: Literal["left", "right"] = "right" if place else "left"
+        table.add_column(heading, justify=justify, no_wrap=bool(place), overflow="fold", vertical="bottom")
     for row in found["operators"]:
-        table.add_row(*(Text(typed(cell)) for cell in cells(row, found["weights"], second)))
+        told = cells(row, found["weights"], second_weights(found))
+        table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in (*told[:6], told[7])))
     return table
+
+
+def second_weights(found: Found) -> str:
+    """The weights that were not asked for."""
+    return next(name for name in ("immediate", "cumulative") if name != found["weights"])
 
 
 def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
@@ -55,14 +66,21 @@ def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
     updates = row["counted_as"] == "updates" and row["selectivity"] is not None
     return (
         row["name"],
-        _digits(row["selectivity"]) + (" (updates)" if updates else ""),
+        _digits(row["selectivity"]) + (UPDATES if updates else ""),
         _digits(row["tuple_bytes"]),
         tuple_time(time.get("median")),
         tuple_time(time.get("p99")),
-        words.count(row["advised_instances"][first]),
-        words.count(row["advised_instances"][second]),
+        instances(row, first),
+        instances(row, second),
         " + ".join(str(each["instances"]) for each in row["thesis"]) or words.NONE,
     )
+
+
+def instances(row: Found, weights: str) -> str:
+    """`8`, or `8 (7-9)` where other slices would have advised others."""
+    advised, between = row["advised_instances"][weights], row["advised_instances_interval"][weights]
+    spread = f" ({between[0]}-{between[1]})" if between is not None and between[0] < between[1] else ""
+    return words.count(advised) + spread
 
 
 def tuple_time(us: float | None) -> str:
@@ -77,7 +95,7 @@ def _digits(value: float | None) -> str:
     return words.NONE if value is None else words.digits(value)
 
 
-def _reasons(rows: Iterable[Found]) -> dict[str, list[str]]:
+def reasons(rows: Iterable[Found]) -> dict[str, list[str]]:
     """Each reason for a missing figure once, with the operators it holds for."""
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -90,21 +108,33 @@ def _facts(found: Found) -> list[tuple[str, str]]:
     used = {row["time_method"] for row in found["operators"] if row["time_method"]}
     facts = [("method", f"{name.replace('_', ' ')}: {text}") for name, text in found["methods"].items() if name in used]
     if any(row["counted_as"] == "updates" for row in found["operators"]):
-        facts.append(("method", f"updates: {found['methods']['updates']}"))
-    facts.append(("instances", f"by {found['weights']} selectivity, K = {found['target']}"))
+        facts.append(("method", f"* updates: {found['methods']['updates']}"))
+    facts += _advice(found)
     facts += [("", line) for line in ways(found)]
     facts += [("thesis", line) for line in thesis(found)]
     facts.append(("memory", memory(found["memory"])))
     facts += [("note", note) for note in found["notes"]]
-    return [*facts, ("folder", found["folder"])]
+    return [*facts, ("report", f"{found['folder']}/report.html")]
+
+
+def _advice(found: Found) -> list[tuple[str, str]]:
+    """How instances were given, and those by the other weights."""
+    low, high = (round(100 * share) for share in SPREAD)
+    by = (
+        f"by {found['weights']} selectivity, K = {found['target']}; in brackets p{low} to p{high} over resampled slices"
+    )
+    second = second_weights(found)
+    others = [f"{row['name']} {instances(row, second)}" for row in found["operators"] if row["kind"] not in _ENDS]
+    return [("instances", by), ("", f"by {second} selectivity: {', '.join(others)}")]
 
 
 def ways(found: Found) -> list[str]:
     """`eq. 3.4, all multiplied: x1 1_5_6_3, x2 2_10_12_6`, a line for each way; operators in their order."""
-    return [
-        f"{WAYS[way]}: " + ", ".join(f"x{each['times']} {vector(each['instances'])}" for each in plans)
+    told = {
+        way: [f"x{each['times']} {vector(each['instances'])}" for each in plans or ()]
         for way, plans in found["ways"].items()
-    ]
+    }
+    return [f"{WAYS[way]}: {', '.join(plans) or NO_ADVICE}" for way, plans in told.items()]
 
 
 def vector(instances: Iterable[int]) -> str:

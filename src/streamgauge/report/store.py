@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 STARTED = "The run ended before it was judged: it is still going on, or it was killed."
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_FILES = ("experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html")
+CHARACTERIZATION = "characterization.json"
+"""What a folder of `characterize` holds in the place of a result.json."""
+_FILES = (
+    "experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html",
+    CHARACTERIZATION,
+)  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -161,6 +166,9 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError):
             rule = "must be a run folder, which holds a result.json"
             way_out = "a folder under runs/, or trials/NN of a search"
+            if (self.path / CHARACTERIZATION).is_file():
+                rule = "must be a run folder, and this is a characterization, which has no trial"
+                way_out = f"streamgauge report {self.path} shows it, and {CHARACTERIZATION} holds its figures"
         except PermissionError:
             rule, way_out = "must be readable", f"look at who may read {path}"
         except (ValidationError, ValueError) as error:

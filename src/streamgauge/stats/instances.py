@@ -10,12 +10,17 @@ source. K is how many instances are given out, about: every operator's share is 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
+
+import numpy as np
 
 Way = Literal["formula", "one_each", "source_only"]
 WAYS: tuple[Way, ...] = ("formula", "one_each", "source_only")
 """Eq. 3.4 for all, times m; one for all, times m; eq. 3.4, of which the sources alone are multiplied by m."""
+
+SPREAD = (0.05, 0.95)
+"""The quantiles between which advised instances are said to lie."""
 
 # 10 * (0.7 / 1.0) is a little above 7, and must not become 8.
 _ROUNDING = 1e-9
@@ -47,6 +52,21 @@ def advised(works: Mapping[str, float | None], target: int = 10) -> dict[str, in
 def _instances(own: float, whole: float, target: int) -> int:
     """Where nothing takes any time, nothing needs more than one instance."""
     return max(1, math.ceil(target * own / whole - _ROUNDING)) if whole else 1
+
+
+def spread(samples: Sequence[Mapping[str, float | None]], target: int = 10) -> dict[str, tuple[int, int] | None]:
+    """The least and the most of `I_op` over bootstrap samples of the works, by operator, but for a twentieth each.
+
+    >>> spread([{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 3.0}])
+    {'a': (3, 5), 'b': (5, 8)}
+    """
+    drawn = [advised(works, target) for works in samples]
+    found: dict[str, tuple[int, int] | None] = {}
+    for name in drawn[0] if drawn else ():
+        known = [value for each in drawn if (value := each[name]) is not None]
+        low, high = np.quantile(known, SPREAD, method="inverted_cdf") if known else (0, 0)
+        found[name] = (int(low), int(high)) if known else None
+    return found
 
 
 def sums_possible(operators: int, target: int = 10) -> tuple[int, int]:

@@ -5,11 +5,14 @@ Nothing is measured here. Of an operator that could not be timed, the time is nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from streamgauge.engines.spark.instances import SETTING, applies
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import (
     Distinct,
@@ -32,10 +35,11 @@ from streamgauge.flow.nodes import (
     WindowJoin,
 )
 from streamgauge.flow.picture import describe
-from streamgauge.stats.instances import advised, multiplied, work
+from streamgauge.stats.instances import advised, multiplied, spread, work
+from streamgauge.stats.percentile import observations_needed
 from streamgauge.studies import published
 from streamgauge.studies.materialise import Measured
-from streamgauge.studies.tuple_time import Slice, too_few, tuple_time
+from streamgauge.studies.tuple_time import Q, not_told, resampled, too_few, tuple_time
 
 Weights = Literal["cumulative", "immediate"]
 WEIGHTS: tuple[Weights, ...] = ("cumulative", "immediate")
@@ -51,6 +55,8 @@ _TYPES: dict[type[Node], str] = {
 }  # fmt: skip
 """Operator types by the thesis's words, as far as it has them [B §2.9]."""
 
+RESAMPLES, SEED = 200, 1
+
 METHODS = {
     "difference": "Spark in batch, one task: the operator over a slice that is in memory, less only reading that slice,"
     " and less the same difference without a row; planned before, rows thrown away; stateful operators begin each slice"
@@ -62,7 +68,11 @@ METHODS = {
     "own_job": "an own job is one operator: rows out are those of its reference, else of the same function in batch"
     " over the whole input; its time is that of the function over a slice by itself",
     "tuple_bytes": "what a row of the operator's own columns takes in Arrow: values and offsets, without lineage",
-    "advised_instances": "eq. 3.4 by the p99; operators without one get none, and the others share the target",
+    "p99": "of the runs with the operator, less the median of only reading and the fixed cost: a p99 of differences"
+    " would be the noise of only reading where the operator costs little",
+    "advised_instances": "eq. 3.4 by the p99; operators without one get none, and the others share the target; one "
+    "that a sign test over the slices cannot tell from only reading, or that takes less, is no work, and gets one",
+    "advised_instances_interval": f"5th and 95th percentile over {RESAMPLES} bootstrap samples of the slices",
 }
 
 SOURCE_REASON = "only reading is what is taken off every other operator's time"
@@ -99,10 +109,12 @@ def figures(
     # By their places: a stream and the results of a flow may have one name.
     works = {weights: {str(place): _work(row, weights) for place, row in enumerate(rows)} for weights in WEIGHTS}
     given = {weights: advised(works[weights], advice.target) for weights in WEIGHTS}
+    between = _intervals(rows, timings, advice)
     for place, row in enumerate(rows):
         name, key = row["name"], str(place)
         row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
         row["advised_instances"] = {weights: given[weights][key] for weights in WEIGHTS}
+        row["advised_instances_interval"] = {weights: between[weights][key] for weights in WEIGHTS}
         row["thesis"] = [
             {"operator": each.operator, "instances": each.instances}
             for each in published.of_operator(workload, name, _role(row))
@@ -112,10 +124,7 @@ def figures(
     return {
         "operators": rows,
         "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
-        "ways": {
-            way: [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
-            for way, plans in multiplied(base, sources, advice.multipliers).items()
-        },
+        "ways": _ways(base, sources, advice),
         "apply": _apply(nodes, rows, advice.weights),
         "thesis": [
             {"operator": each.operator, "instances": each.instances, "here": _here(each, rows)}
@@ -171,14 +180,16 @@ def _sink(words: Mapping[str, Any], counted: Mapping[Node, Measured], sink: Sink
 
 
 def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -> str | None:
-    """Why there is no time, or no p99 of it."""
+    """Why there is no time, or no p99 of it, or why that counts as nothing."""
     if isinstance(node, Source):
         return SOURCE_REASON
     if node.name in timings.failed:
         return f"it could not be run alone: {timings.failed[node.name]}"
     if time is None:
         return NOTHING_CAME
-    return too_few(time["slices"]) if time["p99"] is None else None
+    if time["p99"] is None:
+        return too_few(time["slices"])
+    return None if time["distinguishable"] else not_told(time)
 
 
 def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[float]]:
@@ -190,9 +201,49 @@ def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[floa
 
 
 def _work(row: Mapping[str, Any], weights: Weights) -> float | None:
-    """`s_op`; one time was measured for an operator, and a tuple of each of its inputs is taken to need it."""
-    p99 = (row["time_per_tuple_us"] or {}).get("p99")
-    return None if p99 is None else work((p99, weight) for weight in row["weights"][weights])
+    """`s_op`; None without a p99, 0 where the operator cannot be told from only reading."""
+    time = row["time_per_tuple_us"] or {}
+    if time.get("p99") is None:
+        return None
+    return _weighted(row, weights, time["p99"] if time["distinguishable"] else 0.0)
+
+
+def _weighted(row: Mapping[str, Any], weights: Weights, time_us: float) -> float:
+    """One time was measured for an operator, and a tuple of each of its inputs is taken to need it."""
+    return work((time_us, weight) for weight in row["weights"][weights])
+
+
+def _intervals(
+    rows: Sequence[Mapping[str, Any]], timings: Timings, advice: Advice
+) -> dict[Weights, dict[str, tuple[int, int] | None]]:
+    """Between what the advised instances lie, by weights and place, had other slices of the same kind been timed."""
+    random = np.random.default_rng(SEED)
+    drawn = {
+        place: resampled(timings.slices[row["name"]], RESAMPLES, random)
+        for place, row in enumerate(rows)
+        if _work(row, advice.weights) is not None
+    }
+
+    def works(weights: Weights, sample: int) -> dict[str, float | None]:
+        return {
+            str(place): _weighted(row, weights, drawn[place][sample]) if place in drawn else None
+            for place, row in enumerate(rows)
+        }
+
+    return {
+        weights: spread([works(weights, sample) for sample in range(RESAMPLES)], advice.target) for weights in WEIGHTS
+    }
+
+
+def _ways(base: Mapping[str, int | None], sources: Collection[str], advice: Advice) -> dict[str, Any]:
+    """The three ways of multiplying; those by the formula are None where it advised nothing."""
+    nothing = all(each is None for each in base.values())
+    return {
+        way: None
+        if nothing and way != "one_each"
+        else [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
+        for way, plans in multiplied(base, sources, advice.multipliers).items()
+    }
 
 
 def _communication(node: Node) -> str:
@@ -218,15 +269,19 @@ def _here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[
 
 def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
     """The one setting of Spark that acts: the most instances that any operator after an exchange is advised to have."""
-    exchanged = {
-        node.name: row["advised_instances"][weights]
-        for node, row in zip(nodes, rows, strict=False)
-        if applies(node).acts
-    }
-    known = [value for value in exchanged.values() if value is not None]
+    exchanged = {row["name"]: row for node, row in zip(nodes, rows, strict=False) if applies(node).acts}
+    known = [value for row in exchanged.values() if (value := row["advised_instances"][weights]) is not None]
     if not known:
-        reason = "no operator after an exchange has been timed" if exchanged else "no operator follows an exchange"
-        return {"setting": SETTING, "value": None, "line": None, "reason": f"not applicable: {reason}"}
+        reason = f"not applicable: {_nothing_to_apply(exchanged.values())}"
+        return {"setting": SETTING, "value": None, "line": None, "reason": reason}
     value = max(known)
     reason = f"one number for all exchanges: the most of {', '.join(exchanged)}"
     return {"setting": SETTING, "value": value, "line": f"--option {SETTING}={value}", "reason": reason}
+
+
+def _nothing_to_apply(exchanged: Collection[Mapping[str, Any]]) -> str:
+    if not exchanged:
+        return "no operator follows an exchange"
+    if any(row["time_per_tuple_us"] for row in exchanged):
+        return f"no operator after an exchange has a p99 ({observations_needed(Q)} slices with rows carry one)"
+    return "no operator after an exchange could be timed"

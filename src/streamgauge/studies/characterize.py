@@ -11,18 +11,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import US
+from streamgauge.events import US, parse_whole
 from streamgauge.experiment import Experiment
 from streamgauge.flow.nodes import Flow, NativeJob, Node, Source
-from streamgauge.report.store import OUT, new_folder, write_text
+from streamgauge.report.store import CHARACTERIZATION, OUT, new_folder, write_text
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
@@ -31,7 +31,6 @@ from streamgauge.studies.characterization import METHODS, WEIGHTS, Advice, Timin
 from streamgauge.studies.job_rows import job_rows
 from streamgauge.studies.materialise import SLICE, Measured, Span, materialise, write_slices
 from streamgauge.studies.memory import MemorySampler, distribution
-from streamgauge.studies.tuple_time import Slice
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from streamgauge.engines.spark.alone import OperatorAlone
 
 SCHEMA_VERSION = 1
-FILE = "characterization.json"
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
 EVENTS_MAX = 50_000_000
@@ -71,7 +69,6 @@ _WHOLE = {
     "multipliers": (1, 10_000, "1,2,4,8"),
 }
 """Least, greatest, and a value that is right."""
-_NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKmM]?)\s*")
 
 
 def read(texts: Mapping[str, str]) -> Asked:
@@ -100,18 +97,15 @@ def read(texts: Mapping[str, str]) -> Asked:
 
 def _whole(name: str, text: str, problems: list[Problem]) -> int:
     """`10k` as 10000; 0 where it is refused."""
-    least, greatest, example = _WHOLE[name]
-    found = _NUMBER.fullmatch(text)
-    value = float(found.group(1)) * {"": 1, "k": 1e3, "m": 1e6}[found.group(2).lower()] if found else -1.0
-    if least <= value <= greatest and value == int(value):
-        return int(value)
-    flag = "--" + name.replace("_", "-")
-    problems.append(Problem(flag, f"must be a whole number from {least} to {greatest:,}", text, f"{flag} {example}"))
-    return 0
+    try:
+        return parse_whole(text, "--" + name.replace("_", "-"), *_WHOLE[name])
+    except InputError as error:
+        problems += error.problems
+        return 0
 
 
 def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None) -> dict[str, Any]:
-    """The characterization as plain data, which is also written to a run folder of its own.
+    """The characterization as plain data, which is also written to a folder of its own, with a page.
 
     `say` hears how far it is.
 
@@ -119,6 +113,8 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
         InputError, MachineError: before anything was started.
         EngineError: Spark did not start, or ended; the folder holds its log.
     """
+    from streamgauge.report.characterization_page import write_characterization
+
     ready = _checked(experiment)
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
@@ -126,6 +122,7 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
     _write(folder, {**said, "finished": False})
     found = {**said, **_measure(ready, asked, folder, say), "methods": METHODS, "finished": True}
     _write(folder, found)
+    write_characterization(folder, found)
     return found
 
 
@@ -173,7 +170,7 @@ def _span(ready: Ready, asked: Asked) -> Span:
 
 
 def _write(folder: Path, found: Mapping[str, Any]) -> None:
-    write_text(folder / FILE, json.dumps(found, indent=2) + "\n", OUT)
+    write_text(folder / CHARACTERIZATION, json.dumps(found, indent=2) + "\n", OUT)
 
 
 def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, Any]:
@@ -245,7 +242,7 @@ def _time(
             answer = running.slice(number)
             failed.update(answer.failed)
             for name, sample in answer.samples.items() if number >= asked.warmup_slices else ():
-                slices.setdefault(name, []).append(Slice(*astuple(sample)))
+                slices.setdefault(name, []).append(sample)
             say(f"timing   slice {number + 1} of {asked.slices_in_all}, {asked.warmup_slices} of them to warm up")
 
         for number in range(asked.warmup_slices):

@@ -17,13 +17,15 @@ import pyarrow.compute as pc
 from streamgauge.errors import InputError, Problem
 from streamgauge.measure.histogram import read_log, slots_of
 from streamgauge.report import words
-from streamgauge.report.store import RunFolder
+from streamgauge.report.store import CHARACTERIZATION, RunFolder
 from streamgauge.result import ComparedRun, ComparedSide, NotTheSame, Result
 from streamgauge.stats.bootstrap import Floats
 from streamgauge.stats.ratio import Resampled
 
 Kind = Literal["run", "search"]
 
+_HELD = ("result.json", CHARACTERIZATION)
+"""What marks a folder; the second is refused as what it is."""
 _WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several with commas between"
 
 
@@ -130,7 +132,7 @@ def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
     for part in [given] if Path(given).exists() else given.split(","):
         path = Path(part.strip())
         inside = sorted(found.parent for found in path.glob("*/result.json")) if part.strip() else []
-        if part.strip() and (path.is_file() or (path / "result.json").exists()):
+        if part.strip() and (path.is_file() or any((path / file).exists() for file in _HELD)):
             yield path
         elif inside:
             yield from inside

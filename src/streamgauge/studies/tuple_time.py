@@ -2,52 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import US
 from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.stats.sign import positives_needed
+
+Floats = NDArray[np.float64]
 
 Q = 0.99
+CONFIDENCE = 0.95
+"""Of the sign test, two-sided, that tells an operator from only reading."""
 
 
-class Slice(NamedTuple):
-    """Rows of a slice, seconds with the operator and of only reading them, and their difference without a row."""
+class _Times(NamedTuple):
+    """Microseconds a tuple: of each slice, what is taken off in the p99, and that. `told`: slower than only reading."""
 
-    rows: int
-    seconds: float
-    reading_seconds: float
-    fixed_seconds: float = 0.0
+    differences: Floats
+    baseline: float
+    p99: float
+    told: bool
 
-    def tuple_us(self, fixed_s: float) -> float:
-        """Microseconds for each row; below 0 where only reading happened to take longer."""
-        return US * (self.seconds - self.reading_seconds - fixed_s) / self.rows
+
+def _times(slices: Floats) -> _Times:
+    """`slices` (slices, 4): rows, seconds, reading, fixed.
+
+    The p99 is of the runs with the operator alone, less one baseline for all of them: the p99 of differences would be
+    that of the baseline's own noise wherever the operator costs little.
+    """
+    rows, seconds, reading, fixed = slices.T
+    fixed_s = np.median(fixed)
+    differences = US * (seconds - reading - fixed_s) / rows
+    baseline = float(np.median(US * (reading + fixed_s) / rows))
+    high = float(np.quantile(US * seconds / rows, Q, method="inverted_cdf"))
+    told = int((differences > 0).sum()) >= positives_needed(len(slices), CONFIDENCE)
+    return _Times(differences, baseline, max(high - baseline, 0.0), told)
 
 
 def tuple_time(slices: Sequence[Slice]) -> dict[str, Any] | None:
     """Median and p99 over slices, microseconds; None where there is no slice.
 
     What a job of the operator costs without a row, the median over slices, is paid once a batch, and taken off each.
-    Negative differences stay in the median, and are in `negative_slices`; p99 is of what is not below 0, and None where
-    there are too few slices to carry it.
+    Negative differences stay in the median, and are in `negative_slices`; the p99 is None where there are too few
+    slices to carry it. `distinguishable`: a sign test tells the operator from only reading, and it is the slower one.
     """
     if not slices:
         return None
-    fixed_s = float(np.median([each.fixed_seconds for each in slices]))
-    times = np.array([each.tuple_us(fixed_s) for each in slices])
-    p99 = float(np.quantile(np.maximum(times, 0.0), Q, method="inverted_cdf")) if carries(Q, len(times)) else None
+    measured = np.array(slices, dtype=np.float64)
+    times = _times(measured)
     return {
-        "median": float(np.median(times)),
-        "p99": p99,
+        "median": float(np.median(times.differences)),
+        "p99": times.p99 if carries(Q, len(slices)) else None,
+        "distinguishable": times.told,
         "slices": len(slices),
-        "negative_slices": int((times < 0).sum()),
-        "fixed_per_slice": US * fixed_s,
-        "rows_per_slice": float(np.mean([each.rows for each in slices])),
+        "slower_slices": int((times.differences > 0).sum()),
+        "negative_slices": int((times.differences < 0).sum()),
+        "baseline": times.baseline,
+        "fixed_per_slice": US * float(np.median(measured[:, 3])),
+        "rows_per_slice": float(measured[:, 0].mean()),
     }
+
+
+def resampled(slices: Sequence[Slice], times: int, random: np.random.Generator) -> list[float]:
+    """Tp of eq. 3.4 in each of so many bootstrap samples of the slices, microseconds."""
+    measured = np.array(slices, dtype=np.float64)
+    drawn = (_times(measured[random.integers(len(slices), size=len(slices))]) for _ in range(times))
+    return [each.p99 if each.told else 0.0 for each in drawn]
 
 
 def too_few(slices: int) -> str:
     """Why there is no p99."""
     return f"p99 needs {observations_needed(Q)} slices with rows, and there were {slices}"
+
+
+def not_told(time: Mapping[str, Any]) -> str:
+    """Why an operator counts as no work, by its `tuple_time`."""
+    slices, slower = time["slices"], time["slower_slices"]
+    needed = positives_needed(slices, CONFIDENCE)
+    head = (
+        "takes less than only reading" if time["negative_slices"] >= needed else "not distinguishable from only reading"
+    )
+    return f"{head}: slower with it in {slower} of {slices} slices, the sign test wants {needed}; counts as no work"

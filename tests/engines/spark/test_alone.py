@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.engines.spark.alone import CLASS_ALONE, DIFFERENCE, InPython, OperatorAlone, Timing
+from streamgauge.engines.spark.alone import CLASS_ALONE, DIFFERENCE, InPython, OnSpark, OperatorAlone, Timing
 from streamgauge.engines.spark.instances import applies
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import EVENT_TIME, Schema
-from streamgauge.flow.nodes import Node
+from streamgauge.flow.nodes import Node, Source
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import hop, source, table, union
 
@@ -110,3 +113,104 @@ def test_instances_are_chosen_after_exchanges_alone() -> None:
     ]  # fmt: skip
     assert [applies(node).acts for node in acting] == [True] * len(acting)
     assert [applies(node).acts for node in fused] == [False] * len(fused)
+
+
+class Frame:
+    """A slice in memory of so many rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self.let_go = False
+
+    def count(self) -> int:
+        return self._rows
+
+    def unpersist(self, blocking: bool) -> None:
+        self.let_go = blocking
+
+
+class Taking(OnSpark):
+    """Runs that take what is said, by a clock that stands still meanwhile; over frames of so many rows."""
+
+    TOOK: ClassVar[dict[str, float]] = {"reading": 2.0, "operator": 7.0, "no reading": 0.25, "no operator": 1.0}
+
+    def __init__(self, rows: int, fails: bool = False) -> None:
+        operator = OperatorAlone("some", NUMBERS.where("value > 1", name="some").node, {}, "__slice")
+        super().__init__(None, operator, {}, 1, lambda: self.now)
+        self.now, self.order, self.frame, self._fails = 0.0, list[str](), Frame(rows), fails
+
+    def _held(self, source: Source, number: int) -> Any:
+        return self.frame
+
+    def _without_rows(self) -> dict[str, Any]:
+        return {}
+
+    def _runs(self, frames: dict[str, Any], prefix: str) -> dict[str, Any]:
+        assert bool(frames) is (prefix == "")  # with rows, and without
+        return {name: self._run(name) for name in (f"{prefix}reading", f"{prefix}operator")}
+
+    def _run(self, name: str) -> Any:
+        def count() -> None:
+            if self._fails:
+                raise ValueError("it broke")
+            self.order.append(name)
+            self.now += self.TOOK[name]
+
+        return SimpleNamespace(count=count)
+
+
+def test_the_operator_is_told_from_reading_and_from_what_is_paid_anyhow() -> None:
+    """7 s with it and 2 s without; over no rows 1 s and 0.25 s."""
+    taking = Taking(rows=5)
+    assert taking.sample(0) == Slice(5, 7.0, 2.0, 0.75)
+    assert taking.sample(1) == Slice(5, 7.0, 2.0, 0.75)
+    assert taking.frame.let_go
+
+
+def test_the_order_changes_from_slice_to_slice() -> None:
+    """What comes second finds the processor's caches as the first left them."""
+    taking = Taking(rows=5)
+    for number in range(3):
+        taking.sample(number)
+    forth = ["reading", "operator", "no reading", "no operator"]
+    assert taking.order == [*reversed(forth), *forth, *reversed(forth)]
+
+
+def test_a_slice_without_rows_is_not_timed() -> None:
+    """Nothing is run over it."""
+    taking = Taking(rows=0)
+    assert taking.sample(0) is None
+    assert taking.order == []
+    assert taking.frame.let_go
+
+
+def test_a_slice_is_let_go_where_its_run_fails() -> None:
+    """Or the rows of all slices to come would find the memory full."""
+    taking = Taking(rows=5, fails=True)
+    with pytest.raises(ValueError, match="it broke"):
+        taking.sample(0)
+    assert taking.frame.let_go
+
+
+def test_the_watermark_is_that_of_the_input_that_has_come_farthest(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of two inputs with rows up to 2 and up to 5, all have come by 5; one without rows says nothing."""
+    others = source("others", Schema.of(key="int", value="int"))
+    there = tmp_path_factory.mktemp("others") / "__slice=0"
+    there.mkdir()
+    ones = pa.array([1, 1], pa.int32())
+    pq.write_table(pa.table({"key": ones, "value": ones, EVENT_TIME: [4, 5]}), there / "data_0.parquet")
+    node = NUMBERS.process(Counting, others, keys="key", gives=Schema.of(value="int"), name="counting").node
+    folders = {"numbers": str(folder), "others": str(there.parent)}
+    alone = InPython(OperatorAlone("counting", node, folders, "__slice"), lambda: 0.0)
+    reached: list[int] = []
+
+    def advance(sides: Any, watermark_us: int) -> tuple[()]:
+        reached.append(watermark_us)
+        return ()
+
+    alone._instance = SimpleNamespace(advance=advance)  # type: ignore[assignment]
+    rows = [sample.rows if (sample := alone.sample(number)) else None for number in range(3)]
+    assert rows == [5, None, 2]
+    assert reached == [5, 9]

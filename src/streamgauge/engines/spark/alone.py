@@ -21,7 +21,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,9 +36,11 @@ from pyspark.sql import functions as F
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering import TIME, Lowering
+from streamgauge.engines.spark.main import own_reason
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.session import end_session, open_checked
 from streamgauge.engines.spark.settings import JVM_OPTIONS, LOWERING, defaults, split
+from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import EngineError, InputError
 from streamgauge.events import EVENT_TIME
 from streamgauge.flow import graph
@@ -91,21 +93,8 @@ class AloneJob:
     folder: str
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One slice of one operator: its rows, seconds with the operator, seconds of only reading them.
-
-    `fixed_seconds` is the same difference where there are no rows: what a job of the operator costs anyhow.
-    """
-
-    rows: int
-    seconds: float
-    reading_seconds: float
-    fixed_seconds: float = 0.0
-
-
 class Timed(Protocol):
-    def sample(self, number: int) -> Sample | None:
+    def sample(self, number: int) -> Slice | None:
         """Times the slice of that number; None where it has no rows."""
 
 
@@ -119,7 +108,7 @@ class OnSpark:
         self._choices, self._buckets, self._clock = choices, buckets, clock
         self._empty: dict[str, DataFrame] = {}
 
-    def sample(self, number: int) -> Sample | None:
+    def sample(self, number: int) -> Slice | None:
         frames = {source.name: self._held(source, number) for source in self._operator.sources}
         try:
             rows = sum(frame.count() for frame in frames.values())
@@ -128,14 +117,14 @@ class OnSpark:
             for frame in frames.values():
                 frame.unpersist(blocking=True)
 
-    def _difference(self, frames: dict[str, DataFrame], rows: int, number: int) -> Sample:
+    def _difference(self, frames: dict[str, DataFrame], rows: int, number: int) -> Slice:
         runs = {**self._runs(frames, ""), **self._runs(self._without_rows(), "no ")}
         took = {}
         for name in list(runs) if number % 2 else list(reversed(runs)):
             begun = self._clock()
             runs[name].count()
             took[name] = self._clock() - begun
-        return Sample(rows, took["operator"], took["reading"], took["no operator"] - took["no reading"])
+        return Slice(rows, took["operator"], took["reading"], took["no operator"] - took["no reading"])
 
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
         """Both runs over the same frames, planned."""
@@ -245,7 +234,7 @@ class InPython:
         self._shapes = shapes(operator.node)
         self._instance = Instance(operator.node, self._shapes)
 
-    def sample(self, number: int) -> Sample | None:
+    def sample(self, number: int) -> Slice | None:
         inputs = zip(self._node.inputs, self._shapes.sides, strict=True)
         sides = [self._rows(input_, side, number) for input_, side in inputs]
         rows = sum(len(side) for side in sides)
@@ -255,7 +244,7 @@ class InPython:
         begun = self._clock()
         for _ in self._instance.advance(sides, watermark_us):
             pass
-        return Sample(rows, self._clock() - begun, 0.0)
+        return Slice(rows, self._clock() - begun, 0.0)
 
     def _rows(self, input_: Node, side: pa.Schema, number: int) -> pa.Table:
         if not isinstance(input_, Source):
@@ -292,7 +281,7 @@ class Timing:
         except InputError:
             raise
         except Exception as error:
-            raise EngineError(str(error).strip().partition("\n")[0]) from None
+            raise EngineError(own_reason(str(error))) from None
         for operator in self._job.operators:
             self._timed[operator.name] = self._of(session, operator)
         return {"master": MASTER, **conf}
@@ -316,14 +305,12 @@ class Timing:
                 found[name] = _reason(str(error)) or type(error).__name__
                 del self._timed[name]
             else:
-                found[name] = list(astuple(sample)) if sample else None
+                found[name] = list(sample) if sample else None
         return found
 
 
 def _reason(text: str) -> str:
     """An error's own last reason, out of the stack that an engine wraps it in."""
-    from streamgauge.engines.spark.main import own_reason
-
     return own_reason(text).splitlines()[-1]
 
 

@@ -7,22 +7,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import cloudpickle
 import psutil
 
-from streamgauge.engines.spark.alone import AloneJob, OperatorAlone, Sample
-from streamgauge.engines.spark.home import view_of_spark_home
-from streamgauge.errors import EngineError, SettingError
+from streamgauge.engines.spark.alone import AloneJob, OperatorAlone
+from streamgauge.engines.spark.slices import Slice
+from streamgauge.engines.spark.start import spark_process, started
+from streamgauge.errors import EngineError
 from streamgauge.system.children import Child, ChildFailed
 
-START_TIMEOUT_S, SLICE_TIMEOUT_S = 180.0, 3600.0
+SLICE_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True)
 class Samples:
     """One slice of every operator: those that had rows, and the reasons of those that failed, by name."""
 
-    samples: dict[str, Sample] = field(default_factory=dict)
+    samples: dict[str, Slice] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -38,7 +38,7 @@ class Running:
             answer = self._child.ask("slice", SLICE_TIMEOUT_S, number=number)
         except ChildFailed as error:
             raise EngineError(f"operators could not be timed: {error}", str(self._child.log)) from None
-        samples = {name: Sample(*each) for name, each in answer.items() if isinstance(each, list)}
+        samples = {name: Slice(*each) for name, each in answer.items() if isinstance(each, list)}
         return Samples(samples, {name: each for name, each in answer.items() if isinstance(each, str)})
 
     def memory_bytes(self) -> int | None:
@@ -61,19 +61,11 @@ def operators_alone(
 ) -> Iterator[Running]:
     """A process that times operators; ended at the end. `folder` takes what it writes, `log` what it says.
 
-    Raises SettingError for a setting that Spark refuses, EngineError where it does not start.
+    Raises InputError for a setting that Spark refuses, or a job that is none; EngineError where it does not start.
     """
-    path = folder / "alone.pkl"
-    path.write_bytes(cloudpickle.dumps(AloneJob(tuple(operators), options, str(folder))))
-    environment = {"SPARK_HOME": str(view_of_spark_home(folder / "spark-home"))}
-    child = Child("spark", "streamgauge.engines.spark.alone", [str(path)], log, None, environment)
+    job = AloneJob(tuple(operators), options, str(folder))
+    child = spark_process("streamgauge.engines.spark.alone", job, folder, log)
     try:
-        try:
-            settings = child.ask("start", START_TIMEOUT_S)
-        except ChildFailed as error:
-            if error.problems:
-                raise SettingError(error.problems) from None
-            raise EngineError(f"spark did not start: {error}", str(log)) from None
-        yield Running(child, settings)
+        yield Running(child, started(child))
     finally:
         child.stop()

@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import psutil
 
 from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts, OperatorRows
-from streamgauge.engines.spark.home import view_of_spark_home
 from streamgauge.engines.spark.settings import CAPABILITIES
-from streamgauge.errors import EngineError, InputError, JobError, SettingError
+from streamgauge.engines.spark.start import spark_process, started
+from streamgauge.errors import EngineError, InputError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
 from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
 
-START_TIMEOUT_S = 180.0
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 """A Spark of ours alone has nothing to lose when it is killed; executors on other machines have to be let go."""
-_REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
-"""What the process may refuse when it has started, by name: such errors come over its pipe."""
 
 
 class SparkEngine:
@@ -46,18 +42,13 @@ class SparkEngine:
         checkpoint = str(private / "checkpoint")
         job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
-        path = private / "job.pkl"
-        path.write_bytes(cloudpickle.dumps(job))
-        environment = {"SPARK_HOME": str(view_of_spark_home(private / "spark-home"))}
         log = folder / "spark.log"
-        self._child = Child("spark", "streamgauge.engines.spark.main", [str(path)], log, self._cpus, environment)
+        self._child = spark_process("streamgauge.engines.spark.main", job, private, log, self._cpus)
         try:
-            self._settings = {"master": job.master, **self._child.ask("start", START_TIMEOUT_S)}
-        except ChildFailed as error:
+            self._settings = {"master": job.master, **started(self._child)}
+        except (EngineError, InputError):
             self.stop()
-            if error.problems:
-                raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
-            raise EngineError(f"spark did not start: {error}{_of_the_jvm(log)}", str(log)) from None
+            raise
 
     def status(self) -> EngineStatus:
         assert self._child is not None
@@ -105,14 +96,3 @@ class SparkEngine:
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
-
-
-def _of_the_jvm(log: Path) -> str:
-    """What the JVM said where it never came up: Spark's own message does not hold it."""
-    lines = log.read_text(errors="replace").splitlines()
-    for index, line in enumerate(lines):
-        if line.startswith(
-            ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
-        ):
-            return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
-    return ""

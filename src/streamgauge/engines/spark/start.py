@@ -1,0 +1,52 @@
+"""The runner's side of starting a process that starts Spark, and of why it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from streamgauge.engines.spark.home import view_of_spark_home
+from streamgauge.errors import EngineError, InputError, JobError, SettingError
+from streamgauge.system.children import Child, ChildFailed
+
+START_TIMEOUT_S = 180.0
+_REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
+"""What the process may refuse when it has started, by name: such errors come over its pipe."""
+_OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
+
+
+def spark_process(module: str, job: Any, folder: Path, log: Path, on_cpus: Sequence[int] | None = None) -> Child:
+    """A process that runs `module` on a job; `folder`, which is there, takes what both write, `log` what it says."""
+    path = folder / "job.pkl"
+    path.write_bytes(cloudpickle.dumps(job))
+    environment = {"SPARK_HOME": str(view_of_spark_home(folder / "spark-home"))}
+    return Child("spark", module, [str(path)], log, on_cpus, environment)
+
+
+def started(child: Child) -> dict[str, str]:
+    """Waits until Spark has started in it: the settings in force.
+
+    Raises:
+        SettingError, JobError, InputError: what Spark, or the job itself, refuses.
+        EngineError: Spark did not start, with the JVM's own reason where it never came up.
+    """
+    try:
+        settings: dict[str, str] = child.ask("start", START_TIMEOUT_S)
+    except ChildFailed as error:
+        if error.problems:
+            raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
+        reason = f"spark did not start: {error}{_of_the_jvm(child.log)}"
+        raise EngineError(reason, str(child.log)) from None
+    return settings
+
+
+def _of_the_jvm(log: Path) -> str:
+    """What the JVM said where it never came up: Spark's own message does not hold it."""
+    lines = log.read_text(errors="replace").splitlines()
+    for index, line in enumerate(lines):
+        if line.startswith(_OF_THE_JVM):
+            return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
+    return ""

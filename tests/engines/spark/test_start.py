@@ -1,0 +1,112 @@
+"""Why Spark did not start, as both that start it tell it; no process is started here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.engines.spark import alone, alone_run, engine
+from streamgauge.engines.spark.alone import AloneJob, Timing
+from streamgauge.engines.spark.alone_run import operators_alone
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.engines.spark.start import started
+from streamgauge.errors import EngineError, InputError, JobError, Problem, SettingError
+from streamgauge.system.children import ChildFailed
+
+NO_HEAP = "WARNING: an unusual start\nError occurred during initialization of VM\n  Too small maximum heap\nmore\n"
+
+
+class Failing:
+    """A child that answers nothing but an error."""
+
+    def __init__(self, log: Path, error: ChildFailed) -> None:
+        self.log, self._error = log, error
+        self.stopped = False
+
+    def ask(self, request: str, timeout_s: float) -> Any:
+        assert request == "start"
+        raise self._error
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Failing:
+    """Its JVM never came up."""
+    log = tmp_path / "spark.log"
+    log.write_text(NO_HEAP)
+    return Failing(log, ChildFailed("JAVA_GATEWAY_EXITED"))
+
+
+def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> None:
+    """It stands in the log alone: two lines of it, after Spark's own message."""
+    with pytest.raises(EngineError) as told:
+        started(failing)  # type: ignore[arg-type]
+    assert str(told.value) == (
+        "spark did not start: JAVA_GATEWAY_EXITED\n"
+        "  Error occurred during initialization of VM: Too small maximum heap\n"
+        f"  whole log: {failing.log}"
+    )
+    assert told.value.log == str(failing.log)
+
+
+def test_nothing_is_added_where_the_jvm_said_nothing(failing: Failing) -> None:
+    """Spark's own message alone."""
+    failing.log.write_text("a warning\n")
+    with pytest.raises(EngineError, match=r"spark did not start: JAVA_GATEWAY_EXITED\n  whole log: "):
+        started(failing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [("SettingError", SettingError), ("JobError", JobError), ("Other", InputError)]
+)
+def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[InputError]) -> None:
+    """With the problems as they were, and the kind of error that it was in there."""
+    problem = Problem("option spark.x", "is not known to Spark", "1", "leave it out")
+    with pytest.raises(InputError) as told:
+        started(Failing(tmp_path / "log", ChildFailed("refused", kind, [problem])))  # type: ignore[arg-type]
+    assert type(told.value) is error
+    assert list(told.value.problems) == [problem]
+
+
+def test_nothing_is_left_of_an_engine_that_did_not_start(
+    failing: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its process nor its folder."""
+    folders: list[Path] = []
+
+    def process(module: str, job: Any, folder: Path, *_: Any) -> Failing:
+        folders.append(folder)
+        return failing
+
+    monkeypatch.setattr(engine, "spark_process", process)
+    made = SparkEngine()
+    with pytest.raises(EngineError, match="Too small maximum heap"):
+        made.start(None, None, {}, "local[1]", tmp_path / "engine")  # type: ignore[arg-type]
+    assert failing.stopped
+    assert not folders[0].exists()
+    assert made.pids() == []
+
+
+def test_timing_operators_tells_the_same(failing: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And ends its process."""
+    monkeypatch.setattr(alone_run, "spark_process", lambda *_: failing)
+    with pytest.raises(EngineError, match="Too small maximum heap"), operators_alone((), {}, tmp_path, failing.log):
+        pass
+    assert failing.stopped
+
+
+def test_a_session_that_does_not_open_tells_its_own_last_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the first line of a stack alone."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("An error occurred while calling o1.x\n\tat y\nCaused by: java.net.BindException: in use")
+
+    monkeypatch.setattr(alone, "open_checked", fails)
+    with pytest.raises(EngineError, match=r"calling o1\.x\nCaused by: java\.net\.BindException: in use"):
+        Timing(AloneJob((), {}, str(tmp_path))).start()
