@@ -50,6 +50,15 @@ def test_rates(rate: float | None, text: str) -> None:
     assert plain(words.rate(rate)) == text
 
 
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(None, "-"), (512, "512 B"), (1024, "1 KiB"), (2**30, "1 GiB"), (2**30 - 1, "1 GiB"), (1.5 * 2**20, "1.5 MiB")],
+)
+def test_sizes(size: float | None, text: str) -> None:
+    assert words.size(size).replace(words.GAP, " ") == text
+
+
+
 @given(st.floats(min_value=1e-6, max_value=1e12))
 def test_digits_are_close_and_never_in_powers_of_ten(value: float) -> None:
     """What is printed is within the third digit of the value, and people can read it."""

@@ -262,7 +262,7 @@ def number(value: float) -> str:
 def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
     """`value` in the first unit of which it makes at least one after rounding, so that 999.96 ms is 1 s."""
     for factor, unit in units[:-1]:
-        if abs(float(f"{value:.2e}")) >= factor:
+        if abs(float(f"{value / factor:.2e}")) >= 1:
             return f"{digits(value / factor)}{GAP}{unit}"
     return f"{digits(value / units[-1][0])}{GAP}{units[-1][1]}"
 
