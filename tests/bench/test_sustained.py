@@ -34,15 +34,17 @@ from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.errors import EngineError
 from streamgauge.load.keys import probabilities
+from streamgauge.run.catalogue import search_options
 from streamgauge.run.trial import rig_settings
 
 
-def test_the_baseline_runs_on_the_settings_of_a_run() -> None:
+def test_the_baseline_runs_on_the_settings_of_a_search() -> None:
     """Same configuration, heap included: on Spark's defaults it would lose by its settings."""
     ready = ready_for("windowed_aggregation")
     made = alike(ready, rig_settings(ready))
     edges = Edges(tuple(Edge("", "") for _ in range(ready.generators)), Edge("", ""), made.columns)
-    of_a_run = Sut(SparkJob(made.flow, edges, {}, "local[2]", "", ""))._configuration()
+    options = search_options("spark")
+    of_a_run = Sut(SparkJob(made.flow, edges, options, "local[2]", "", ""))._configuration()
     assert configuration(ready) == of_a_run
     assert "spark.driver.memory" in of_a_run
     assert all("our settings, heap and JVM options" in name for name in BASELINES.values())

@@ -58,7 +58,6 @@ def test_sizes(size: float | None, text: str) -> None:
     assert words.size(size).replace(words.GAP, " ") == text
 
 
-
 @given(st.floats(min_value=1e-6, max_value=1e12))
 def test_digits_are_close_and_never_in_powers_of_ten(value: float) -> None:
     """What is printed is within the third digit of the value, and people can read it."""
