@@ -27,6 +27,8 @@ OTHERS = (
     "throughput", "spike_detection", "bargain_index", "fraud_detection", "trending_topics", "sentiment_analysis",
     "spam_filter", "traffic_monitoring", "machine_outlier", "reinforcement_learner", "smart_grid", "voipstream",
 )  # fmt: skip
+VERIFYING_FLOOR_S, VERIFYING_GOAL_S = 1.0, 0.1
+"""Comparing must take less than the trial itself."""
 TOLERANCE = 0.2
 
 
@@ -70,12 +72,22 @@ def rate_of(result: dict[str, Any]) -> float:
     return float(result["search"]["sustained_per_s"] or 0.0)
 
 
+def verifying_s(result: dict[str, Any]) -> float:
+    """Seconds that comparing the answers took, for each second of the trial that held."""
+    trial_us = sum(phase["end_us"] - phase["start_us"] for phase in result["phases"])
+    return float(result["verification"]["seconds"]) / (trial_us / 1e6)
+
+
+def rows_of(application: str, result: dict[str, Any]) -> Iterator[Row]:
+    yield row(f"applications: {application}, sustained", [rate_of(result)], "events/s", floor_of(application))
+    if rate_of(result):
+        name = f"applications: {application}, comparing the answers of a second"
+        yield row(name, [verifying_s(result)], "s", VERIFYING_FLOOR_S, VERIFYING_GOAL_S)
+
+
 def main(folder: Path | None = None) -> list[Row]:
     with tempfile.TemporaryDirectory() as thrown_away:
-        return [
-            row(f"applications: {application}, sustained", [rate_of(result)], "events/s", floor_of(application))
-            for application, result in searched(folder or Path(thrown_away))
-        ]
+        return [line for each in searched(folder or Path(thrown_away)) for line in rows_of(*each)]
 
 
 if __name__ == "__main__":
