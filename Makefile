@@ -16,6 +16,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@sync # a gigabyte of packages that is written back meanwhile makes Spark's first batches slower
 	@touch $@
 
 demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
