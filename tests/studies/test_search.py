@@ -290,6 +290,21 @@ class Busy:
         return TrialOutcome(rate, verdict, purpose=purpose, busy_share=rate / self.full_per_s)
 
 
+@pytest.mark.parametrize("again", ["sustained", "undecided", "not_sustained"])
+def test_a_first_rate_that_is_undecided_is_asked_once_more(again: VerdictValue) -> None:
+    """Once; what it says then counts, and no later undecided rate is asked again."""
+    verdicts: dict[int, VerdictValue] = {2: "undecided", 3: again}
+    sut = Scripted(1e6, lambda rate, number, _: verdicts.get(number) or ("undecided" if rate > 1e6 else None))
+    result = search(sut, PLENTY)
+    rates = [request.rate_per_s for request in sut.asked]
+    assert rates[1] == rates[2] != rates[3]
+    assert not sut.asked[2].fresh
+    assert (rates[3] > rates[1]) is (again == "sustained")
+    searched = [request.rate_per_s for request in sut.asked[2:] if request.purpose in ("bracket", "bisect")]
+    assert len(set(searched)) == len(searched)
+    assert result.confirmed
+
+
 def test_an_engine_that_is_nearly_full_is_asked_for_a_width_more() -> None:
     """Whatever steps would have grown to: it held while its batches filled as much as they do at the limit."""
     busy = Busy(0.8e6, 1e6)

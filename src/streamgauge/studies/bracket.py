@@ -18,7 +18,8 @@ held, or is a first guess, less is tried first. At 90 % it ends nothing: nothing
 Undecided there, it is made once more too, since a rate is not worth much where less of it could not be shown to hold.
 
 *Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
-"does not hold": the search must go on, and only proof may raise the answer. It stays undecided in the table of trials,
+"does not hold", but for the first judged trial, which is made once more: the search must go on, and only proof may
+raise the answer. It stays undecided in the table of trials,
 and where the upper end of the bracket rests on it, the result says so.
 """
 
@@ -157,6 +158,11 @@ class State:
         return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
 
     @property
+    def judged(self) -> bool:
+        """Whether any trial but an overload trial was made and not invalid."""
+        return any(request.purpose != "overload" and told.verdict != "invalid" for request, told in self.trials)
+
+    @property
     def refused_per_s(self) -> float | None:
         """The least rate above `low` that a trial has shown to fail; nothing of the search's strategy rests on it."""
         low = self.low or 0.0
@@ -222,7 +228,7 @@ def _bracket(state: State, guess: float) -> Asking:
     rate, step, starving = guess, first, _Starving(first)
     while True:
         try:
-            outcome = yield from _try(state, rate, "bracket")
+            outcome = yield from (_try if state.judged else _try_first)(state, rate, "bracket")
         except Ended as invalid:
             rate, step = starving.less_than(rate, state.low, invalid), first
             continue
@@ -347,6 +353,18 @@ def _confirm(state: State) -> Asking:
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False) -> Trial:
     first = not state.trials
     outcome = yield from _made(TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always))
+    state.note(outcome, rate)
+    return outcome
+
+
+def _try_first(state: State, rate: float, purpose: Purpose) -> Trial:
+    """The first judged trial of a search, once more where it was undecided: its engine comes from the overload, or is
+    new, and a search that believed it would look far below its limit.
+    """
+    fresh = not state.trials or state.settings.fresh_always
+    outcome = yield from _made(TrialRequest(rate, purpose, fresh))
+    if outcome.verdict == "undecided":
+        outcome = yield from _made(TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 
