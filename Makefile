@@ -19,7 +19,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@sync # a gigabyte of packages that is written back meanwhile makes Spark's first batches slower
 	@touch $@
 
-demo: setup ## measure a windowed aggregation for about a minute and a half, and write its report
+demo: setup ## measure a windowed aggregation for some two minutes, and write its report
 	@$(BIN)/python -m bench._demo
 
 test: setup ## unit tests first, then those that start Spark (24 minutes on two cores)
