@@ -377,7 +377,8 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
     fail_if: Annotated[list[str] | None, typer.Option(
         "--fail-if", metavar="RULE",
-        help='exit 1 unless B keeps it: "rate -5%", "p99 +10%"; wants three runs a side  [default: none]',
+        help='exit 1 unless B keeps it and answers rightly: "rate -5%", "p99 +10%"; wants three runs a side'
+        "  [default: none]",
     )] = None,
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
     html: Annotated[

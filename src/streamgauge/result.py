@@ -405,7 +405,10 @@ class Difference(Answer):
 
 
 class Gate(Answer):
-    """A rule that B must keep (`--fail-if`); `unknown` where the interval crosses the limit, or there is none."""
+    """A rule that B must keep (`--fail-if`); `unknown` where the interval crosses the limit, or there is none.
+
+    The rule `answers` comes with every other one where B's answers are not right: `failed`, or `unknown` if not judged.
+    """
 
     rule: str
     figure: str
