@@ -136,7 +136,8 @@ def _memory(found: Sequence[Found]) -> str:
         for one in found
         if one["memory"]
     ]  # fmt: skip
-    return _table()(("application", "least memory of Spark", "p50", "p95", "most", "behaviour", "level"), rows)
+    head = ("application", "least memory of Spark as it timed operators", "p50", "p95", "most", "behaviour", "level")
+    return _table()(head, rows)
 
 
 def _applied(found: Sequence[Found]) -> str:

@@ -60,7 +60,7 @@ def test_both_weights_by_hand() -> None:
     assert weights["dear"] == {"cumulative": [1.0], "immediate": [1.0]}
     assert weights["key"] == {"cumulative": [0.1], "immediate": [0.1]}
     assert weights["running"] == {"cumulative": [0.1], "immediate": [1.0]}
-    instances = {name: row["advised_instances"] for name, row in rows.items()}
+    instances = {name: row["advised_instances_by_weights"] for name, row in rows.items()}
     assert instances == {
         "numbers": {"cumulative": None, "immediate": None},
         "dear": {"cumulative": 9, "immediate": 5},
@@ -86,11 +86,24 @@ def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
     }
     assert rows["key"]["time_per_tuple_us"]["median"] == pytest.approx(1.0)
     assert rows["running"]["time_per_tuple_us"] is None
-    assert {name: row["advised_instances"]["cumulative"] for name, row in rows.items()} == {
+    assert {name: row["advised_instances_by_weights"]["cumulative"] for name, row in rows.items()} == {
         "numbers": None, "dear": 10, "key": None, "running": None, "out": None,
     }  # fmt: skip
     assert found["apply"]["line"] is None
     assert found["apply"]["reason"] == "not applicable: no operator after an exchange could be timed"
+
+
+@pytest.mark.parametrize(("weights", "instances"), [("cumulative", (9, 1, 1)), ("immediate", (5, 1, 5))])
+def test_what_others_read_has_flat_names(weights: characterization.Weights, instances: tuple[int, int, int]) -> None:
+    """[design 7]: bytes of a tuple, its p99, and the instances by the weights that were asked for, a number each."""
+    times = timed(dear=1.0, key=1.0, running=1.0)
+    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), times, Advice(weights=weights)))
+    worked = [rows[name] for name in ("dear", "key", "running")]
+    assert tuple(row["advised_instances"] for row in worked) == instances
+    assert [row["time_per_tuple_us_p99"] for row in worked] == [pytest.approx(1.0)] * 3
+    assert {row["tuple_bytes"] for row in rows.values()} == {8.0}
+    for name in ("numbers", "out"):
+        assert (rows[name]["time_per_tuple_us_p99"], rows[name]["advised_instances"]) == (None, None)
 
 
 NOISE = [Slice(100, 1e-3, 1.1e-3), Slice(100, 1.2e-3, 1e-3)] * 50
@@ -105,7 +118,7 @@ def test_an_operator_that_cannot_be_told_from_reading_gets_one() -> None:
     assert rows["dear"]["time_per_tuple_us"]["p99"] > 1.0
     assert rows["dear"]["time_reason"].startswith("not distinguishable from only reading")
     assert rows["dear"]["s_op_us"] == {"cumulative": 0.0, "immediate": 0.0}
-    advised = {name: rows[name]["advised_instances"]["cumulative"] for name in slices}
+    advised = {name: rows[name]["advised_instances_by_weights"]["cumulative"] for name in slices}
     assert advised == {"dear": 1, "key": 5, "running": 5}
 
 
@@ -119,7 +132,7 @@ def test_advised_instances_have_their_spread() -> None:
     times = Timings({"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": slow_twice})
     found = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
     key = by_name(found)["key"]
-    assert key["advised_instances"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
+    assert key["advised_instances_by_weights"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
     assert key["advised_instances_interval"]["cumulative"] == (1, 10)
     again = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
     assert again == found
@@ -283,8 +296,8 @@ def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
     assert (rows["splitter"]["selectivity"], rows["splitter"]["rows_in"]) == (4.0, [1020])
     assert rows["counter"]["counted_as"] == "updates"
     assert rows["counter"]["thesis"] == [{"operator": "counter", "instances": 6}]
-    assert rows["splitter"]["advised_instances"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2
-    assert rows["counter"]["advised_instances"]["cumulative"] == 8
+    assert rows["splitter"]["advised_instances_by_weights"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2
+    assert rows["counter"]["advised_instances_by_weights"]["cumulative"] == 8
     assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=8"
     assert found["memory"]["behaviour"] == "fixed"
 
@@ -327,6 +340,7 @@ def test_the_table_tells_everything_once(say: Say) -> None:
     for way in characterization_terminal.WAYS.values():
         assert f"{way}: x1 " in err
     assert characterization.SOURCE_REASON in err
+    assert "of the processes of Spark that time one operator after the other, not of the application as it runs" in err
     assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
     assert "not applicable" not in say(*SMALL)[2]
 
@@ -340,7 +354,7 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
         {
             "name": node.name, "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3, "thesis": [],
             "time_per_tuple_us": {"median": -0.123, "p99": 0.123},
-            "advised_instances": {"cumulative": 10, "immediate": 10},
+            "advised_instances_by_weights": {"cumulative": 10, "immediate": 10},
             "advised_instances_interval": {"cumulative": (9, 11), "immediate": (9, 11)},
         }
         for node in graph.operators(get(workload).build(get(workload).parameters(), 1000.0).flow)

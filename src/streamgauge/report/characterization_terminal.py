@@ -78,7 +78,7 @@ def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
 
 def instances(row: Found, weights: str) -> str:
     """`8`, or `8 (7-9)` where other slices would have advised others."""
-    advised, between = row["advised_instances"][weights], row["advised_instances_interval"][weights]
+    advised, between = (row[f"advised_instances_{kind}"][weights] for kind in ("by_weights", "interval"))
     spread = f" ({between[0]}-{between[1]})" if between is not None and between[0] < between[1] else ""
     return words.count(advised) + spread
 
@@ -112,7 +112,7 @@ def _facts(found: Found) -> list[tuple[str, str]]:
     facts += _advice(found)
     facts += [("", line) for line in ways(found)]
     facts += [("thesis", line) for line in thesis(found)]
-    facts.append(("memory", memory(found["memory"])))
+    facts += memory(found["memory"])
     facts += [("note", note) for note in found["notes"]]
     return [*facts, ("report", f"{found['folder']}/report.html")]
 
@@ -154,11 +154,13 @@ def thesis(found: Found) -> list[str]:
     return ["; ".join(told)]
 
 
-def memory(of: Found | None) -> str:
-    if of is None:
-        return words.NONE
-    figures = "   ".join(f"{name} {words.size(of[name])}" for name in ("min", "p50", "p95", "max"))
-    return f"{figures}   {of['behaviour']}, {of['level']}   (spark, {words.count(of['samples'])} samples)"
+def memory(sampled: Found | None) -> list[tuple[str, str]]:
+    """The distribution in a line, and below it whose memory that is."""
+    if sampled is None:
+        return [("memory", words.NONE)]
+    figures = "   ".join(f"{name} {words.size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
+    kind = f"{sampled['behaviour']}, {sampled['level']}   (spark, {words.count(sampled['samples'])} samples)"
+    return [("memory", f"{figures}   {kind}"), ("", f"of {sampled['of']}")]
 
 
 def _applied(found: Found) -> list[tuple[str, str]]:

@@ -37,12 +37,17 @@ from streamgauge.system.scratch import Scratch
 if TYPE_CHECKING:
     from streamgauge.engines.spark.alone import OperatorAlone
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
 EVENTS_MAX = 50_000_000
 SLICES_ADVISED = 100
 """The fewest that carry a p99, and so an advice."""
+MEMORY_OF = (
+    "the processes of Spark that time one operator after the other, not of the application as it runs: mostly the "
+    "JVM's heap, and of state only what a keyed process's own class holds"
+)
+"""Spark's own stateful operators begin each slice without state, in batch."""
 
 Say = Callable[[str], None]
 
@@ -178,7 +183,7 @@ def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, An
         counted, operators = _count(ready, asked, Path(private), say)
         timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
     found = figures(ready.workload.name, _flow(ready), counted, timings, asked.advice)
-    return {"settings": settings, **found, "memory": distribution(memory), "notes": _notes(asked, found)}
+    return {"settings": settings, **found, "memory": distribution(memory, MEMORY_OF), "notes": _notes(asked, found)}
 
 
 def _flow(ready: Ready) -> Flow:
