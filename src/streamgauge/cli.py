@@ -428,12 +428,13 @@ def characterize(
     ] = "1,2,4,8",
     apply: Annotated[
         bool,
-        typer.Option("--apply", help="the Spark option that sets instances, and where there is none  [default: off]"),
+        typer.Option("--apply", help="run it with the instances advised, where Spark has any  [default: off]"),
     ] = False,
     set_: Sets = None, option: Options = None, seed: Seed = "1", out: Out = None, json_: AsJson = False,
 ) -> None:  # fmt: skip
     """Selectivity, tuple size and time per tuple of each operator alone, Spark's memory, and advised instances."""
     from streamgauge.run.check import check
+    from streamgauge.studies.apply import apply_advice, check_trial
     from streamgauge.studies.characterize import characterize as study
     from streamgauge.studies.characterize import read
 
@@ -449,21 +450,29 @@ def characterize(
             "generate", workload, sets=set_, options=option, out=out,
             load={"rate": rate, "seed": seed, "generators": 1},
         )  # fmt: skip
-        if problems:
+        if apply:
+            check_trial(experiment)
+        elif problems:
             check(experiment)
     except InputError as error:
         problems += error.problems
     if problems:
         raise InputError(problems)
-    from streamgauge.report.characterization_terminal import show_characterization
-    from streamgauge.report.terminal import StepView
+    from streamgauge.report.characterization_terminal import show_applied, show_characterization
+    from streamgauge.report.terminal import StepView, TrialView
 
     with StepView() as view:
         found = study(experiment, sizes, view.update)
+    if not json_:
+        show_characterization(found, apply)
+    if apply:
+        with TrialView() as trial_view:
+            found = apply_advice(experiment, found, trial_view.update)
     if json_:
         print(json.dumps(found, indent=2))
-    else:
-        show_characterization(found, apply)
+    elif applied := found["applied"]:
+        show_applied(applied)
+    sys.exit(EXITS[found["applied"]["verdict"]] if found["applied"] else 0)
 
 
 @app.command(short_help="Make the HTML report of a run folder again")

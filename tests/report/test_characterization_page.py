@@ -39,7 +39,7 @@ def characterization(**changes: Any) -> dict[str, Any]:
     made = {
         "schema_version": 2, "finished": True, "workload": "made <up>", "engine": "spark", "folder": "runs/made",
         "start_time": "2026-01-02T03:04:05+00:00", "weights": "cumulative", "target": 10,
-        "input": {"slices": 100, "warmup_slices": 20, "slice_events": 10_000},
+        "input": {"slices": 100, "warmup_slices": 20, "slice_events": 10_000, "rate_per_s": 1e4},
         "environment": {"cpu_model": "of the test", "memory_bytes": 2**31},
         "operators": [
             operator("lines", "source", None, "only reading is taken off", None),
@@ -48,6 +48,7 @@ def characterization(**changes: Any) -> dict[str, Any]:
         ],
         "ways": {"formula": plans, "one_each": plans, "source_only": plans},
         "apply": {"setting": "s", "value": 9, "line": "--option s=9", "reason": "the most"},
+        "applied": None,
         "thesis": [{"operator": "splitter", "instances": 5, "here": ["splitter"]}],
         "memory": {"of": "what was <sampled>", "min": 2**20, "p50": 2**21, "p95": 2**22, "max": 2**23, "samples": 7,
                    "interval_s": 0.5, "behaviour": "variable", "level": "low"},
@@ -67,6 +68,18 @@ def test_the_page_says_what_was_found() -> None:
         "median, not distinguishable from only reading",
     ):  # fmt: skip
         assert part in text, part
+
+
+def test_the_page_says_what_was_applied() -> None:
+    """The setting before and after, the trial with it, and where that is; nothing where none was asked for."""
+    applied = {"setting": "s", "before": "2", "after": "9", "verdict": "not_sustained", "sentence": "slow <er>",
+               "run": "runs/made/trial", "experiment": "runs/made/applied.toml"}  # fmt: skip
+    text = render(characterization(applied=applied)).replace("\u202f", " ")
+    assert (
+        "Applied: <code>s 2 -&gt; 9</code>. A trial with it at 10 k events/s: not sustained (slow &lt;er&gt;)" in text
+    )
+    assert "runs/made/trial" in text
+    assert "Applied" not in render(characterization())
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:

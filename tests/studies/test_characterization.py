@@ -6,21 +6,27 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamgauge import cli
+from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import Schema
+from streamgauge.experiment import Experiment, read
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
 from streamgauge.flow.stream import source, tumble
 from streamgauge.report import characterization_terminal
-from streamgauge.studies import characterization, characterize
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Result, Verdict
+from streamgauge.studies import apply, characterization, characterize
 from streamgauge.studies.characterization import Advice, Timings, figures
 from streamgauge.studies.materialise import Measured
+from streamgauge.system.machine import cpus
 from streamgauge.workloads.base import get, names
 
 Say = Callable[..., tuple[int, str, str]]
@@ -278,6 +284,22 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(characterize, "require_machine", lambda ready: None)
 
 
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
+    """What is run with the advice, in the place of running it; each trial finds that its rate is not sustained."""
+    asked: list[Experiment] = []
+
+    def run(experiment: Experiment, on_progress: object) -> Result:
+        asked.append(experiment)
+        folder = RunFolder.create(str(experiment.out), experiment.workload, experiment.engine, datetime.now(UTC))
+        verdict = Verdict(value="not_sustained", sentence="made up")
+        folder.write_result(folder.read_result().model_copy(update={"verdict": verdict}))
+        return folder.read_result()
+
+    monkeypatch.setattr(apply, "run_single", run)
+    return asked
+
+
 SMALL = ("word_count", "--slice-events", 10, "--warmup-slices", 2)
 
 
@@ -326,16 +348,16 @@ def test_the_same_input_is_counted_again(say: Say) -> None:
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_the_table_tells_everything_once(say: Say) -> None:
+def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> None:
     """A line an operator, the thesis beside it, reasons below, the three ways; what applies only where asked for."""
     code, out, err = say(*SMALL, "--apply")
-    assert (code, out) == (0, "")
+    assert (code, out) == (1, "")  # of the trial, which did not hold its rate
     lines = err.splitlines()
     (splitter,) = [line for line in lines if line.startswith("splitter ")]
     assert splitter.split()[1] == "10"
     assert splitter.split()[-1] == "5"
-    (apply,) = [line for line in lines if line.startswith("apply")]
-    assert "--option spark.sql.shuffle.partitions=" in apply
+    (told,) = [line for line in lines if line.startswith("apply ")]
+    assert "--option spark.sql.shuffle.partitions=" in told
     assert "splitter: not applicable: fused with what it reads" in err
     for way in characterization_terminal.WAYS.values():
         assert f"{way}: x1 " in err
@@ -343,6 +365,65 @@ def test_the_table_tells_everything_once(say: Say) -> None:
     assert "of the processes of Spark that time one operator after the other, not of the application as it runs" in err
     assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
     assert "not applicable" not in say(*SMALL)[2]
+    assert len(trials) == 1
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_advice_is_applied_in_a_trial(say: Say, trials: list[Experiment], tmp_path: Path) -> None:
+    """The same workload at the same rate with the setting advised, in the characterization's folder; told, and kept."""
+    words = (*SMALL, "--apply", "--rate", "2k", "--set", "words=4", "--seed", "7", "--option", "buckets=4")
+    code, out, _ = say(*words, "--json")
+    assert code == 1
+    (trial,) = trials
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert (trial.command, trial.workload, trial.parameters) == ("run", "word_count", {"words": "4"})
+    assert (trial.load.rate, trial.load.seed, trial.load.generators) == (2000.0, 7, None)
+    assert trial.options == {"buckets": "4", SETTING: "8"}
+    assert Path(str(trial.out)).resolve() == folder
+    found = json.loads(out)
+    applied = found["applied"]
+    assert (applied["setting"], applied["before"], applied["after"]) == (SETTING, str(max(2, len(cpus()))), "8")
+    assert (applied["verdict"], applied["sentence"]) == ("not_sustained", "made up")
+    assert Path(applied["run"]).resolve().parent == folder
+    assert json.loads((folder / "characterization.json").read_text()) == found
+    assert f"{SETTING} {applied['before']} -&gt; 8" in (folder / "report.html").read_text()
+    again = read(folder / "applied.toml")
+    assert again == trial.model_copy(update={"out": None})
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_an_option_of_the_users_own_is_what_was_before(say: Say, trials: list[Experiment]) -> None:
+    """And the advice stands in its place; the terminal shows both, and the trial's verdict."""
+    code, _, err = say(*SMALL, "--apply", "--option", f"{SETTING}=3")
+    assert code == 1
+    (line,) = [line for line in err.splitlines() if line.startswith("applied")]
+    assert f"{SETTING} 3 -> " in line
+    assert "applied.toml runs it again" in line
+    assert "not sustained" in err
+    assert trials[0].options[SETTING] != "3"
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("words", [("identity", "--slice-events", 10), ("word_count", "--slices", 3)])
+def test_where_nothing_acts_nothing_is_run(
+    say: Say, trials: list[Experiment], tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    """No exchange, or no advice: it says so, and that is no failure."""
+    code, _, err = say(*words, "--apply", "--warmup-slices", 2)
+    assert code == 0
+    (told,) = [line for line in err.splitlines() if line.startswith("apply ")]
+    assert "not applicable: no operator" in told
+    assert trials == []
+    assert list(tmp_path.glob("runs/*/applied.toml")) == []
+
+
+def test_a_trial_that_could_not_be_run_is_refused_before(say: Say, tmp_path: Path) -> None:
+    """What only a run refuses is not found out after minutes of timing."""
+    words = ("word_count", "--set", "words=2000", "--rate", "20M")
+    code, _, err = say(*words, "--apply")
+    assert code == 2
+    assert "load." in err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("workload", names())

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.report import words
-from streamgauge.report.terminal import console, say, typed
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import console, say, show_result, typed
 from streamgauge.stats.instances import SPREAD
 
 WAYS = {
@@ -29,7 +30,7 @@ Found = Mapping[str, Any]
 
 
 def show_characterization(found: Found, apply: bool = False, on: Console | None = None) -> None:
-    """The whole characterization; `apply`: also the option that acts on Spark, and why others have none."""
+    """The whole characterization; `apply`: also the option that is now set, and why others have none."""
     to = on or console()
     asked = found["input"]
     size = f"{words.count(asked['slices'])} slices of {words.count(asked['slice_events'])} events"
@@ -163,8 +164,21 @@ def memory(sampled: Found | None) -> list[tuple[str, str]]:
     return [("memory", f"{figures}   {kind}"), ("", f"of {sampled['of']}")]
 
 
+def show_applied(applied: Found, on: Console | None = None) -> None:
+    """What was set, how to ask for the trial with it again, and then its result as that of every trial."""
+    to = on or console()
+    say(to, "")
+    say(to, f"{'applied':<12}{change(applied)}; streamgauge experiment {applied['experiment']} runs it again")
+    show_result(RunFolder.open(applied["run"]).read_result(), verbose=False, on=to)
+
+
+def change(applied: Found) -> str:
+    """`spark.sql.shuffle.partitions 2 -> 8`."""
+    return f"{applied['setting']} {applied['before']} -> {applied['after']}"
+
+
 def _applied(found: Found) -> list[tuple[str, str]]:
-    """The option to paste, then each operator without a choice of its own."""
+    """The option that a trial is now run with, then each operator without a choice of its own."""
     asked = found["apply"]
     lines = [("apply", f"{asked['line']}   ({asked['reason']})" if asked["line"] else asked["reason"])]
     for row in found["operators"]:

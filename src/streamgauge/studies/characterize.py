@@ -118,17 +118,23 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
         InputError, MachineError: before anything was started.
         EngineError: Spark did not start, or ended; the folder holds its log.
     """
-    from streamgauge.report.characterization_page import write_characterization
-
     ready = _checked(experiment)
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
     said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
     _write(folder, {**said, "finished": False})
-    found = {**said, **_measure(ready, asked, folder, say), "methods": METHODS, "finished": True}
+    measured = _measure(ready, asked, folder, say)
+    found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
+    keep(folder, found)
+    return found
+
+
+def keep(folder: Path, found: Mapping[str, Any]) -> None:
+    """Writes a whole characterization, and its page, into its folder."""
+    from streamgauge.report.characterization_page import write_characterization
+
     _write(folder, found)
     write_characterization(folder, found)
-    return found
 
 
 _OF_STREAMS = ("trigger", "source", "probes")
