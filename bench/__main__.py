@@ -20,7 +20,7 @@ from typing import Any
 from bench._apart import run_apart
 
 Row = dict[str, Any]
-"""what, value, unit, floor, goal, median, spread; floor and goal may be None."""
+"""what, value, unit, floor, goal, median, spread, note; floor and goal may be None, and the note empty."""
 
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
 
@@ -65,7 +65,8 @@ def said(row: Row) -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     bounds = (_number(row["floor"]), _number(row["goal"]))
-    return (row["what"], _number(row["value"]), row["unit"], f"±{row['spread']:.1%}", *bounds, said(row))
+    what = f"{row['what']} ({row['note']})" if row["note"] else row["what"]
+    return (what, _number(row["value"]), row["unit"], f"±{row['spread']:.1%}", *bounds, said(row))
 
 
 def _number(value: float | None) -> str:

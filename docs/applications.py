@@ -59,8 +59,8 @@ def rates(every: Iterable[Found]) -> str:
     """
     found = _by_name(every)
     head = (
-        "application", "operators", "exercises", "holds", "latency, median", "p99", "most", "what limits",
-        "reference work",
+        "application", "operators", "exercises", "holds", "latency, median", "p95", "p99", "most",
+        "thesis: Spark's p95 at tuples/s at the sink", "what limits", "reference work",
     )  # fmt: skip
     made = {
         f"- {one['environment']['cpu_model']}, {one['environment']['cpus']} processors, {one['start_time'][:10]}"
@@ -73,16 +73,18 @@ def _rate(found: Found) -> tuple[str, ...]:
     from streamgauge.flow import graph
     from streamgauge.report import words
     from streamgauge.report.terminal import typed
+    from streamgauge.studies.published import best_on_one_node
     from streamgauge.workloads.base import get
 
     workload = get(str(found["workload"]))
     flow = workload.build(workload.parameters(), 1000.0).flow
     latency = found["latency"]["event_time_us"] or {}
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
+    thesis = typed("; ".join(map(str, best_on_one_node(workload.name, "Spark")))) or words.NONE
     return (
         f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(exercised(flow)), said,
-        *(typed(words.time_us(latency.get(name))) for name in ("p50", "p99", "max")),
-        found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
+        *(typed(words.time_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
+        thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
     )  # fmt: skip
 
 
@@ -143,7 +145,7 @@ def _memory(found: Sequence[Found]) -> str:
 def _applied(found: Sequence[Found]) -> str:
     lines = [(one["workload"], one["apply"]["line"]) for one in found]
     rows = [(f"`{name}`", f"`{line}`" if line else "not applicable") for name, line in lines]
-    return _table()(("application", "what `--apply` says"), rows)
+    return _table()(("application", "what `--apply` sets"), rows)
 
 
 def _made(found: Sequence[Found]) -> str:

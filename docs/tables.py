@@ -86,6 +86,20 @@ def engine_matrix() -> str:
     return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
 
 
+def latencies_of_the_thesis() -> str:
+    """Of each application that it measured, on each system: the configuration on one node with the least p95."""
+    from streamgauge.report.terminal import typed
+    from streamgauge.studies.published import best_on_one_node
+    from streamgauge.workloads.base import names
+
+    best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
+    return table(
+        ("application", "system", "configuration", "p95 at tuples/s at the sink", "table of [B]"),
+        [(code(name), rows[0].system, rows[0].configuration, typed("; ".join(map(str, rows))), rows[0].table)
+         for name, rows in best if rows],
+    )  # fmt: skip
+
+
 WORDS = {
     "Source": "source(...)", "Select": ".select(...)", "Where": ".where(...)", "Explode": ".explode(...)",
     "Lookup": ".lookup(...)", "Union": "union(...)", "WindowAggregate": ".window(hop(...)).aggregate(...)",
@@ -225,6 +239,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "workloads": workload_list, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines,
         "commands": command_list, "checks": check_list,
+        "latencies of the thesis": latencies_of_the_thesis,
     }  # fmt: skip
     for name in names():
         found[f"parameters of {name}"] = partial(parameters_of, name)

@@ -80,7 +80,7 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
 def search(workload: str, **changes: Any) -> dict[str, Any]:
     """A made-up result of a search."""
     found = {"low": 2e5, "sentence": "200 k/s holds; 240 k/s was undecided; not confirmed (quick)", "limit": "the CPU"}
-    latency = {"event_time_us": {"p50": 3e5, "p99": None, "max": 9e5}}
+    latency = {"event_time_us": {"p50": 3e5, "p95": 4e5, "p99": None, "max": 9e5}}
     here = {"cpu_model": "made up", "cpus": 2}
     whole = {"workload": workload, "start_time": "2026-01-02T03:04:05+00:00", "environment": here, "latency": latency}
     return {**whole, "search": found, "reference_work_us": 2500.0, **changes}
@@ -93,9 +93,9 @@ def test_every_search_has_a_row() -> None:
     assert len(head) == len(grid) == len(words)
     assert words[:3] == ["`word_count`", "3", "flat-map, counts without end"]
     assert words[3] == "200 k/s holds; 240 k/s was undecided"
-    assert words[4:] == ["300 ms", "-", "900 ms", "the CPU", "2.5 ms"]
+    assert words[4:] == ["300 ms", "400 ms", "-", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms"]
     assert grid[2] == "filter, event-time windows, keyed process, several sinks"
-    assert grid[4:7] == ["-"] * 3
+    assert grid[4:9] == ["-"] * 5
     assert text.endswith("- made up, 2 processors, 2026-01-02")
 
 

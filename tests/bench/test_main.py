@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from bench.__main__ import chosen, main, met, names, said
+from bench.__main__ import chosen, main, markdown, met, names, plain, said
 
 
 def row(value: float, floor: float | None = None, goal: float | None = None) -> dict[str, Any]:
     bounds = {"floor": floor, "goal": goal}
-    return {"what": "made up", "value": value, "unit": "events/s", **bounds, "median": value, "spread": 0.1}
+    return {"what": "made up", "value": value, "unit": "events/s", **bounds, "median": value, "spread": 0.1, "note": ""}
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,14 @@ def test_programs_are_found() -> None:
     """The programs of the folder are found by themselves, without those that begin with an underscore."""
     assert "generation" in names()
     assert [name for name in names() if name.startswith("_")] == []
+
+
+def test_a_note_stands_beside_the_figure() -> None:
+    """In the table, in every form of it."""
+    noted = {**row(5.0), "note": "the CPU"}
+    assert "made up (the CPU)" in plain([noted])
+    assert "| made up (the CPU) |" in markdown([noted])
+    assert "(" not in plain([row(5.0)])
 
 
 def test_only_chooses_in_the_order_asked() -> None:
