@@ -28,11 +28,18 @@ def code(text: object) -> str:
     return f"`{text}`"
 
 
+def page_of(workload: str) -> str:
+    """The page of its family, on which the workload has its section; the index itself where it has none yet."""
+    mark = f"<!-- generated: flow of {workload} -->"
+    return next((page.name for page in sorted(DOCS.glob("workloads-*.md")) if mark in page.read_text()), "workloads.md")
+
+
 def workload_list() -> str:
     from streamgauge.workloads.base import catalogue
 
     rows = [
-        (f"[{code(row['name'])}](#{row['name']})", row["summary"], ", ".join(code(s["name"]) for s in row["streams"]),
+        (f"[{code(row['name'])}]({page_of(row['name'])}#{row['name']})", row["summary"],
+         ", ".join(code(s["name"]) for s in row["streams"]),
          "; ".join(f"{code(s['name'])}, {s['mode']}" for s in row["sinks"]), row["source"])
         for row in catalogue()
     ]  # fmt: skip
