@@ -12,6 +12,7 @@ from pydantic import Field
 from streamgauge.flow.stream import hop, source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
 
 class AdsAnalytics(Parameters):
@@ -51,5 +52,6 @@ WORKLOAD = Workload(
     source="DSPBench",
     parameters=AdsAnalytics,
     build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.TWO_STREAMS),
     prefix="aa",
 )

@@ -22,6 +22,7 @@ from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.market import Price
 from streamgauge.load.sensors import Reading
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
 Floats = NDArray[np.float64]
@@ -131,5 +132,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.11",
     parameters=BargainIndexParameters,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),
     prefix="bi",
 )

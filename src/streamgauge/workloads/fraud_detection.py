@@ -24,6 +24,7 @@ from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.transactions import STATES, State, shares
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 GRID = 2**20
 """Probabilities are whole multiples of 1/2**20, so that sums of them are exact in any order."""
@@ -134,5 +135,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.9",
     parameters=FraudDetectionParameters,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),
     prefix="fd",
 )

@@ -14,6 +14,7 @@ from streamgauge.flow.stream import flow, source
 from streamgauge.load.access_log import ADDRESSES_MAX, AccessLine
 from streamgauge.load.fields import StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
 
 LINE = (
@@ -68,5 +69,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.2",
     parameters=LogProcessing,
     build=build,
+    features=(Feature.COUNTER, Feature.LOOKUP, Feature.SINKS),
     prefix="lp",
 )

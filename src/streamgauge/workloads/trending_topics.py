@@ -13,6 +13,7 @@ from streamgauge.flow.stream import hop, source
 from streamgauge.load.fields import WORDS_MAX, StreamSpec
 from streamgauge.load.tweets import Tweet
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
 TOPICS = "regexp_extract_all(text, '(^| )(#[^ ]+)', 2)"
 
@@ -44,5 +45,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.7",
     parameters=TrendingTopics,
     build=build,
+    features=(Feature.FLAT_MAP, Feature.WINDOW, Feature.GLOBAL),
     prefix="tt",
 )
