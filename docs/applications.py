@@ -82,33 +82,10 @@ def _rate(found: Found) -> tuple[str, ...]:
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
     thesis = typed("; ".join(map(str, best_on_one_node(workload.name, "Spark")))) or words.NONE
     return (
-        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(exercised(flow)), said,
+        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.exercises()), said,
         *(typed(words.time_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
         thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
     )  # fmt: skip
-
-
-FEATURES = {
-    "Explode": "flat-map", "Where": "filter", "RunningAggregate": "counts without end", "Union": "union",
-    "WindowAggregate": "event-time windows", "SessionAggregate": "sessions", "WindowJoin": "join of windows",
-    "IntervalJoin": "join of branches", "Lookup": "lookup", "Distinct": "first rows only", "TopN": "ranking",
-}  # fmt: skip
-"""By the name of the operator's class."""
-
-
-def exercised(flow: Any) -> list[str]:
-    """What the operators of a flow ask of an engine, each once."""
-    from streamgauge.flow import graph
-    from streamgauge.flow.nodes import Process
-
-    operators = tuple(graph.operators(flow))
-    kinds = [FEATURES[kind] for node in operators if (kind := type(node).__name__) in FEATURES]
-    for process in (node for node in operators if isinstance(node, Process)):
-        kinds.append("keyed process" if process.keys else "stateless process")
-        kinds += ["process of several inputs"] * (len(process.inputs) > 1)
-    kinds += ["several streams"] * (len(graph.sources(flow)) > 1)
-    kinds += ["several sinks"] * (len(flow.sinks) > 1)
-    return list(dict.fromkeys(kinds)) or ["transport and sink alone"]
 
 
 def _operators(found: Sequence[Found]) -> str:

@@ -67,6 +67,21 @@ def flow_of(name: str) -> str:
     )  # fmt: skip
 
 
+def features() -> str:
+    """What workloads ask of an engine, by what each states of itself."""
+    from streamgauge.workloads.base import get, names
+    from streamgauge.workloads.features import MEANING
+
+    def stating(feature: object) -> Iterable[str]:
+        for name in names():
+            for text, one in get(name).exercises().items():
+                if one is feature:
+                    yield code(name) + text.removeprefix(str(feature))
+
+    rows = [(str(feature), meaning, ", ".join(stating(feature)) or "-") for feature, meaning in MEANING.items()]
+    return table(("feature", "what it is", "workloads"), rows)
+
+
 def engine_matrix() -> str:
     from streamgauge.report.listing import TRUTH
     from streamgauge.run.catalogue import matrix
@@ -236,7 +251,7 @@ def makers() -> dict[str, Callable[[], str]]:
     from streamgauge.workloads.base import names
 
     found: dict[str, Callable[[], str]] = {
-        "workloads": workload_list, "engines": engine_matrix, "engine options": engine_options,
+        "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines,
         "commands": command_list, "checks": check_list,
         "latencies of the thesis": latencies_of_the_thesis,

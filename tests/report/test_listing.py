@@ -26,6 +26,7 @@ def workload_row(**more: Any) -> dict[str, Any]:
     """A workload as the catalogue has it."""
     return {
         "name": "made", "title": "made", "summary": "what is said of it", "source": "[K §IV]",
+        "features": [{"name": "join of branches", "meaning": "rows meet again"}],
         "parameters": [{"name": "range", "default": "8s", "meaning": "length of a window"}],
         "streams": [
             {"name": "purchases", "share": 0.5, "fields": {"user_id": "int", "price": "int"}},

@@ -18,6 +18,7 @@ from streamgauge.events import parse_duration
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.picture import describe
 from streamgauge.load.fields import StreamSpec
+from streamgauge.workloads.features import MEANING, Feature
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A time in seconds, written as people write it: `8s`, `500ms`."""
@@ -48,7 +49,8 @@ class Workload:
 
     `prefix` is the thesis's short name of an application: its parameters may be given in the thesis's own words,
     `sd.moving_average.window` for `moving_average_window`. `files` has the SHA-256 of each file of the user's that
-    decides what the workload is, by its name; none of a built-in one.
+    decides what the workload is, by its name; none of a built-in one. `features` is what it asks of an engine as it is,
+    `features_with` what it asks besides where a parameter has a value: {feature: (parameter, value)}.
     """
 
     name: str
@@ -59,6 +61,13 @@ class Workload:
     build: Callable[[Any, float], Job]
     prefix: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    features: tuple[Feature, ...] = ()
+    features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
+
+    def exercises(self) -> dict[str, Feature]:
+        """Every feature by its name, with the setting that it needs behind it."""
+        needing = {f"{one} (--set {name}={value})": one for one, (name, value) in self.features_with.items()}
+        return {str(one): one for one in self.features} | needing
 
     def read(self, values: Mapping[str, Any]) -> Parameters:
         """Parameters from plain values; one InputError with every problem."""
@@ -113,7 +122,7 @@ def get(name: str) -> Workload:
 
 
 def catalogue(rate_per_s: float = 100_000.0, name: str = "") -> list[dict[str, Any]]:
-    """Every workload as plain data: name, title, summary, source, parameters, flow; or one alone (`get`)."""
+    """Every workload as plain data: name, title, summary, source, features, parameters, flow; or one alone (`get`)."""
     chosen = [get(name)] if name else list(_all().values())
     return [_row(workload, rate_per_s) for workload in chosen]
 
@@ -126,6 +135,7 @@ def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
         "title": workload.title,
         "summary": workload.summary,
         "source": workload.source,
+        "features": [{"name": name, "meaning": MEANING[one]} for name, one in workload.exercises().items()],
         "parameters": [{"name": n, "default": default_of(f), "meaning": f.description or ""} for n, f in fields],
         "streams": [{"name": s.name, "share": s.share, "fields": s.schema.types()} for s in job.streams],
         "sinks": [{"name": sink.name, "mode": sink.mode} for sink in job.flow.sinks],

@@ -16,6 +16,7 @@ from streamgauge.load.access_log import ADDRESSES_MAX
 from streamgauge.load.clicks import PAGES_MAX, Address, Page, Visitor
 from streamgauge.load.fields import StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
 
 
@@ -61,5 +62,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.8",
     parameters=ClickAnalytics,
     build=build,
+    features=(Feature.COUNTER, Feature.GLOBAL, Feature.LOOKUP, Feature.SINKS),
     prefix="ca",
 )

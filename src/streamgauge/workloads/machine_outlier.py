@@ -46,6 +46,7 @@ from streamgauge.flow.stream import source
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.machines import Cluster, InTurn, Usage
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -288,5 +289,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.4",
     parameters=MachineOutlier,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.WINDOW, Feature.PYTHON),
     prefix="mo",
 )

@@ -48,6 +48,7 @@ from streamgauge.flow.stream import source
 from streamgauge.load.fields import INT_MAX, Integer, StreamSpec
 from streamgauge.load.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round, Turn
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 ACTIONS_MAX = 100
 PIECE_CELLS = 2**19
@@ -434,5 +435,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.12",
     parameters=ReinforcementLearnerParameters,
     build=build,
+    features=(Feature.TWO_STREAMS, Feature.PYTHON),
     prefix="rl",
 )

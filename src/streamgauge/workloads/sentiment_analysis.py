@@ -31,6 +31,7 @@ from streamgauge.load.fields import OwnNumber, StreamSpec
 from streamgauge.load.fitted import Choice
 from streamgauge.load.opinions import Opinion
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
 """Language to its share of the tweets that are not English."""
@@ -181,5 +182,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.5",
     parameters=SentimentAnalysis,
     build=build,
+    features=(Feature.FILTER, Feature.SELF_JOIN, Feature.LOOKUP),
     prefix="sa",
 )

@@ -43,6 +43,7 @@ from streamgauge.flow.stream import Stream, flow, hop, source, tumble
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.plugs import HOUSES_MAX, LOAD, PlugId, PlugProperty, PlugValue
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
 LOAD_MAX_W = 1_000_000
 PLUG = ("house", "household", "plug")
@@ -322,5 +323,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.13",
     parameters=SmartGridParameters,
     build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.GLOBAL, Feature.SINKS, Feature.PYTHON),
     prefix="sg",
 )

@@ -37,6 +37,7 @@ from streamgauge.flow.tables import Table, table
 from streamgauge.load.fields import OwnNumber, StreamSpec
 from streamgauge.load.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
 from streamgauge.workloads.base import Job, Parameters, Workload, double
+from streamgauge.workloads.features import Feature
 
 TOKENS = "lower(trim(regexp_replace(coalesce(message, ''), '[^A-Za-z0-9_]+', ' ')))"
 """The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then."""
@@ -319,5 +320,14 @@ WORKLOAD = Workload(
     source="thesis §3.3.6",
     parameters=SpamFilter,
     build=build,
+    features=(
+        Feature.FLAT_MAP,
+        Feature.COUNTER,
+        Feature.GLOBAL,
+        Feature.SELF_JOIN,
+        Feature.TWO_STREAMS,
+        Feature.PYTHON,
+    ),
+    features_with={Feature.LOOKUP: ("training_share", 0)},
     prefix="sf",
 )

@@ -21,6 +21,7 @@ from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.sensors import Reading
 from streamgauge.workloads.base import Job, Parameters, Workload, double
+from streamgauge.workloads.features import Feature
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
 """What a sensor of the Intel Berkeley lab shows on an ordinary day: degrees Celsius, percent, lux, volts."""
@@ -105,5 +106,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.10",
     parameters=SpikeDetection,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),
     prefix="sd",
 )

@@ -58,6 +58,7 @@ from streamgauge.load.roads import (
 )
 from streamgauge.load.traces import SPEED_GRID, Coordinate, Speed, Taxis
 from streamgauge.workloads.base import Job, Parameters, Workload, double
+from streamgauge.workloads.features import Feature
 
 SPEED_MAX, WINDOW_MAX = 500, 60
 """km/h, and accepted speeds: up to here all that the rule multiplies stays below 2**63."""
@@ -389,5 +390,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.3",
     parameters=TrafficMonitoringParameters,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),
     prefix="tm",
 )

@@ -1,7 +1,7 @@
 """Trending Topics (TT) [thesis §3.3.7]: the hashtags that were used most in the last ten seconds, every two seconds.
 
-A topic is what stands after a space or at the beginning, begins with `#` and has at least one more character; it is
-kept as it is written. Windows are of event time: the thesis counts by the clock of the machine that happens to do it,
+A topic is what stands between white space, begins with `#` and has at least one more character; it is kept as it is
+written. Windows are of event time: the thesis counts by the clock of the machine that happens to do it,
 so no two runs of it agree. Equal counts are ranked by topic, which the thesis leaves open.
 """
 
@@ -13,8 +13,10 @@ from streamgauge.flow.stream import hop, source
 from streamgauge.load.fields import WORDS_MAX, StreamSpec
 from streamgauge.load.tweets import Tweet
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
-TOPICS = "regexp_extract_all(text, '(^| )(#[^ ]+)', 2)"
+TOPICS = r"regexp_extract_all(text, '(^|\\s)(#[^\\s]+)', 2)"
+"""White space is that of ASCII, vertical tab included: the flow language gives every engine the same."""
 
 
 class TrendingTopics(Parameters):
@@ -44,5 +46,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.7",
     parameters=TrendingTopics,
     build=build,
+    features=(Feature.FLAT_MAP, Feature.WINDOW, Feature.GLOBAL),
     prefix="tt",
 )

@@ -59,6 +59,7 @@ from streamgauge.workloads.decayed import (
     decayed_sql,
     seen_sql,
 )
+from streamgauge.workloads.features import Feature
 
 DAY_S = 86_400
 SOUND = (
@@ -317,5 +318,7 @@ WORKLOAD = Workload(
     source="thesis §3.3.14",
     parameters=VoipStream,
     build=build,
+    features=(Feature.FLAT_MAP, Feature.FILTER, Feature.GLOBAL, Feature.PYTHON),
+    features_with={Feature.PROBABILISTIC: ("filter", "bloom")},
     prefix="vs",
 )
