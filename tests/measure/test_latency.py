@@ -199,6 +199,17 @@ def test_negative_latency_is_an_error_with_both_stamps() -> None:
     assert "1 negative" in some(found.latencies.event_time_us).note
 
 
+def test_a_window_closed_early_is_no_error_of_the_clocks() -> None:
+    """Its events came before it did: the answers say what it lacks, and a driver that measured well is not blamed."""
+    found = measured(LatencyRule("window"), batch([1000, 4900], [2000, 5400], end=[4000, 5000]))
+    assert found.negatives == 0
+    assert some(found.latencies.event_time_us).count == 2
+    assert (some(found.latencies.closing_delay_us).count, some(found.latencies.closing_delay_us).min) == (1, 400)
+    assert f"a window closed early, emission {T0 + 2000} before {T0 + 4000}" in found.latencies.notes[0]
+    lying = measured(LatencyRule("window"), batch([3900], [2000], end=[4000]))
+    assert lying.negatives == 1
+
+
 def test_results_without_ingest_time_leave_processing_time_out_and_say_so() -> None:
     """Through a broker the driver cannot see the hand-out: null with the reason, not a figure."""
     for rows in (batch([0], [9]), batch([0, 1], [9, 9], ingest=[1, None])):
