@@ -206,7 +206,8 @@ class Operator(Answer):
     figure is of those of which its own are: `selectivity`, rows out by rows in, of those of which both are.
     `throughput_per_s`: rows that the operator took in (a source: gave) a second, and `throughput_per_s_p5` the 5th
     percentile of it over seconds. `lost`: rows that the driver's count has and the engine's has not, at a source or
-    before a sink; null where only one of them counts, or did not count every batch.
+    before a sink; null where only one of them counts, or did not count every batch,
+    so always between two operators: what one takes in is what the one before gave.
     """
 
     name: str

@@ -127,6 +127,7 @@ def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
     flow = " ".join(shown(bare_folder).sections["Flow"].replace("\u202f", " ").split())
     assert "operator rows in /s 5th percentile selectivity rows lost" in flow
     assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow
+    assert "Between two operators none can be seen" in flow
     assert "streamgauge characterize WORKLOAD measures size, time and instances" in flow
 
 
