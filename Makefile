@@ -14,7 +14,8 @@ setup: $(STAMP) ## make .venv with the streamgauge command, from the pinned lock
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "streamgauge needs Python 3.11 or later, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "installing what streamgauge needs: a gigabyte of packages, which takes some minutes"
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@sync # a gigabyte of packages that is written back meanwhile makes Spark's first batches slower
 	@touch $@
@@ -33,9 +34,10 @@ test-fast: setup ## unit tests only (seven minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not long"
 
 check: setup ## lint, types and layers
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples docs/*.py
+	$(BIN)/ruff format --check src tests bench examples docs/*.py
 	$(BIN)/mypy
+	$(BIN)/mypy docs/*.py examples
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 bench: setup ## print the performance table (some three hours on an otherwise idle machine; python -m bench --only NAME for one)
