@@ -40,7 +40,7 @@ check: setup ## lint, types and layers
 	$(BIN)/mypy docs/*.py examples
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-bench: setup ## print the performance table (some three hours on an otherwise idle machine; python -m bench --only NAME for one)
+bench: setup ## print the performance table (two and a half to four hours on an otherwise idle machine; python -m bench --only NAME for one)
 	$(BIN)/python -m bench
 
 lock: ## renew requirements.lock (needs uv)
