@@ -27,7 +27,7 @@ test: setup ## unit tests first, then those that start Spark (24 minutes on two 
 	$(BIN)/python -m pytest -q -m "not spark and not long"
 	$(BIN)/python -m pytest -q -m "spark and not long"
 
-test-long: setup ## what make test leaves out for its time: further tests on Spark
+test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
 	$(BIN)/python -m pytest -q -m "long"
 
 test-fast: setup ## unit tests only (seven minutes)
