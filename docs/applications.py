@@ -143,10 +143,10 @@ def _table() -> Callable[[Sequence[str], Iterable[Sequence[str]]], str]:
     """The form of all tables of the documents."""
     sys.path.insert(0, str(Path(__file__).parent))
     try:
-        from tables import table  # type: ignore[import-not-found]
+        from tables import table
     finally:
         sys.path.pop(0)
-    return table  # type: ignore[no-any-return]
+    return table
 
 
 def renewed(text: str, made: str, block: str = "applications") -> str:

@@ -203,8 +203,8 @@ def check_list() -> str:
             f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
             "each time it was ready; no latency is negative; generators handed out events, the recorder worked on "
             f"results, and it wrote them to its disk each for at most {c.WAITED_SHARE_MAX:.0%} of the span, "
-            f"{c.WAITED_SHARE_MAX_WHERE_SLOW:.0%} where the system was not seen to keep up; the recorder stood still for at "
-            f"most {c.STILL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
+            f"{c.WAITED_SHARE_MAX_WHERE_SLOW:.0%} where the system was not seen to keep up; the recorder stood still "
+            f"for at most {c.STILL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
             "each time",
             "invalid",
         ),
@@ -218,8 +218,8 @@ def check_list() -> str:
             "not sustained",
         ),
         "output_trend": (
-            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second; batches that seem to get "
-            "longer would not fill their interval in one more span",
+            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second; batches that seem "
+            "to get longer would not fill their interval in one more span",
             "not sustained",
         ),
         "latency_trend": (
@@ -229,8 +229,8 @@ def check_list() -> str:
         ),
         "queue_bound": (
             "the backlog stayed below the queue's bound; where memory cuts the bound below "
-            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than that "
-            "waited, the trial is invalid",
+            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than "
+            "that waited, the trial is invalid",
             "not sustained, or invalid",
         ),
         "answers": (

@@ -296,11 +296,11 @@ def _write_input(experiment: Any, as_json: bool) -> None:
     from streamgauge.run.generate import generate as write
 
     out = Path(experiment.out)
-    if as_json:
-        print(json.dumps(write(experiment, out), indent=2))
-        return
     with InputView() as view:
         written = write(experiment, out, view.update)
+    if as_json:
+        print(json.dumps(written, indent=2))
+        return
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
 
@@ -357,15 +357,17 @@ def engines(json_: AsJson = False) -> None:
 def selftest(
     json_: AsJson = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="fewer and shorter trials: three minutes instead of eight  [default: off]")
+        bool, typer.Option("--quick", help="fewer and shorter trials; all of them take ten minutes  [default: off]")
     ] = False,
     only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
 ) -> None:
     """Prove that the instrument itself is right on this machine."""
-    from streamgauge.report.terminal import tell
+    from streamgauge.report.terminal import ProofView
     from streamgauge.studies import selftest as study
+    from streamgauge.studies.known_bench import View
 
-    items = study.selftest(quick, only, tell)
+    with ProofView() as shown:
+        items = study.selftest(quick, only, View(shown.line, shown.trial))
     if json_:
         print(json.dumps(study.as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from bench.__main__ import chosen, main, markdown, met, names, plain, said
+from bench.__main__ import APART, chosen, main, markdown, met, names, plain, said
 
 
 def row(value: float, floor: float | None = None, goal: float | None = None) -> dict[str, Any]:
@@ -54,6 +54,12 @@ def test_a_note_stands_beside_the_figure() -> None:
 def test_only_chooses_in_the_order_asked() -> None:
     """Names are taken as they come, with or without spaces."""
     assert chosen("histogram, generation", ["generation", "histogram", "x"]) == ["histogram", "generation"]
+
+
+def test_programs_with_a_table_of_their_own_are_made_by_name_alone() -> None:
+    """Without a name all others are made, and it must be the name of a program."""
+    assert set(names()) - set(chosen(None, names())) == {"applications"} == set(APART)
+    assert chosen("applications", names()) == ["applications"]
 
 
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -274,6 +274,24 @@ def test_seconds_are_those_of_event_time() -> None:
     assert table.processing_time[T0 // S + 2].count == 1
 
 
+def test_closing_delays_have_seconds_too() -> None:
+    """In the second of each result's event time, those that are missing as lower bounds; results without a window have
+    none, nor has a join whose matches came before their window was complete.
+    """
+    second, ends = T0 // S, [4 * S, 4 * S, 8 * S]
+    rows = batch([3 * S, 3 * S + 1, 7 * S], [5 * S, 5 * S, 8 * S + 500], end=ends)
+    lost = Missing(T0 + 20 * S, np.array([T0 + 11 * S]), window_end_us=np.array([T0 + 12 * S]))
+    found = measured(LatencyRule("window"), rows, missing=(lost,))
+    closing = found.seconds.closing_delay
+    assert {at - second: (one.count, one.max) for at, one in closing.items()} == {
+        3: (2, pytest.approx(S, rel=1e-3)), 7: (1, 500), 11: (1, pytest.approx(8 * S, rel=1e-3))
+    }  # fmt: skip
+    assert some(found.latencies.closing_delay_us).count == sum(one.count for one in closing.values())
+    assert measured(ROW, batch([0], [10])).seconds.closing_delay == {}
+    early = LatencyRule("join", lambda end: end - 1)
+    assert measured(early, batch([1], [2], end=[4 * S])).seconds.closing_delay == {}
+
+
 def test_nothing_in_the_span_gives_nothing() -> None:
     """No result: no figure and no failure."""
     found = measured(ROW, batch([], []))

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.report import terminal
-from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, SearchView, TrialSnapshot, TrialView
+from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialSnapshot, TrialView
 from streamgauge.result import Check, Latencies, Latency, Result, Verdict
 
 Make = Callable[..., Result]
@@ -79,6 +79,23 @@ def test_a_written_input_is_told_every_few_seconds() -> None:
         view.update(10**6, 60 * 10**6)
         assert "written 1 M events of 60 M events" in written(console)
     assert written(console).endswith("\x1b[2K")
+
+
+def test_a_self_test_tells_how_its_trials_stand() -> None:
+    """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
+    times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
+    console = plain()
+    with ProofView(console, lambda: next(times)) as view:
+        view.trial(SNAPSHOT)
+        view.line("holds  a")
+        view.trial(SNAPSHOT)
+    assert [line.split("   ")[0] for line in written(console).splitlines()] == ["holds  a", "  measured 24/60 s"]
+    console = fancy()
+    with ProofView(console) as view:
+        view.trial(SNAPSHOT)
+        assert "measured 24/60 s" in written(console)
+        view.line("holds  a")
+    assert written(console).endswith("\x1b[2Kholds  a\n")
 
 
 def shown(snapshot: TrialSnapshot) -> str:

@@ -78,7 +78,8 @@ class SecondsTable:
     """Latency by second of event time, ascending (n,). NaN where a figure does not exist.
 
     These describe the rows themselves, so a second's p99 needs a hundred of them; missing results are among them as
-    lower bounds. `event_time` and `processing_time` hold the histogram of each second, for `latency.hlog`.
+    lower bounds. `event_time`, `processing_time` and `closing_delay` hold the histogram of each second, for
+    `latency.hlog`; the last two are empty where there is no such latency.
     """
 
     second: Times
@@ -89,6 +90,7 @@ class SecondsTable:
     processing_time_us_p99: NDArray[np.float64]
     event_time: dict[int, Histogram]
     processing_time: dict[int, Histogram]
+    closing_delay: dict[int, Histogram] = field(default_factory=dict)
 
 
 class SinkLatencies(NamedTuple):
@@ -264,6 +266,7 @@ class _Tally:
     rule: LatencyRule
     event_time: SecondHistograms = field(default_factory=SecondHistograms)
     processing_time: SecondHistograms = field(default_factory=SecondHistograms)
+    closing_delay: SecondHistograms = field(default_factory=SecondHistograms)
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -325,6 +328,8 @@ class _Tally:
             self.event_time.add(event_time, latency_us)
         elif name == "processing_time":
             self.processing_time.add(event_time, latency_us)
+        elif name == "closing_delay":
+            self.closing_delay.add(event_time, latency_us)
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
@@ -346,10 +351,9 @@ class _Tally:
 
     def _histograms(self) -> dict[str, Histogram]:
         """Kind to whole histogram, of the kinds that apply; event time always does."""
-        kinds = {"event_time": self.event_time.total}
-        if self.processing_time.total.count or self.processing_time.total.n_negative:
-            kinds["processing_time"] = self.processing_time.total
-        return kinds | self.others
+        known = {"processing_time": self.processing_time.total, "closing_delay": self.closing_delay.total}
+        there = {name: whole for name, whole in known.items() if whole.count or whole.n_negative}
+        return {"event_time": self.event_time.total} | there | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         if self.rows_early and name != "match_time":
@@ -395,9 +399,8 @@ class _Tally:
         return carries(q, self.effective_count)
 
     def _seconds(self) -> SecondsTable:
-        event_time, processing_time = self.event_time.histograms(), self.processing_time.histograms()
-        if self.rows_early:
-            event_time, processing_time = {}, {}
+        kinds = (self.event_time, self.processing_time, self.closing_delay)
+        event_time, processing_time, closing_delay = ({} if self.rows_early else kind.histograms() for kind in kinds)
         second = np.array(sorted(event_time), dtype=np.int64)
         return SecondsTable(
             second,
@@ -408,6 +411,7 @@ class _Tally:
             _by_second(second, processing_time, 0.99),
             event_time,
             processing_time,
+            closing_delay,
         )
 
 

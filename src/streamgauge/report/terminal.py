@@ -144,6 +144,19 @@ class StepView(_EveryFewSeconds):
         self.show(step, self._due)
 
 
+class ProofView(_EveryFewSeconds):
+    """The self-test as it goes: a line for each trial and proof, and between them how the trial that runs stands."""
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        self.close()
+        say(self._console, text)
+        self._told_s = self._now_s()
+
+    def trial(self, snapshot: TrialSnapshot) -> None:
+        self.show(_INDENT + progress(snapshot), self._due)
+
+
 class TrialView(_Progress):
     """The progress of one trial; `update` as often as there is something new."""
 
