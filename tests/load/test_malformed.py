@@ -51,6 +51,13 @@ def test_a_share_has_one_of_the_forms_and_all_else_is_as_it_was(whole: FieldSpec
         assert changed.count(form) == pytest.approx(len(changed) / len(forms), rel=0.1)
 
 
+def test_any_value_is_as_likely_to_be_malformed() -> None:
+    """What it would have been has no say in it."""
+    whole = Decimal("double", 0.0, 1.0)
+    places = np.flatnonzero(with_malformed(whole, 0.1, None).column(BITS, 0, 60_000).is_null())
+    assert whole.column(BITS, 0, 60_000)[places].mean() == pytest.approx(0.5, abs=0.02)
+
+
 @EACH
 def test_any_slice_is_the_same(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
     """In any order, also across the ends of blocks; with one malformed value, with none, and with nothing."""

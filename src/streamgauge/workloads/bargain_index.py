@@ -9,6 +9,8 @@ finite number, and sizes below 1, are malformed: they give no result and enter n
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -19,9 +21,10 @@ from streamgauge.flow.keyed import Codes, Recent, begins, by_key, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Key, StreamSpec
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.market import Price
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import FINITE_MAX, Job, Parameters, Workload, unless
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
 Floats = NDArray[np.float64]
@@ -33,6 +36,7 @@ class BargainIndexParameters(Parameters):
     vwap_window: int = Field(15, ge=1, le=100_000, description="how many of a stock's last trades are averaged")
     bargainindex_threshold: float = Field(0.001, ge=0, description="quotes with a greater index are bargains")
     stocks: int = Field(1000, ge=1, le=100_000, description="how many stocks there are, traded with Zipf's frequencies")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or no finite number")
 
 
 class BargainIndex(Processor):
@@ -111,7 +115,8 @@ def truth(window: int, threshold: float) -> str:
 def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     stock, quote, size = Key("stock", parameters.stocks, "zipf"), Integer("quote", 0, 1), Integer("size", 1, SIZE_MAX)
     price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
-    market = StreamSpec("market", (stock, quote, price, size))
+    told = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
+    market = StreamSpec("market", (stock, quote, told, size))
     window, threshold = parameters.vwap_window, parameters.bargainindex_threshold
     bargains = source("market", market.schema).process(
         BargainIndex,
@@ -121,7 +126,8 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
         truth=truth(window, threshold),
         name="bargain_index",
     )
-    return Job(bargains.sink("bargains"), (market,))
+    malformed = unless(f"price > 0 AND price <= {FINITE_MAX} AND size >= 1")
+    return Job(bargains.sink("bargains"), (market,), {"market": malformed})
 
 
 WORKLOAD = Workload(

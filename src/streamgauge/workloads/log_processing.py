@@ -21,6 +21,8 @@ LINE = (
     ' "([^"]*)" ([0-9]{3}) ([0-9]+|-)( .*)?\\\\z\''
 )
 """Address, time, request, status and size; some servers write more after it."""
+TIME = f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')"
+"""Null of a line that is not whole, or names a moment that there is not."""
 
 
 class LogProcessing(Parameters):
@@ -48,7 +50,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
         source("lines", lines.schema)
         .select(
             address=f"regexp_extract(line, {LINE}, 1)",
-            time=f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')",
+            time=TIME,
             status=f"try_cast(regexp_extract(line, {LINE}, 4) AS int)",
             name="parser",
         )
@@ -58,7 +60,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
     volume = minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
     status = parsed.running(keys="status", count="count(*)", name="status_counter").sink("status")
     places = count_places(parsed.select(address="address", name="client"), parameters.database)
-    return Job(flow(volume, status, places), (lines,))
+    return Job(flow(volume, status, places), (lines,), {"lines": f"{TIME} IS NULL"})
 
 
 WORKLOAD = Workload(
