@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -380,9 +381,15 @@ def test_generated_readings_against_plain_python() -> None:
 
 
 def test_the_overloaded_are_found_and_nobody_else() -> None:
-    """Ten seconds of the defaults, within one phase: most readings of an overloaded machine are told of."""
+    """Ten seconds of the defaults, within one phase: most readings of an overloaded machine are told of.
+
+    The first batch is left out: there sums are of fewer than ten scores, and a malformed reading makes one of them
+    smaller, which can move their median so far that a lone spike lies above it.
+    """
     flow, rows = generated(10_000.0, 10.0)
-    overloaded = sum(cpu is not None and 0.8 < cpu <= 1 for cpu in rows.column("cpu").to_pylist())
-    found = answer(flow, rows).column("cpu").to_pylist()
+    later = rows.filter(pc.greater_equal(rows.column("event_time"), 1_000_000))
+    overloaded = sum(cpu is not None and 0.8 < cpu <= 1 for cpu in later.column("cpu").to_pylist())
+    alerts = answer(flow, rows)
+    found = alerts.filter(pc.greater(alerts.column("event_time"), 1_000_000)).column("cpu").to_pylist()
     assert 0.85 * overloaded < len(found) < 0.03 * len(rows)
     assert min(found) > 0.8
