@@ -157,7 +157,10 @@ def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
         "summary": workload.summary,
         "source": workload.source,
         "parameters": [{"name": n, "default": default_of(f), "meaning": f.description or ""} for n, f in fields],
-        "streams": [{"name": s.name, "share": s.share, "fields": s.schema.types()} for s in job.streams],
+        "streams": [
+            {"name": s.name, "share": s.share, "fields": s.schema.types(), "malformed": job.malformed.get(s.name, "")}
+            for s in job.streams
+        ],
         "sinks": [{"name": sink.name, "mode": sink.mode} for sink in job.flow.sinks],
         "flow": describe(job.flow),
     }
