@@ -152,8 +152,21 @@ class DriverResult(Answer):
     disk_share: float = 0.0
 
 
+class MalformedRecords(Answer):
+    """How many records of a stream `rule` says are malformed, of those of warm-up and span. It is an expression over
+    the stream's fields; what it is true of is kept out of the answer.
+    """
+
+    rule: str
+    malformed: int
+    records: int
+
+
 class Verification(Answer):
-    """The comparison of every answer with the reference [method 9]. Counts are rows."""
+    """The comparison of every answer with the reference [method 9]. Counts are rows.
+
+    `malformed`: by stream, of those whose workload states a rule; of the input, so that a sink alone has none.
+    """
 
     judged: bool
     independent: bool
@@ -169,6 +182,7 @@ class Verification(Answer):
     seconds: float = 0.0
     sentence: str = ""
     examples: tuple[dict[str, Any], ...] = ()
+    malformed: dict[str, MalformedRecords] = Field(default_factory=dict)
 
     @property
     def right(self) -> bool:

@@ -270,7 +270,7 @@ def test_verification_shares_nothing_with_the_class() -> None:
 def test_the_market_has_bargains_and_quotes_that_are_none() -> None:
     """Half of the events are quotes, and about half of those ask for less."""
 
-    flow, streams = WORKLOAD.build(WORKLOAD.read({}), 20_000.0)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read({}), 20_000.0)
     plan = Plan(streams, parse_profile("constant", 20_000.0, 2.0), 0, 2.0, 2, 1)
     columns = ["stock", "quote", "price", "size", "event_time", "event_id"]
     rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])

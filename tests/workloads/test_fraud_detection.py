@@ -214,7 +214,7 @@ def test_verification_shares_nothing_with_the_class() -> None:
 
 def test_planted_customers_are_found_far_more_often_than_others() -> None:
     """About one window in a hundred of a usual customer is an outlier, about a third of a planted one's."""
-    flow, streams = WORKLOAD.build(WORKLOAD.read({"customers": 200, "frauds": 0.1}), 20_000.0)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read({"customers": 200, "frauds": 0.1}), 20_000.0)
     plan = Plan(streams, parse_profile("constant", 20_000.0, 2.0), 0, 2.0, 2, 1)
     columns = ["customer", "state", "event_time", "event_id"]
     rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])

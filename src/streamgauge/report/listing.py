@@ -45,7 +45,8 @@ def _sentence(row: dict[str, Any]) -> str:
 
 def _stream(stream: dict[str, Any]) -> str:
     fields = ", ".join(f"{name} {type_}" for name, type_ in stream["fields"].items())
-    return f"{stream['share']:.0%} of the rate: {fields}"
+    rule = f"; malformed: {stream['malformed']}" if stream["malformed"] else ""
+    return f"{stream['share']:.0%} of the rate: {fields}{rule}"
 
 
 def _operator(operator: dict[str, Any]) -> str:

@@ -47,7 +47,7 @@ def with_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
         paths = _by_stream(job.streams, files)
-        return Job(job.flow, tuple(_replayed(stream, paths.get(stream.name), known) for stream in job.streams))
+        return job._replace(streams=tuple(_replayed(stream, paths.get(stream.name), known) for stream in job.streams))
 
     return replace(workload, build=build, files={**workload.files, **known}), own
 

@@ -11,6 +11,7 @@ stream, in the order of their time. A quote before the stock's first trade has n
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
@@ -24,9 +25,10 @@ from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, load, 
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Key, StreamSpec
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.market import Price, Size
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import FINITE_MAX, Job, Parameters, Workload, unless
 from streamgauge.workloads.features import Feature
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
@@ -51,6 +53,7 @@ class BargainIndexParameters(Parameters):
     )
     bargainindex_threshold: float = Field(0.001, ge=0, description="quotes with a greater index are bargains")
     stocks: int = Field(1000, ge=1, le=100_000, description="how many stocks there are, traded with Zipf's frequencies")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or no finite number")
 
 
 class Averages(ABC):
@@ -215,7 +218,8 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     stock, quote = Key("stock", parameters.stocks, "zipf"), Integer("quote", 0, 1)
     size = Size("size", Integer("size", 1, SIZE_MAX), quote, 1)
     price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
-    market = StreamSpec("market", (stock, quote, price, size))
+    told = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
+    market = StreamSpec("market", (stock, quote, told, size))
     window, period, threshold = parameters.vwap_window, parameters.vwap_period, parameters.bargainindex_threshold
     bargains = source("market", market.schema).process(
         BargainIndex,
@@ -225,7 +229,8 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
         truth=truth(window, threshold, period),
         name="bargain_index",
     )
-    return Job(bargains.sink("bargains"), (market,))
+    malformed = unless(f"price > 0 AND price <= {FINITE_MAX} AND size >= 1")
+    return Job(bargains.sink("bargains"), (market,), {"market": malformed})
 
 
 WORKLOAD = Workload(

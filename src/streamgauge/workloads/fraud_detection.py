@@ -29,14 +29,17 @@ from streamgauge.flow.keyed import Codes, Recent, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.transactions import STATES, State, shares
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload, unless
 from streamgauge.workloads.features import Feature
 
 GRID = 2**20
 """Probabilities and entropies are whole multiples of 1/2**20, so that sums of them are exact in any order."""
 SAME_AMOUNT = 2.0
 """So much likelier is a state after one of the same amount."""
+UNKNOWN_STATE = "???"
+"""What a malformed transaction has, where it has a state at all."""
 
 Algorithm = Literal["missProbability", "missRate", "entropyReduction"]
 Floats = NDArray[np.float64]
@@ -54,6 +57,7 @@ class FraudDetectionParameters(Parameters):
     metric_threshold: float = Field(0.96, ge=0, le=1, description="a score above it is an outlier")
     customers: int = Field(10_000, ge=1, le=1_000_000, description="how many customers there are")
     frauds: float = Field(0.001, ge=0, le=1, description="share of the customers whose transactions are all planted")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the transactions without a state that is known")
 
 
 @lru_cache(maxsize=1)
@@ -149,7 +153,10 @@ def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
 
 def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
     customer = Key("customer", parameters.customers)
-    transactions = StreamSpec("transactions", (customer, State("state", customer, 0, parameters.frauds)))
+    state = State("state", customer, 0, parameters.frauds)
+    transactions = StreamSpec(
+        "transactions", (customer, with_malformed(state, parameters.malformed, None, UNKNOWN_STATE))
+    )
     window, threshold = parameters.state_seq_window_size, parameters.metric_threshold
     algorithm = parameters.detection_algorithm
     outliers = source("transactions", transactions.schema).process(
@@ -160,7 +167,8 @@ def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
         truth=truth(window, threshold, algorithm),
         name="predictor",
     )
-    return Job(outliers.sink("outliers"), (transactions,))
+    known = ", ".join(f"'{state}'" for state in STATES)
+    return Job(outliers.sink("outliers"), (transactions,), {"transactions": unless(f"state IN ({known})")})
 
 
 WORKLOAD = Workload(

@@ -34,6 +34,8 @@ LINE = (
 """Address, time, request, status and size; some servers write more after it."""
 MINUTE_US = 60 * US
 Ints = NDArray[np.int64]
+TIME = f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')"
+"""Null of a line that is not whole, or names a moment that there is not."""
 
 
 class LogProcessing(Parameters):
@@ -132,7 +134,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
         source("lines", lines.schema)
         .select(
             address=f"regexp_extract(line, {LINE}, 1)",
-            time=f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')",
+            time=TIME,
             status=f"try_cast(regexp_extract(line, {LINE}, 4) AS int)",
             name="parser",
         )
@@ -141,7 +143,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
     volume = count_minutes(parsed, parameters.volume_counter_window)
     status = parsed.running(keys="status", count="count(*)", name="status_counter").sink("status")
     places = count_places(parsed.select(address="address", name="client"), parameters.database)
-    return Job(flow(volume, status, places), (lines,))
+    return Job(flow(volume, status, places), (lines,), {"lines": f"{TIME} IS NULL"})
 
 
 WORKLOAD = Workload(

@@ -47,7 +47,8 @@ from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, double
+from streamgauge.load.malformed import with_malformed
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, double, unless
 from streamgauge.workloads.bloom import Bloom, SeenInBloom
 from streamgauge.workloads.decayed import (
     HASHES_MAX,
@@ -64,9 +65,8 @@ from streamgauge.workloads.decayed import (
 from streamgauge.workloads.features import Feature
 
 DAY_S = 86_400
-SOUND = (
-    f"established = 1 AND calling >= 0 AND called >= 0 AND calling <> called AND duration >= 0 AND duration <= {DAY_S}"
-)
+WHOLE = f"calling >= 0 AND called >= 0 AND calling <> called AND duration >= 0 AND duration <= {DAY_S}"
+SOUND = f"established = 1 AND {WHOLE}"
 RATES = ("ecr", "rcr", "encr", "ecr24", "ct24")
 RATED = Schema.of(calling="int", gacd="double", **dict.fromkeys(RATES, "double"))
 
@@ -114,6 +114,7 @@ class VoipStream(Parameters):
     strangers: float = Field(0.1, ge=0, le=1, description="share of the subscribers' calls that go to anyone")
     telemarketers: int = Field(100, ge=1, le=100_000, description="how many telemarketers there are besides")
     telemarketing: float = Field(0.02, ge=0, le=1, description="share of the calls that are theirs")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the calls without a duration that can be")
 
     @field_validator("fofir_threshold_max", "url_threshold_max", "acd_threshold_max")
     @classmethod
@@ -301,7 +302,7 @@ def build(parameters: VoipStream, rate_per_s: float) -> Job:
         (
             caller,
             Called("called", caller, 0, parameters.contacts, parameters.strangers),
-            Duration("duration", caller, 0),
+            with_malformed(Duration("duration", caller, 0), parameters.malformed, None, -1, DAY_S + 1),
             Established("established", parameters.generator_error_prob),
         ),
     )
@@ -312,7 +313,7 @@ def build(parameters: VoipStream, rate_per_s: float) -> Job:
     )
     parties = global_acd(established, parameters).explode(party="array(calling, called)", name="parties")
     result = scored(call_rates(parties, parameters), parameters)
-    return Job(result.sink("telemarketers"), (calls,))
+    return Job(result.sink("telemarketers"), (calls,), {"calls": unless(WHOLE)})
 
 
 WORKLOAD = Workload(
