@@ -27,6 +27,7 @@ from streamgauge.workloads.base import Job
 GOOD_LINE = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki HTTP/1.1" 401 12846'
 Edges = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]
 """A whole record; what makes it malformed; what does not."""
+PAIR: Edges = ({"query_id": 1, "ad_id": 2}, [{"query_id": None}, {"ad_id": None}], [{"ad_id": 0}])
 EDGES: dict[tuple[str, str], Edges] = {
     ("log_processing", "lines"): (
         {"line": GOOD_LINE},
@@ -38,6 +39,8 @@ EDGES: dict[tuple[str, str], Edges] = {
         [{"url": None}, {"url": ""}, {"client": None, "ip": None}],
         [{"client": None}, {"ip": None}, {"client": ""}],
     ),
+    ("ads_analytics", "clicks"): PAIR,
+    ("ads_analytics", "impressions"): PAIR,
     ("spike_detection", "sensors"): (
         {"device": 1, "temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7},
         [{"temp": None}, {"temp": math.nan}, {"temp": math.inf}, {"temp": -math.inf}],
@@ -113,6 +116,7 @@ ODD: dict[str, list[Any]] = {
     "string": [None, "", "???", "x"],
 }
 SMALL = {
+    "ads_analytics": {"window": "1s", "frequency": "500ms", "queries": 10, "clicks": 0.5},
     "smart_grid": {"range": "1s", "slide": "500ms", "slice_length": "500ms", "houses": 1},
     "machine_outlier": {"interval": "500ms", "machines": 40, "clusters": 1, "overloaded": 0.2},
     "fraud_detection": {"customers": 20, "metric_threshold": 0.8},

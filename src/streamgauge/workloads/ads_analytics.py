@@ -12,8 +12,11 @@ from pydantic import Field
 
 from streamgauge.flow.stream import hop, source
 from streamgauge.load.fields import Key, StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.load.malformed import with_malformed
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
 from streamgauge.workloads.features import Feature
+
+WHOLE = "query_id IS NOT NULL AND ad_id IS NOT NULL"
 
 
 class AdsAnalytics(Parameters):
@@ -24,10 +27,12 @@ class AdsAnalytics(Parameters):
     queries: int = Field(1000, ge=1, le=2**24, description="how many queries there are, asked with Zipf's frequencies")
     ads: int = Field(10, ge=1, le=10_000, description="how many ads are shown beside queries")
     clicks: float = Field(0.05, gt=0, lt=1, description="share of the events that are clicks")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the events without an ad")
 
 
 def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
-    pair = (Key("query_id", parameters.queries, "zipf"), Key("ad_id", parameters.ads))
+    ad = with_malformed(Key("ad_id", parameters.ads), parameters.malformed, None)
+    pair = (Key("query_id", parameters.queries, "zipf"), ad)
     clicks = StreamSpec("clicks", pair, parameters.clicks)
     impressions = StreamSpec("impressions", pair, 1 - parameters.clicks)
     clicked = source("clicks", clicks.schema).select(query_id="query_id", ad_id="ad_id", clicks="1", impressions="0")
@@ -36,7 +41,7 @@ def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
     )
     counted = (
         clicked.union(shown, name="ad_events")
-        .where("query_id IS NOT NULL AND ad_id IS NOT NULL", name="well_formed")
+        .where(WHOLE, name="well_formed")
         .window(hop(parameters.window, parameters.frequency), keys=("query_id", "ad_id"))
         .aggregate(clicks="sum(clicks)", impressions="sum(impressions)", name="ctr_counter")
     )
@@ -44,7 +49,7 @@ def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
         query_id="query_id", ad_id="ad_id", window_start="window_start", window_end="window_end",
         ctr="try_divide(clicks, impressions)", clicks="clicks", impressions="impressions", name="rolling_ctr",
     )  # fmt: skip
-    return Job(rates.sink("rates"), (clicks, impressions))
+    return Job(rates.sink("rates"), (clicks, impressions), dict.fromkeys(("clicks", "impressions"), unless(WHOLE)))
 
 
 WORKLOAD = Workload(
