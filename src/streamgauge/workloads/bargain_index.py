@@ -4,7 +4,8 @@ The volume weighted average price (VWAP) is that of a stock's last `vwap_window`
 that asks for less is exp(VWAP - ask) times what it offers [eq. 3.3]. The code of the thesis averages from the day's
 beginning instead, and reads trades and quotes from two places that race each other; here both come in one stream, in
 the order of their time. A quote before the stock's first trade has no index. Prices that are null, not above 0 or no
-finite number, and sizes below 1, are malformed: they give no result and enter no average.
+finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no result and
+enter no average.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class BargainIndex(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         price = batch.column("price").to_numpy(zero_copy_only=False).astype(np.float64)
         size = batch.column("size").to_numpy(zero_copy_only=False).astype(np.float64)
-        rows = np.flatnonzero(np.isfinite(price) & (price > 0) & (size >= 1))
+        kind = batch.column("quote").to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1)))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
         quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
