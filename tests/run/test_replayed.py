@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge.errors import DriverError, InputError
 from streamgauge.experiment import Experiment, build, read
+from streamgauge.flow.graph import sources
 from streamgauge.load.file_rows import content, digest
 from streamgauge.load.plan import Plan
 from streamgauge.load.recorded import Recorded
@@ -101,6 +102,15 @@ def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
     content.cache_clear()
     with pytest.raises(DriverError, match="was changed after it was checked"):
         ready.streams(2000.0)
+
+
+def test_engines_are_told_which_columns_hold_nulls(data: Path) -> None:
+    """The flow's sources have the schemas of the streams: an engine that is promised values may do anything else."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,\n4,5,60\n")
+    ready = check(build(asked("filter", data=str(data))))
+    (source,), (stream,) = sources(ready.flow), ready.streams(1000.0)
+    assert source.schema == stream.schema
+    assert [field.name for field in source.schema.fields if field.nullable] == ["price"]
 
 
 def test_only_what_is_read_must_be_in_the_file(data: Path) -> None:
