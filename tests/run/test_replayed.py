@@ -243,7 +243,10 @@ def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
     values = asked("filter", data=str(data), **{"data.time": "price"})
     with pytest.raises(InputError, match="can say in all"):
         check(build(values))
-    check(build({**values, "command": "generate", "load": {"rate": 1, "duration": "4s"}}))
+    few = {"rate": 1, "duration": "4s"}
+    ready = check(build({**values, "command": "generate", "load": few}))
+    with pytest.raises(InputError, match="can say in all"):  # as a search at higher rates would find
+        ready.plan(0, 100_000.0, 60.0)
 
 
 @pytest.mark.parametrize(("workload", "parameters", "idle"), [

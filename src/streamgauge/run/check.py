@@ -33,7 +33,7 @@ from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
-from streamgauge.run.replayed import idle, require_sayable, with_data
+from streamgauge.run.replayed import idle, with_data
 from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
@@ -106,11 +106,11 @@ def _longest_plan(ready: Ready) -> None:
     load, command = ready.experiment.load, ready.experiment.command
     rate = ready.experiment.search.start_rate or load.rate
     if command == "generate" and load.start is None:
-        require_sayable(ready.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration)))
+        ready.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
         return
     extended = command != "generate" and may_extend(load)
     spare = spare_s(load.duration) if extended else 0.0
-    require_sayable(ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare))
+    ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -17,8 +17,7 @@ from streamgauge.flow.graph import with_schemas
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.file_rows import digest
-from streamgauge.load.plan import Plan
-from streamgauge.load.recorded import Absent, Asked, Recorded, recorded, require_times, taken_of
+from streamgauge.load.recorded import Absent, Asked, Recorded, recorded
 from streamgauge.run import own_job
 from streamgauge.run.own_job import OwnJob
 from streamgauge.workloads.base import Job, Parameters, Workload
@@ -110,13 +109,6 @@ def _on_files(job: Job, paths: Mapping[str, str], times: Mapping[str, str], know
     return job._replace(
         flow=with_schemas(job.flow, {stream.name: stream.schema for stream in streams}), streams=streams
     )
-
-
-def require_sayable(plan: Plan) -> None:
-    """InputError where the data's time would leave its type before the plan ends."""
-    for number, stream in enumerate(plan.streams):
-        if taken_of(stream):
-            require_times(stream, plan.planned_events(plan.start_us, plan.end_us, number))
 
 
 def idle(workload: Workload, parameters: Parameters, rate_per_s: float, job: Job) -> Iterator[Problem]:
