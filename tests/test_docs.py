@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.engines.seam import Engine
-from streamgauge.experiment import Experiment, build, is_data, read, to_toml
+from streamgauge.experiment import Experiment, build, is_data, is_data_time, read, to_toml
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
 from streamgauge.report import series
@@ -103,8 +103,11 @@ def _unknown_names(command: str, rest: str) -> list[str]:
     if command in ("run", "sustain", "generate") and (given := re.match(r" ([a-z_][\w./]*)", rest)):
         unknown += [f"workload {given.group(1)}"] if not _is_workload(given.group(1)) else []
     unknown += [f"engine {name}" for name in re.findall(r"--engine (\S+)", rest) if name not in streaming_engines()]
+    known = _parameters()
     unknown += [
-        f"set {name}" for name in re.findall(r"--set ([\w.]+)", rest) if name not in _parameters() and not is_data(name)
+        f"set {name}"
+        for name in re.findall(r"--set ([\w.]+)", rest)
+        if name not in known and not is_data(name) and not is_data_time(name)
     ]
     return unknown + [f"option {name}" for name in re.findall(r"--option \"?([\w.]+)", rest) if not _is_option(name)]
 

@@ -64,6 +64,8 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
 
 DATA = "data"
 """The parameter that every built-in workload has besides its own: a file whose rows it gets."""
+DATA_TIME = ".time"
+"""After it: which of the file's columns is the time of the data."""
 
 _EXAMPLES = {
     "load.generators": "2",
@@ -76,7 +78,12 @@ _EXAMPLES = {
 
 def is_data(name: str) -> bool:
     """Whether a parameter names a file of data: `data`, or `data.STREAM`."""
-    return name == DATA or name.startswith(f"{DATA}.")
+    return name == DATA or (name.startswith(f"{DATA}.") and not is_data_time(name))
+
+
+def is_data_time(name: str) -> bool:
+    """Whether a parameter names the column that is the time of data: `data.time`, or `data.STREAM.time`."""
+    return name.startswith(f"{DATA}.") and name.endswith(DATA_TIME)
 
 
 def parse_setting(parse: Callable[..., Any], setting: str, value: Any) -> Any:

@@ -324,6 +324,32 @@ class Input(Answer):
     profile: tuple[RatePiece, ...]
 
 
+class DataColumn(Answer):
+    """A column of a user's own file: `unreadable` values are none of its type, `empty` ones are not there; both are
+    null in the stream. `numbered`: how many different keys were numbered, where they are no numbers of its type."""
+
+    name: str
+    unreadable: int
+    empty: int
+    numbered: int | None = None
+
+
+class ReplayedData(Answer):
+    """A user's own file in the place of a stream's made rows, of which `columns` are what the workload reads.
+
+    `left_out` lines are no rows. The run goes through its `rows` `rounds` times; `time` is the column that goes on.
+    """
+
+    stream: str
+    file: str
+    sha256: str
+    rows: int
+    left_out: int
+    rounds: float
+    time: str | None = None
+    columns: tuple[DataColumn, ...]
+
+
 class Result(Answer):
     """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
 
@@ -355,6 +381,7 @@ class Result(Answer):
     reference_work_us: float | None = None
     phases: tuple[Phase, ...] = ()
     input: Input | None = None
+    data: tuple[ReplayedData, ...] = ()
     job_files: dict[str, str] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -220,6 +220,34 @@ def test_every_application_is_exactly_once(
     assert all(found[name] >= least for name, least in rows_least.items()), found
 
 
+def test_malformed_records_of_own_data_stop_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells that are no value or are not there, keys among them, and a line that is no row: Spark's answer is that of
+    the reference, in native windows and in a keyed process, and what was malformed is counted in the result.
+    """
+    workload = together({"spike_detection": {"moving_average_window": "20"}, "windowed_aggregation": WINDOW})
+    monkeypatch.setitem(base._all(), workload.name, workload)
+    sensors, purchases = tmp_path / "sensors.csv", tmp_path / "purchases.csv"
+    readings = [f"mote-{n % 7},{20 + n % 3 + 10 * (n % 11 == 0)}" for n in range(500)]
+    readings[3:7] = ["mote-3", ",21.5", "mote-5,", "mote-6,warm"]
+    sensors.write_text("\n".join(["device,temp", *readings]) + "\n")
+    bought = [f"{n % 90},{n % 100}" for n in range(500)]
+    bought[3:7] = [",3", "much,4", "5,", "6,3.5"]
+    purchases.write_text("\n".join(["gem_pack_id,price", *bought]) + "\n")
+    files = {"data.sensors": str(sensors), "data.purchases": str(purchases)}
+    with started(tmp_path, workload.name, "10k", files, {}) as running:
+        judged = running.trial(1)
+    check_answers(judged, 5_000)
+    check_ways(judged)
+    counted = {
+        column.name: (column.unreadable, column.empty, column.numbered)
+        for each in judged.result.data
+        for column in each.columns
+    }
+    assert counted == {"device": (0, 1, 7), "temp": (1, 1, None), "gem_pack_id": (1, 1, None), "price": (1, 1, None)}
+    assert {each.stream: each.left_out for each in judged.result.data} == {"sensors": 1, "purchases": 0}
+    assert any("temp is null in 1 with a value that cannot be read" in note for note in judged.result.notes)
+
+
 def test_every_workload_is_verified_on_spark() -> None:
     """A workload that nobody put into a case is found here."""
     cases = {workload for _, workload, *_ in CASES} | {name for _, parts, _ in APPLICATIONS for name in parts}

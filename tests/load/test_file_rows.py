@@ -1,7 +1,10 @@
-"""A file's rows: each value as it stands there, in the column's type; anything else is refused, with its place."""
+"""A file's rows: each value as it stands there, in the column's type; anything else is null and counted, with its
+place; what is no file of rows is refused.
+"""
 
 from __future__ import annotations
 
+import gzip
 import os
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,7 +17,7 @@ import pytest
 
 from streamgauge.errors import DriverError, InputError, Problem
 from streamgauge.load import file_rows
-from streamgauge.load.file_rows import File, digest, rows
+from streamgauge.load.file_rows import File, Unreadable, content, digest, rows
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -32,6 +35,13 @@ def written(folder: Path, name: str, content: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def unreadable(path: Path, name: str, kind: str) -> Unreadable:
+    """Of the only column that is read: what none of its values is; as many of them are null."""
+    found = content(_file(path, **{name: kind}))
+    assert found.columns[name].null_count == found.unreadable[name].count
+    return found.unreadable[name]
 
 
 def the_problem(path: Path, **columns: str) -> Problem:
@@ -56,43 +66,82 @@ def test_a_text_of_json_is_the_text_alone(tmp_path: Path, name: str) -> None:
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["int", "bigint"])
 def test_no_fraction_is_rounded(tmp_path: Path, name: str, content: str, kind: str) -> None:
-    """It is refused, with column, value and row."""
-    problem = the_problem(written(tmp_path, name, content), price=kind)
-    assert f"price is {kind}" in problem.rule
-    assert problem.got == "3.7 in row 2 (and 1 more)"
+    """It is null, and counted, with the first one and its row; the others stay."""
+    path = written(tmp_path, name, content)
+    assert unreadable(path, "price", kind) == Unreadable(2, "3.7", 1, 0)
+    assert read(path, price=kind) == {"price": [4, None, None]}
 
 
 @pytest.mark.parametrize(("values", "kind", "got"), [
-    (pa.array([4.0, 3.7]), "int", "3.7 in row 2"),
-    (pa.array([4, 2**31]), "int", "2147483648 in row 2"),
-    (pa.array([4, 2**53 + 1]), "double", "9007199254740993 in row 2"),
-    (pa.array([Decimal("4.00"), Decimal("3.70")]), "bigint", "3.70 in row 2"),
-    (pa.array([0, 2]), "boolean", "2 in row 2"),
-    (pa.array(["4", "much"]), "int", "much in row 2"),
-    (pa.array([0, 1_001], pa.timestamp("ns")), "timestamp", "1970-01-01 00:00:00.000001001 in row 2"),
+    (pa.array([4.0, 3.7]), "int", "3.7"),
+    (pa.array([4, 2**31]), "int", "2147483648"),
+    (pa.array([4, 2**53 + 1]), "double", "9007199254740993"),
+    (pa.array([Decimal("4.00"), Decimal("3.70")]), "bigint", "3.70"),
+    (pa.array([0, 2]), "boolean", "2"),
+    (pa.array(["4", "much"]), "int", "much"),
+    (pa.array([0, 1_001], pa.timestamp("ns")), "timestamp", "1970-01-01 00:00:00.000001001"),
 ])  # fmt: skip
 def test_no_value_of_a_typed_column_is_changed(tmp_path: Path, values: pa.Array, kind: str, got: str) -> None:
-    """Parquet: what the cast back does not give again."""
+    """Parquet: what the cast back does not give again is null, and so is nothing else."""
     pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet")
-    assert the_problem(tmp_path / "a.parquet", x=kind).got == got
+    found = unreadable(tmp_path / "a.parquet", "x", kind)
+    assert (found.count, found.first, found.row) == (1, got, 1)
 
 
 @pytest.mark.parametrize(("text", "kind"), [
     ("much", "int"), ("3000000000", "int"), ("0x10", "int"), ("true", "int"), ("9e99", "bigint"), ("1,5", "double"),
     ("2", "boolean"), ("31/12/2026", "timestamp"), ("2026-01-31 12:00:00.0000001", "timestamp"),
 ])  # fmt: skip
-def test_a_text_that_is_no_value_of_the_type_is_refused(tmp_path: Path, text: str, kind: str) -> None:
+def test_a_text_that_is_no_value_of_the_type_is_null(tmp_path: Path, text: str, kind: str) -> None:
     """Nor may a part of it be dropped."""
-    problem = the_problem(written(tmp_path, "a.csv", f'n;x\n1;"{text}"\n'), x=kind)
-    assert problem.got == f"{text} in row 1"
-    assert problem.setting == "set data"
+    found = unreadable(written(tmp_path, "a.csv", f'n;x\n1;"{text}"\n'), "x", kind)
+    assert (found.count, found.first, found.row) == (1, text, 0)
 
 
-def test_every_column_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    """Each with a place of its own."""
-    with pytest.raises(InputError) as refused:
-        read(written(tmp_path, "a.csv", "a,b\n1,x\ny,2\n"), a="int", b="int")
-    assert [problem.got for problem in refused.value.problems] == ["y in row 2", "x in row 1"]
+@pytest.mark.parametrize(("text", "kind", "large"), [
+    ("3000000000", "int", 1), ("-3000000000", "int", 1), ("9" * 40, "bigint", 1), ("3000000000", "double", None),
+    ("x3000000000", "int", 0), ("3000000000.5", "int", 0),
+])  # fmt: skip
+def test_whole_numbers_that_are_too_large_are_told_from_texts(
+    tmp_path: Path, text: str, kind: str, large: int | None
+) -> None:
+    """What is a key all the same, if its column has keys; a double takes them."""
+    path = written(tmp_path, "a.csv", f"n,x\n1,{text}\n2,7\n")
+    if large is None:
+        assert not content(_file(path, x=kind)).unreadable
+    else:
+        assert unreadable(path, "x", kind).large == large
+
+
+def test_every_column_counts_its_own(tmp_path: Path) -> None:
+    """A row that is wrong in one column has its values in the others; what is not there is not unreadable."""
+    found = content(_file(written(tmp_path, "a.csv", "a,b\n1,x\ny,2\n,3\n"), a="int", b="int"))
+    assert {name: column.to_pylist() for name, column in found.columns.items()} == {
+        "a": [1, None, None],
+        "b": [None, 2, 3],
+    }
+    assert found.unreadable == {"a": Unreadable(1, "y", 1, 0), "b": Unreadable(1, "x", 0, 0)}
+    assert (found.values("a"), found.values("b")) == (2, 3)
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_lines_that_are_no_rows_are_left_out(tmp_path: Path, end: str) -> None:
+    """Too many columns, too few, or bytes that are no text: counted, in whatever order they come; the others stay."""
+    plain = b'a,b\n1,2\n3,4,5\n6\n"x\ny",7\n\xff,8\n9,10\n'
+    path = written(tmp_path, f"a.csv{end}", gzip.compress(plain) if end else plain)
+    found = content(_file(path, a="string", b="int"))
+    assert {name: column.to_pylist() for name, column in found.columns.items()} == {
+        "a": ["1", "x\ny", "9"],
+        "b": [2, 7, 10],
+    }
+    assert (found.left_out, found.unreadable) == (3, {})
+
+
+def test_a_line_that_is_no_json_is_a_row_without_values(tmp_path: Path) -> None:
+    """One that was cut off, one of text, one of other JSON: the rows around them stay in their places."""
+    lines = '{"a": 1, "b": "x"}\n{"a": 2, "b"\nnone\n[3]\n{"b": "y"}\n{"a": 4'
+    path = written(tmp_path, "a.jsonl", lines)
+    assert read(path, a="int", b="string") == {"a": [1, *[None] * 5], "b": ["x", None, None, None, "y", None]}
 
 
 @pytest.mark.parametrize(("texts", "kind", "values"), [
@@ -153,11 +202,13 @@ def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
     assert read(written(tmp_path, "b.log", content + "\n"), line="string") == {"line": lines}
 
 
-@pytest.mark.parametrize(("name", "place"), [("a.txt", "line 3 of a.txt"), ("a.csv", "Line: 3"), ("a", "line 3 of a")])
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path, name: str, place: str) -> None:
-    """With the line."""
-    problem = the_problem(written(tmp_path, name, b"line\none\ntwo \xff\nthree\n"), line="string")
-    assert place in str(problem.got)
+@pytest.mark.parametrize("name", ["a.txt", "a"])
+def test_lines_that_are_no_text_are_null(tmp_path: Path, name: str) -> None:
+    """And only those, wherever they are; an empty line is a text."""
+    path = written(tmp_path, name, b"\xef\xbb\xbfone\n\r\ntwo \xff\r\nthr\xc3\xa9e\n")
+    assert read(path, line="string") == {"line": ["one", "", None, "thrée"]}
+    found = content(_file(path, line="string")).unreadable["line"]
+    assert (found.count, found.row) == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.txt", "a"])
@@ -168,8 +219,9 @@ def test_an_empty_file_is_called_empty(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "content", "place"), [
-    ("a.csv", "a,b\n" + "1,2\n" * 30_000 + "3,4,5\n", ("Line: 30002", "3,4,5")),
-    ("a.jsonl", '{"a": 1, "b": 2}\n{"a": 1, "b"\n', ("a.jsonl", "line 3")),
+    ("a.csv", "a,b\n" + "1\n" * 3, ("a.csv", "3 lines of it can not")),
+    ("a.json", '[{"a": 1, "b": 2},\n{"a": 1, "b"\n]', ("a.json", "Malformed JSON")),
+    ("a.parquet", "a,b\n1,2\n", ("a.parquet",)),
 ])  # fmt: skip
 def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, name: str, content: str, place: tuple[str, ...]) -> None:
     """In the reader's own words, without its advice on options that are not ours."""
@@ -193,11 +245,11 @@ def test_rows_may_take_so_much_memory_and_no_more(tmp_path: Path, monkeypatch: p
     """Every generator holds them."""
     file = _file(written(tmp_path, "a.csv", "n\n1\n2\n"), n="int")
     monkeypatch.setattr(file_rows, "BYTES_MAX", rows(file)["n"].nbytes)
-    rows.cache_clear()
+    content.cache_clear()
     rows(file)
-    rows.cache_clear()
+    content.cache_clear()
     monkeypatch.setattr(file_rows, "BYTES_MAX", rows(file)["n"].nbytes - 1)
-    rows.cache_clear()
+    content.cache_clear()
     with pytest.raises(InputError, match="must fit into"):
         rows(file)
 

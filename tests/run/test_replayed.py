@@ -10,11 +10,14 @@ import pytest
 
 from streamgauge.errors import DriverError, InputError
 from streamgauge.experiment import Experiment, build, read
-from streamgauge.load.file_rows import digest, rows
+from streamgauge.flow.graph import sources
+from streamgauge.load.file_rows import content, digest
+from streamgauge.load.plan import Plan
 from streamgauge.load.recorded import Recorded
 from streamgauge.report import rerun
 from streamgauge.run import replayed, single
 from streamgauge.run.check import check
+from streamgauge.run.data_facts import notes_of, replayed_data
 from streamgauge.run.own_job import changed
 from streamgauge.run.replayed import found_anywhere, whole_paths, with_data
 from streamgauge.workloads.base import get
@@ -96,9 +99,154 @@ def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
     """At every rate of a search: one that has changed since is our failure, and not another workload."""
     ready = check(build(asked("filter", data=str(data))))
     data.write_text("user_id,gem_pack_id,price\n7,8,90\n")
-    rows.cache_clear()
+    content.cache_clear()
     with pytest.raises(DriverError, match="was changed after it was checked"):
         ready.streams(2000.0)
+
+
+def test_engines_are_told_which_columns_hold_nulls(data: Path) -> None:
+    """The flow's sources have the schemas of the streams: an engine that is promised values may do anything else."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,\n4,5,60\n")
+    ready = check(build(asked("filter", data=str(data))))
+    (source,), (stream,) = sources(ready.flow), ready.streams(1000.0)
+    assert source.schema == stream.schema
+    assert [field.name for field in source.schema.fields if field.nullable] == ["price"]
+
+
+def test_only_what_is_read_must_be_in_the_file(data: Path) -> None:
+    """Of Spike Detection the quantity that is looked at; of Traffic Monitoring everything but the taxi."""
+    for workload, names, parameters in (
+        ("spike_detection", "device,volt", {"parser_value_field": "volt"}),
+        ("traffic_monitoring", "speed,lon,lat", {}),
+        ("windowed_aggregation", "price,gem_pack_id", {}),
+    ):
+        data.write_text(f"{names}\n" + "1,2,3\n"[: 2 * names.count(",") + 1] + "\n")
+        check(build(asked(workload, data=str(data), **parameters)))
+    data.write_text("device,temp\n1,20.5\n")
+    with pytest.raises(InputError, match="must have a column volt double"):
+        check(build(asked("spike_detection", data=str(data), parser_value_field="volt")))
+
+
+@pytest.mark.parametrize(("workload", "column", "rest", "keys"), [
+    ("bargain_index", "stock", "quote,price,size\n{},0,20.5,100", ("AAPL", "IBM")),
+    ("fraud_detection", "customer", "state\n{},LNL", ("7X3Q0ZP4KD", "0000000001A")),
+    ("machine_outlier", "machine", "cluster,cpu,memory\n{},0,0.5,0.5", ("m_1932", "m_1933")),
+    ("voipstream", "calling", "called,duration,established\n{},15551234567,60,1", ("15551234568", "4915551234567")),
+    ("smart_grid", "house_id", "value,property,plug_id,household_id\n{},5,1,1,1", ("north", "south")),
+    ("yahoo_streaming", "ad_id", "event_type\n{},view", ("9b1c-01", "9b1c-02")),
+    ("spike_detection", "device", "temp\n{},20.5", ("mote-1", "mote-2")),
+])  # fmt: skip
+def test_keys_may_be_names(data: Path, workload: str, column: str, rest: str, keys: tuple[str, str]) -> None:
+    """As public data sets have them; a note says so."""
+    names, _, row = rest.partition("\n")
+    data.write_text("\n".join([f"{column},{names}", *(row.format(key) for key in (*keys, keys[0]))]))
+    plan = check(build(asked(workload, data=str(data)))).plan(0, 1000.0, 1.0)
+    events = plan.batch(0, 0, 0, 2, [column]).to_pylist() + plan.batch(0, 1, 0, 2, [column]).to_pylist()
+    first, second = (event[column] for event in (events[0], events[2]))
+    assert [event[column] for event in events] == [first, first, second, first]
+    assert first != second
+    assert any(f"{column}: " in note and "numbered by first app" in note for note in notes(plan))
+
+
+def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
+    """Each a file's of its own, and the ids of both are numbered together."""
+    training, analysis = tmp_path / "training.jsonl", tmp_path / "analysis.jsonl"
+    training.write_text('{"id": "inmail.1", "message": "buy now", "spam": true}\n')
+    analysis.write_text('{"id": "inmail.9", "message": "hello"}\n{"id": "inmail.1", "message": "buy"}\n')
+    files = {"data.training": str(training), "data.analysis": str(analysis)}
+    plan = check(build(asked("spam_filter", **files))).plan(0, 1000.0, 1.0)
+    ids = [plan.batch(stream, 0, 0, 1, ["id"]).column("id").to_pylist() for stream in range(2)]
+    assert ids == [[0], [1]]
+
+
+def test_a_key_that_is_missing_may_be_one_for_all(data: Path) -> None:
+    """Google's machines have no cluster: the error says how to give them one."""
+    data.write_text("machine,cpu,memory\n1,0.5,0.5\n")
+    with pytest.raises(InputError) as refused:
+        check(build(asked("machine_outlier", data=str(data))))
+    (problem,) = refused.value.problems
+    assert problem.rule == "must have a column cluster int"
+    assert "add cluster with one value, such as 0, in every row" in problem.way_out
+
+
+def notes(plan: Plan) -> tuple[str, ...]:
+    return notes_of(replayed_data(plan, plan.end_us))
+
+
+def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
+    """Beside the file's digest: rows and lines, and of each column what is null and why; the same in words."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,30\n4,5,much\n7,8\n4,,60\n")
+    plan = check(build(asked("filter", data=str(data)))).plan(0, 1000.0, 1.0)
+    (found,) = replayed_data(plan, plan.end_us)
+    assert found.model_dump() == {
+        "stream": "purchases", "file": str(data), "sha256": digest(data), "rows": 3, "left_out": 1,
+        "rounds": pytest.approx(1000 / 3), "time": None,
+        "columns": (
+            {"name": "user_id", "unreadable": 0, "empty": 0, "numbered": None},
+            {"name": "gem_pack_id", "unreadable": 0, "empty": 1, "numbered": None},
+            {"name": "price", "unreadable": 1, "empty": 0, "numbered": None},
+        ),
+    }  # fmt: skip
+    assert notes_of((found,)) == (
+        "data of purchases: 1 line is no row, and is left out",
+        "data of purchases: gem_pack_id is null in 1 without a value, of 3 rows",
+        "data of purchases: price is null in 1 with a value that cannot be read, of 3 rows",
+        "data of purchases: its 3 rows come 333 times; times that stand in them, if any do, come again in each round "
+        "(data.time=COLUMN moves a column on)",
+    )
+
+
+def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
+    """Nothing in it comes again."""
+    plan = check(build(asked("filter", data=str(data)))).plan(0, 1000.0, 0.002)
+    assert plan.planned_events(plan.start_us, plan.end_us) == 2
+    assert notes(plan) == ()
+
+
+@pytest.mark.parametrize("name", ["data.time", "data.purchases.time"])
+def test_the_datas_time_is_a_column_and_no_file(data: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on; no folder is put before it; another time is another input."""
+    monkeypatch.chdir(data.parent)
+    experiment = found_anywhere(build(asked("filter", data="bought.csv", **{name: "price"})))
+    assert experiment.parameters[name] == "price"
+    plan = check(experiment).plan(0, 1000.0, 1.0)
+    prices = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
+    assert prices == [[30, 90], [60, 120]]
+    assert "price goes on from round to round" in notes(plan)[-1]
+
+
+@pytest.mark.parametrize(("workload", "parameters", "setting", "rule"), [
+    ("filter", {"data": "FILE", "data.time": "when"}, "set data.time", "must be a field of stream purchases"),
+    ("filter", {"data": "FILE", "data.time": "user_id"}, "set data.time", "that says a time"),
+    ("filter", {"data.time": "price"}, "set data.time", "a file's: there is none"),
+    ("filter", {"data": "FILE", "data.ads.time": "price"}, "set data.ads.time", "a file's: purchases"),
+    ("windowed_join", {"data.purchases": "FILE", "data.ads": "FILE", "data.time": "price"}, "set data.time",
+     "a file's: purchases, ads"),
+    ("word_count", {"data": "FILE", "data.time": "text"}, "set data.time", "inside of a text"),
+])  # fmt: skip
+def test_a_time_of_no_file_is_refused(
+    data: Path, workload: str, parameters: dict[str, str], setting: str, rule: str
+) -> None:
+    """With the streams and columns that there are."""
+    if workload == "word_count":
+        data.write_text("text\nthe cow\n")
+    with pytest.raises(InputError) as refused:
+        check(build(asked(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()})))
+    (problem,) = refused.value.problems
+    assert problem.setting == setting
+    assert rule in problem.rule
+
+
+def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
+    """Before it starts, by its longest plan: an int ends in 2038, if it is of seconds."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,1700000000\n4,5,1700086400\n")
+    values = asked("filter", data=str(data), **{"data.time": "price"})
+    with pytest.raises(InputError, match="can say in all"):
+        check(build(values))
+    few = {"rate": 1, "duration": "4s"}
+    ready = check(build({**values, "command": "generate", "load": few}))
+    with pytest.raises(InputError, match="can say in all"):  # as a search at higher rates would find
+        ready.plan(0, 100_000.0, 60.0)
 
 
 @pytest.mark.parametrize(("workload", "parameters", "idle"), [

@@ -447,3 +447,19 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     done = make.story().done(engine_failed="gone")
     assert trial._unjudged(ready, rig, folder, done, 1000.0, None).job_files == {"job.py": "a" * 64}
+
+
+def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path) -> None:
+    """Counted in `data`, and in words in the notes, by what the trial offered."""
+    file = tmp_path / "a.csv"
+    file.write_text("user_id,gem_pack_id,price\n1,2,much\n1,2,3\n")
+    ready = check(build({"workload": "filter", "engine": "known", "parameters": {"data": str(file)}}))
+    done = make.story().done(engine_failed="gone")
+    done.journal.plan = replace(done.journal.plan, streams=ready.streams(1000.0))
+    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    result = trial._unjudged(ready, rig, folder, done, 1000.0, None)
+    (data,) = result.data
+    assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
+    assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
+    assert "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows" in result.notes

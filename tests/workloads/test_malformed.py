@@ -49,7 +49,8 @@ EDGES: dict[tuple[str, str], Edges] = {
     ("bargain_index", "market"): (
         {"stock": 1, "quote": 0, "price": 20.0, "size": 10},
         [{"price": price} for price in (None, 0.0, -1.0, math.nan, math.inf)]
-        + [{"size": size} for size in (None, 0, -1)],
+        + [{"size": size} for size in (None, 0, -1)]
+        + [{"quote": quote} for quote in (None, -1, 2)],
         [{"price": 1e-300}, {"price": 1e308}, {"size": 1}, {"quote": 1}],
     ),
     ("fraud_detection", "transactions"): (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from streamgauge.events import Schema
 from streamgauge.flow.nodes import (
     Distinct,
     Explode,
@@ -59,6 +60,17 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
             return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
         case _:
             return replace(node, input=inputs_[0])
+
+
+def with_schemas(flow: Flow, schemas: Mapping[str, Schema]) -> Flow:
+    """The flow over sources of other schemas, by their names: of the same columns, which may hold nulls or may not."""
+    made: dict[Node, Node] = {}
+    for node in operators(flow):
+        if isinstance(node, Source):
+            made[node] = replace(node, schema=schemas[node.name])
+        else:
+            made[node] = with_inputs(node, tuple(made[input_] for input_ in inputs(node)))
+    return Flow(tuple(replace(sink, input=made[sink.input]) for sink in flow.sinks))
 
 
 def walk(*nodes: Node) -> Iterator[Node]:

@@ -29,6 +29,8 @@ LONGEST_S = 3600
 
 Ints = npt.NDArray[np.int32]
 _COIN_STEPS = 2.0**32
+_NUMBER = "telephone number"
+"""What callers and callees are told apart by: who calls is whom others call."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Caller(FieldSpec):
             rule = f"must be 1 to {SUBSCRIBERS_MAX}"
             raise InputError(Problem(f"{self.name}.telemarketers", rule, self.telemarketers, "100"))
         _check_share(f"{self.name}.selling", self.selling)
+
+    @property
+    def tells_apart(self) -> str:
+        return _NUMBER
 
     def column(self, bits: Bits, first: int, last: int) -> Ints:
         out = empty(last - first, np.int32)
@@ -78,6 +84,10 @@ class Called(FieldSpec):
             rule = f"must be 1 to {most}, which is everybody else"
             raise InputError(Problem(f"{self.name}.contacts", rule, self.contacts, f"{min(8, most)}"))
         _check_share(f"{self.name}.strangers", self.strangers)
+
+    @property
+    def tells_apart(self) -> str:
+        return _NUMBER
 
     def column(self, bits: Bits, first: int, last: int) -> Ints:
         callers = self.caller.column(replace(bits, field=self.caller_place), first, last)

@@ -64,6 +64,14 @@ class FieldSpec(ABC):
         return False
 
     @property
+    def tells_apart(self) -> str | None:
+        """What its values tell apart, where nothing is asked of them but which are equal; None of any other field.
+
+        Fields that say the same, of whichever stream, hold the same keys.
+        """
+        return None
+
+    @property
     def row_bytes(self) -> float:
         """What a value takes in Arrow, on average."""
         return {"int": 4, "double": 8}[self.spark_type]
@@ -103,6 +111,10 @@ class Key(FieldSpec):
             raise _refuse(f"{self.name}.domain", rule, self.domain, f"{min(most, 1_000_000)}, or uniform keys")
         if not (math.isfinite(self.exponent) and self.exponent >= 0):
             raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
 
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int32]:
         return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
@@ -226,6 +238,10 @@ class OwnNumber(FieldSpec):
     """A number of its own for each event, made of its place: none comes twice in a plan, in all its partitions."""
 
     spark_type: ClassVar[str] = "bigint"
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
 
     @property
     def row_bytes(self) -> float:

@@ -1,7 +1,12 @@
-"""The rows of a user's own file as columns of a stream's types: each value as it stands there, or a refusal."""
+"""The rows of a user's own file as columns of a stream's types: each value as it stands there, or null and counted.
+
+A malformed record stops nothing: a value that is none of its column's type is null, and a line of which no row can be
+made is left out; both are counted. What cannot be read as a file at all is refused.
+"""
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -21,6 +26,7 @@ from streamgauge.load.sample import COMPRESSED, READERS
 if TYPE_CHECKING:
     import duckdb
 
+JSON_LINES = ("jsonl", "ndjson")
 LINES = ("txt", "log", "dat", "text", "")
 """What a file of text lines is called after its last dot."""
 BYTES_MAX = 2**30
@@ -36,6 +42,14 @@ Columns = tuple[tuple[str, str], ...]
 """(name, Spark's name of the type)."""
 
 
+class ColumnsError(InputError):
+    """A file lacks the columns `missing`."""
+
+    def __init__(self, problem: Problem, missing: Sequence[str]) -> None:
+        super().__init__(problem)
+        self.missing = missing
+
+
 @dataclass(frozen=True)
 class File:
     """A file, the SHA-256 that it had when it was checked, and the columns that are taken of it."""
@@ -43,6 +57,32 @@ class File:
     path: str
     digest: str
     columns: Columns
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Values of a column that are none of its type: how many, the first one and its row (from 0), and how many of them
+    are whole numbers all the same, which are too large for it."""
+
+    count: int
+    first: str
+    row: int
+    large: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """The columns of a file, each whole; the unreadable values of those that have some, which are null there; how many
+    lines were left out, since they are no rows."""
+
+    columns: dict[str, pa.Array]
+    unreadable: dict[str, Unreadable]
+    left_out: int = 0
+
+    def values(self, name: str) -> int:
+        """How many rows have a value in a column, of its type or not."""
+        column = self.columns[name]
+        return len(column) - column.null_count + (self.unreadable[name].count if name in self.unreadable else 0)
 
 
 def digest(path: Path) -> str:
@@ -57,12 +97,17 @@ def _digest(path: Path, changed_ns: int, size: int) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-@lru_cache(maxsize=8)
 def rows(file: File) -> dict[str, pa.Array]:
-    """The columns of a file, each whole.
+    """The columns of a file, each whole; see `content`."""
+    return content(file).columns
+
+
+@lru_cache(maxsize=16)
+def content(file: File) -> Content:
+    """What a file holds.
 
     Raises:
-        InputError: it cannot be read, lacks a column, holds nothing, or a value that is none of its column's type.
+        InputError: it cannot be read, lacks a column, or holds no row.
         DriverError: it is not the file any more that was checked, so its rows are not those of the plan.
     """
     try:
@@ -82,7 +127,7 @@ def _require_same(file: File) -> None:
         raise DriverError(f"{file.path} was changed after it was checked ({was}): run again, and leave it as it is")
 
 
-def _read(path: Path, columns: Columns) -> dict[str, pa.Array]:
+def _read(path: Path, columns: Columns) -> Content:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes if suffix not in COMPRESSED]
     kind = suffixes[-1] if suffixes else ""
     if kind not in (*READERS, *LINES):
@@ -90,10 +135,11 @@ def _read(path: Path, columns: Columns) -> dict[str, pa.Array]:
         raise refuse(f"must be one of {known}, .gz or .zst after it", path.name, "another file")
     if not _content(path, 1):
         raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
-    found = _lines(path, columns) if kind in LINES else _table(path, READERS[kind], columns)
-    if not len(next(iter(found.values()))):
-        raise refuse("must hold some rows", f"{path.name}, which has none", "another file")
-    if (size := sum(column.nbytes for column in found.values())) > BYTES_MAX:
+    found = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
+    if not len(next(iter(found.columns.values()))):
+        left_out = f" that can be read; {_lines_of(found.left_out)} of it can not" if found.left_out else ""
+        raise refuse("must hold some rows", f"{path.name}, which has none{left_out}", "another file")
+    if (size := sum(column.nbytes for column in found.columns.values())) > BYTES_MAX:
         rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
         raise refuse(rule, f"{size / 2**30:.3g} GiB", "a part of it")
     return found
@@ -108,65 +154,97 @@ def _content(path: Path, most: int | None = None) -> bytes:
         raise refuse("must be readable", str(error), "another file") from None
 
 
-def _lines(path: Path, columns: Columns) -> dict[str, pa.Array]:
+def _lines_of(count: int) -> str:
+    return "1 line" if count == 1 else f"{count:,} lines"
+
+
+def _lines(path: Path, columns: Columns) -> Content:
     """Lines end with LF or CR LF and with nothing else; empty ones are rows like others."""
     if [kind for _, kind in columns] != ["string"]:
         rule = f"must have the columns {_named(columns)}"
         raise refuse(rule, f"lines of text in {path.name}", "a CSV, JSON or Parquet file")
-    try:
-        lines = _content(path).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        got = f"line {line} of {path.name} ({error.reason})"
-        raise refuse("must be UTF-8 text", got, "a file that iconv -f LATIN1 -t UTF-8 made of it") from None
     ((name, _),) = columns
-    whole = lines if lines[-1] else lines[:-1]
-    return {name: pa.array([line.removesuffix("\r") for line in whole], pa.string())}
+    raw = _content(path).removeprefix(codecs.BOM_UTF8)
+    try:
+        lines: list[str | None] = [*raw.decode().split("\n")]
+    except UnicodeDecodeError:
+        lines = [_decoded(line) for line in raw.split(b"\n")]
+    whole = lines if lines[-1] != "" else lines[:-1]
+    texts = pa.array([line and line.removesuffix("\r") for line in whole], pa.string())
+    if not texts.null_count:
+        return Content({name: texts}, {})
+    row = pc.index(texts.is_null(), pa.scalar(True)).as_py()
+    return Content({name: texts}, {name: Unreadable(texts.null_count, "bytes that are no UTF-8 text", row, 0)})
 
 
-def _table(path: Path, reader: str, columns: Columns) -> dict[str, pa.Array]:
+def _decoded(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _table(path: Path, kind: str, columns: Columns) -> Content:
     import duckdb
 
-    source = f"{reader}({_quoted(path)}{_csv_options(path, columns) if reader == 'read_csv' else ''})"
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
         try:
-            there = connection.sql(f"SELECT * FROM {source} LIMIT 0").columns
+            there = _names(connection, path, kind, columns)
             if missing := tuple(pair for pair in columns if pair[0] not in there):
                 raise _lacking(path, missing, there)
-            if reader == "read_json_auto":
-                source = _json_texts(path, columns)
-            values, said = _cast(connection, source, columns, reader)
+            return _cast(connection, path, kind, columns)
         except duckdb.Error as error:
             raise refuse("must be readable", _said(error), "mend the file, or another one") from None
-    if said:
-        raise InputError(said)
-    return values
+
+
+def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
+    """The columns that a file has; of JSON lines those of their first ones, since some may be no objects."""
+    if kind not in JSON_LINES:
+        return list(connection.sql(f"SELECT * FROM {_source(path, kind, columns)} LIMIT 0").columns)
+    lines = f"SELECT json FROM read_ndjson_objects({_quoted(path)}, ignore_errors = true) LIMIT {_NAMES_LINES}"
+    found = connection.sql(f"SELECT unnest(json_keys(json)) FROM ({lines}) WHERE json_type(json) = 'OBJECT'")
+    return list(dict.fromkeys(name for (name,) in found.fetchall()))
+
+
+_NAMES_LINES = 20_480
+
+
+def _source(path: Path, kind: str, columns: Columns, typed: bool = False, rejects: str = "") -> str:
+    """A file as DuckDB SQL; `typed` where the columns are known to be there. Lines that are no rows are passed over,
+    and stand in the table `rejects` where that is given."""
+    reader, options = READERS[kind], ""
+    if reader == "read_csv":
+        options = _csv_options(path, columns) + ", ignore_errors = true"
+        options += f", store_rejects = true, rejects_table = '{rejects}'" if rejects else ""
+    elif reader == "read_json_auto":
+        # Line by line, one that is no JSON is a row without values.
+        options = ", format = 'newline_delimited', ignore_errors = true" if kind in JSON_LINES else ""
+        # A guessed type of texts with a number among them would be JSON, which keeps its quotes.
+        texts = ", ".join(f"'{name}': 'VARCHAR'" for name, _ in columns)
+        options += f", columns = {{{texts}}}" if typed else ""
+    return f"{reader}({_quoted(path)}{options})"
 
 
 def _csv_options(path: Path, columns: Columns) -> str:
-    """Nothing is guessed from the first rows but what separates columns where the line of names does not tell."""
+    """Nothing is guessed from the first rows; the line of names tells what separates columns, if there are several."""
     first = _content(path, _FIRST_LINE_MAX).decode("utf-8-sig", errors="replace").partition("\n")[0]
     wanted = {name for name, _ in columns}
     found = {
         sign: len(wanted & {name.strip(' "\r') for name in first.split(sign)}) for sign in ",;\t|" if sign in first
     }
-    delimiter = max(found, key=found.__getitem__, default="")
-    return _CSV + (f", delim = '{delimiter}'" if delimiter and found[delimiter] else "")
+    delimiter = max(found, key=found.__getitem__, default=_NO_DELIMITER)
+    return _CSV + (f", delim = '{delimiter}'" if found.get(delimiter, True) else "")
 
 
 _FIRST_LINE_MAX = 2**16
+_NO_DELIMITER = "\x1f"
+"""Of a file with one column, whose texts may have commas: a character that means to separate, and is in no text."""
 _CSV = (
     # Texts as they stand: a guessed type would change them, "" would be nothing, and # the beginning of a comment.
     ", header = true, skip = 0, all_varchar = true, allow_quoted_nulls = false, comment = '', "
     "quote = '\"', escape = '\"'"
 )
-
-
-def _json_texts(path: Path, columns: Columns) -> str:
-    """A guessed type of texts with a number among them would be JSON, which keeps its quotes."""
-    texts = ", ".join(f"'{name}': 'VARCHAR'" for name, _ in columns)
-    return f"read_json({_quoted(path)}, columns = {{{texts}}})"
 
 
 def _quoted(path: Path) -> str:
@@ -175,24 +253,43 @@ def _quoted(path: Path) -> str:
     return "'" + plain.replace("'", "''") + "'"
 
 
-def _cast(
-    connection: duckdb.DuckDBPyConnection, source: str, columns: Columns, reader: str
-) -> tuple[dict[str, pa.Array], list[Problem]]:
-    """(the columns in their types, what is none of its type)."""
+def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> Content:
+    """The columns in their types."""
+    source = _source(path, kind, columns, typed=True)
     relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    pairs = [_as(name, kind, types[name], reader) for name, kind in columns]
+    pairs = [_as(name, type_, types[name], READERS[kind]) for name, type_ in columns]
     taken = ", ".join(f"{value}, {raw} IS NOT NULL AND {spoilt}" for raw, value, spoilt in pairs)
-    table = connection.sql(f"SELECT {taken} FROM {source}").to_arrow_table()
-    values, problems = {}, []
-    for number, (name, kind) in enumerate(columns):
-        spoilt = table.column(2 * number + 1)
+    told = _source(path, kind, columns, typed=True, rejects=_REJECTS)
+    table = connection.sql(f"SELECT {taken} FROM {told}").to_arrow_table()
+    values, unreadable = {}, {}
+    for number, (name, type_) in enumerate(columns):
+        column, spoilt = _whole(table.column(2 * number), type_), table.column(2 * number + 1)
         if (row := pc.index(spoilt, pa.scalar(True)).as_py()) >= 0:
-            place = f'SELECT CAST("{name}" AS VARCHAR) FROM {source} LIMIT 1 OFFSET {row}'
-            ((got,),) = connection.sql(place).fetchall()
-            problems.append(_spoilt(name, kind, got, row, pc.sum(spoilt).as_py()))
-        values[name] = _whole(table.column(2 * number), kind)
-    return values, problems
+            column = pc.if_else(spoilt.combine_chunks(), pa.scalar(None, column.type), column)
+            unreadable[name] = _unreadable(connection, source, name, type_, row, pc.sum(spoilt).as_py())
+        values[name] = column
+    return Content(values, unreadable, _rejected(connection) if READERS[kind] == "read_csv" else 0)
+
+
+_REJECTS = "rejected_lines"
+
+
+def _rejected(connection: duckdb.DuckDBPyConnection) -> int:
+    ((count,),) = connection.sql(f"SELECT count(DISTINCT line) FROM {_REJECTS}").fetchall()
+    return int(count)
+
+
+def _unreadable(
+    connection: duckdb.DuckDBPyConnection, source: str, name: str, kind: str, row: int, count: int
+) -> Unreadable:
+    text = f'CAST("{name}" AS VARCHAR)'
+    ((first,),) = connection.sql(f"SELECT {text} FROM {source} LIMIT 1 OFFSET {row}").fetchall()
+    large = 0
+    if kind in ("int", "bigint"):
+        whole = f"regexp_full_match({text}, '[+-]?[0-9]+') AND TRY_CAST({text} AS {_SQL[kind]}) IS NULL"
+        ((large,),) = connection.sql(f"SELECT count(*) FROM {source} WHERE {whole}").fetchall()
+    return Unreadable(count, str(first), row, int(large))
 
 
 def _as(name: str, kind: str, there: str, reader: str) -> tuple[str, str, str]:
@@ -213,10 +310,11 @@ def _as(name: str, kind: str, there: str, reader: str) -> tuple[str, str, str]:
     return raw, value, f"({value} IS NULL OR {changed})"
 
 
-def _spoilt(name: str, kind: str, got: object, row: int, count: int) -> Problem:
-    more = f" (and {count - 1} more)" if count > 1 else ""
-    rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded"
-    return Problem("set data", rule, f"{got} in row {row + 1}{more}", f"mend {name}, or leave such rows out")
+def no_value(name: str, kind: str, found: Unreadable) -> Problem:
+    """Of a column in which nothing is a value of its type: it is another file that was meant, or another column."""
+    more = f" (and {found.count - 1} more)" if found.count > 1 else ""
+    rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded; none of its values is one"
+    return Problem("set data", rule, f"{found.first} in row {found.row + 1}{more}", f"mend {name}, or another file")
 
 
 def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
@@ -230,10 +328,10 @@ def _said(error: Exception) -> str:
     return "; ".join(line for line in first if not line.startswith(("Try ", "Possible ")))[:SAID_MAX]
 
 
-def _lacking(path: Path, missing: Columns, there: Sequence[str]) -> InputError:
+def _lacking(path: Path, missing: Columns, there: Sequence[str]) -> ColumnsError:
     rule = f"must have {'a column' if len(missing) == 1 else 'the columns'} {_named(missing)}"
-    got = f"{path.name} with {', '.join(there)}"
-    return refuse(rule, got, "; ".join(_ways_out([name for name, _ in missing], there)))
+    got, names = f"{path.name} with {', '.join(there)}", [name for name, _ in missing]
+    return ColumnsError(Problem("set data", rule, got, "; ".join(_ways_out(names, there))), names)
 
 
 def _ways_out(missing: Sequence[str], there: Sequence[str]) -> Iterator[str]:

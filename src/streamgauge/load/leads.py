@@ -39,6 +39,10 @@ class Turn(FieldSpec):
     def __post_init__(self) -> None:
         _check_learners(self.name, self.learners)
 
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
     def column(self, bits: Bits, first: int, last: int) -> Ints:
         return (np.arange(first, last) % self.learners).astype(np.int32)
 
@@ -76,6 +80,10 @@ class Owner(FieldSpec):
         _check_learners(self.name, self.learners)
         if not 0 <= self.malformed <= 1:
             raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
 
     @property
     def nullable(self) -> bool:

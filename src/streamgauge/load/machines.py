@@ -49,6 +49,10 @@ class Cluster(FieldSpec):
         if self.clusters < 1:
             raise InputError(Problem(f"{self.name}.clusters", "must be at least 1", self.clusters, "8"))
 
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int32]:
         machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
         return machines % np.int32(self.clusters)

@@ -109,6 +109,10 @@ class PlugId(FieldSpec):
     def __post_init__(self) -> None:
         _check_houses(self.name, self.houses)
 
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
     def column(self, bits: Bits, first: int, last: int) -> NDArray[np.int32]:
         plugs = grid(bits, self.houses)
         ids: NDArray[np.int32] = getattr(plugs, self.level)[_places(np.arange(first, last), plugs.plugs)]

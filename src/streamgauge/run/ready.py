@@ -18,6 +18,7 @@ from streamgauge.flow.reach import reach_us, slide_us, tail_us
 from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
+from streamgauge.load.recorded import require_times
 from streamgauge.run.catalogue import interval_of
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
@@ -135,9 +136,13 @@ class Ready:
         return Spans(start_us, measured_from, measured_to, measured_to + self.tail_us)
 
     def plan(self, start_us: int, rate_per_s: float, whole_s: float, profile: RateProfile | None = None) -> Plan:
+        """InputError where no plan can hold that, or the data's own time cannot."""
         profile = profile or parse_profile("constant", rate_per_s, whole_s)
         load = self.experiment.load
-        return Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
+        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
+        for number, stream in enumerate(plan.streams):
+            require_times(stream, plan.planned_events(plan.start_us, plan.end_us, number))
+        return plan
 
     def trial_plan(self, spans: Spans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
         """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.

@@ -1,4 +1,7 @@
-"""Workloads on a user's own data: `--set data=FILE`, or `--set data.STREAM=FILE` where there are several streams."""
+"""Workloads on a user's own data: `--set data=FILE`, or `--set data.STREAM=FILE` where there are several streams.
+
+`--set data.time=COLUMN`, or `data.STREAM.time`, names the column that is the data's own time.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.experiment import DATA, Experiment, is_data
+from streamgauge.experiment import DATA, DATA_TIME, Experiment, is_data, is_data_time
+from streamgauge.flow.graph import with_schemas
+from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.file_rows import digest
-from streamgauge.load.recorded import Recorded, recorded
+from streamgauge.load.recorded import Absent, Asked, Recorded, recorded
 from streamgauge.run import own_job
 from streamgauge.run.own_job import OwnJob
 from streamgauge.workloads.base import Job, Parameters, Workload
@@ -36,8 +41,9 @@ def with_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, 
     is a DriverError. InputError for an own job, whose file says what it reads.
     """
     files = {name: str(value) for name, value in values.items() if is_data(name)}
-    own = {name: value for name, value in values.items() if name not in files}
-    if not files:
+    times = {name: str(value) for name, value in values.items() if is_data_time(name)}
+    own = {name: value for name, value in values.items() if name not in files and name not in times}
+    if not files and not times:
         return workload, own
     if isinstance(workload, OwnJob):
         way_out = 'stream("name", sample="FILE") in its @job'
@@ -47,7 +53,7 @@ def with_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
         paths = _by_stream(job.streams, files)
-        return job._replace(streams=tuple(_replayed(stream, paths.get(stream.name), known) for stream in job.streams))
+        return _on_files(job, paths, _times(paths, times), known)
 
     return replace(workload, build=build, files={**workload.files, **known}), own
 
@@ -74,8 +80,35 @@ def _by_stream(streams: tuple[StreamSpec, ...], files: Mapping[str, str]) -> dic
     return {names[0] if each == DATA else each.removeprefix(f"{DATA}."): path for each, path in files.items()}
 
 
-def _replayed(stream: StreamSpec, path: str | None, known: Mapping[str, str]) -> StreamSpec:
-    return stream if path is None else recorded(stream, Path(path), known.get(path))
+def _times(paths: Mapping[str, str], times: Mapping[str, str]) -> dict[str, str]:
+    """Stream to the column that is its time. InputError where it is not clear whose, or no file is replayed there."""
+    found = {}
+    for name, column in times.items():
+        stream = name.removeprefix(DATA).removesuffix(DATA_TIME).removeprefix(".")
+        if not stream and len(paths) == 1:
+            (stream,) = paths
+        if stream not in paths:
+            one = next(iter(paths), "STREAM")
+            way_out = f"--set {DATA}.{one}{DATA_TIME}={column}" if paths else f"--set data=FILE, or leave {name} out"
+            rule = f"must be of a stream whose rows are a file's: {', '.join(paths) or 'there is none'}"
+            raise InputError(Problem(f"set {name}", rule, column, way_out))
+        found[stream] = column
+    return found
+
+
+def _on_files(job: Job, paths: Mapping[str, str], times: Mapping[str, str], known: Mapping[str, str]) -> Job:
+    """The job on the rows of files; its sources may hold nulls where the files do."""
+    needed = needed_columns(with_lineage(job.flow))
+    asked = [
+        Asked(stream, Path(path), needed.get(stream.name, ()), times.get(stream.name), known.get(path))
+        for stream in job.streams
+        if (path := paths.get(stream.name)) is not None
+    ]
+    found = {stream.name: stream for stream in recorded(*asked)}
+    streams = tuple(found.get(stream.name, stream) for stream in job.streams)
+    return job._replace(
+        flow=with_schemas(job.flow, {stream.name: stream.schema for stream in streams}), streams=streams
+    )
 
 
 def idle(workload: Workload, parameters: Parameters, rate_per_s: float, job: Job) -> Iterator[Problem]:
@@ -105,4 +138,8 @@ def _asked(job: Job) -> tuple[Any, ...]:
 
 
 def _source(field: Any) -> Any:
-    return (field.name, field.spark_type, field.nullable, field.file) if isinstance(field, Recorded) else field
+    if isinstance(field, Absent):
+        return field.name, field.spark_type
+    if isinstance(field, Recorded):
+        return field.name, field.spark_type, field.nullable, field.file, field.numbering, field.step
+    return field

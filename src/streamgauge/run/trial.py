@@ -26,6 +26,7 @@ from streamgauge.run import figures, operators
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.run.data_facts import notes_of, replayed_data
 from streamgauge.run.evidence import evidence_of
 from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
 from streamgauge.run.journal import Journal
@@ -349,9 +350,10 @@ def _unjudged(
         reference_work_us=figures.reference_work_us(done),
         phases=figures.phases(done.offered_spans, done.deadline_us),
         input=figures.offered_input(done),
+        data=(data := replayed_data(done.journal.plan, done.offered_until())),
         job_files=dict(ready.workload.files),
         warnings=_warnings(ready, done, rate_per_s),
-        notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else (),
+        notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else notes_of(data),
         folder=str(folder.path),
     )
 

@@ -6,7 +6,8 @@ of a `vwap_period` of the calendar instead, which is here where one is given: UT
 new one's first trade a quote sees what the last trade before it left. (That code cuts times off to days first, so an
 hour or a minute is a day there.) It reads trades and quotes from two places that race each other; here both come in one
 stream, in the order of their time. A quote before the stock's first trade has no index. Prices that are null, not above
-0 or no finite number, and sizes below 1, are malformed: they give no result and enter no average.
+0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
+result and enter no average.
 """
 
 from __future__ import annotations
@@ -154,7 +155,8 @@ class BargainIndex(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         price = batch.column("price").to_numpy(zero_copy_only=False).astype(np.float64)
         size = batch.column("size").to_numpy(zero_copy_only=False).astype(np.float64)
-        rows = np.flatnonzero(np.isfinite(price) & (price > 0) & (size >= 1))
+        kind = batch.column("quote").to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1)))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
         codes = self._stocks.of(stocks)
@@ -229,7 +231,7 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
         truth=truth(window, threshold, period),
         name="bargain_index",
     )
-    malformed = unless(f"price > 0 AND price <= {FINITE_MAX} AND size >= 1")
+    malformed = unless(f"price > 0 AND price <= {FINITE_MAX} AND size >= 1 AND quote IN (0, 1)")
     return Job(bargains.sink("bargains"), (market,), {"market": malformed})
 
 

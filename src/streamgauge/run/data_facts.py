@@ -1,0 +1,72 @@
+"""What a run's result says of the user's own data in it: how much of a file could be taken, and how often it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from streamgauge.load.fields import StreamSpec
+from streamgauge.load.file_rows import content
+from streamgauge.load.numbered import keys
+from streamgauge.load.plan import Plan
+from streamgauge.load.recorded import Recorded, rows_of, taken_of
+from streamgauge.result import DataColumn, ReplayedData
+
+
+def replayed_data(plan: Plan, until_us: int) -> tuple[ReplayedData, ...]:
+    """The files in the place of made rows, with what was offered of them before `until_us`."""
+    return tuple(
+        _data(stream, plan.planned_events(plan.start_us, until_us, number))
+        for number, stream in enumerate(plan.streams)
+        if taken_of(stream)
+    )
+
+
+def _data(stream: StreamSpec, events: int) -> ReplayedData:
+    taken, rows = taken_of(stream), rows_of(stream)
+    file = taken[0].file
+    return ReplayedData(
+        stream=stream.name,
+        file=file.path,
+        sha256=file.digest,
+        rows=rows,
+        left_out=content(file).left_out,
+        rounds=events / rows,
+        time=next((field.name for field in taken if field.step), None),
+        columns=tuple(map(_column, taken)),
+    )
+
+
+def _column(field: Recorded) -> DataColumn:
+    if field.numbering is not None:
+        numbered = len(keys(field.numbering))
+        return DataColumn(name=field.name, unreadable=0, empty=field.values.null_count, numbered=numbered)
+    wrong = content(field.file).unreadable.get(field.name)
+    unreadable = wrong.count if wrong is not None else 0
+    return DataColumn(name=field.name, unreadable=unreadable, empty=field.values.null_count - unreadable)
+
+
+def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
+    """The same in words."""
+    return tuple(note for one in data for note in _notes(one))
+
+
+def _notes(data: ReplayedData) -> Iterator[str]:
+    if data.left_out:
+        lines = "1 line is no row, and is" if data.left_out == 1 else f"{data.left_out:,} lines are no rows, and are"
+        yield f"data of {data.stream}: {lines} left out"
+    for column in data.columns:
+        wrong = [
+            *([f"{column.unreadable:,} with a value that cannot be read"] if column.unreadable else []),
+            *([f"{column.empty:,} without a value"] if column.empty else []),
+        ]
+        if wrong:
+            yield f"data of {data.stream}: {column.name} is null in {' and '.join(wrong)}, of {data.rows:,} rows"
+        if column.numbered is not None:
+            said = f"{column.numbered:,} keys that are no numbers of its type are numbered by first appearance"
+            yield f"data of {data.stream}: {column.name}: {said}"
+    if data.rounds > 1:
+        how = f"{data.time} goes on from round to round" if data.time else _REPEATED
+        yield f"data of {data.stream}: its {data.rows:,} rows come {data.rounds:,.3g} times; {how}"
+
+
+_REPEATED = "times that stand in them, if any do, come again in each round (data.time=COLUMN moves a column on)"
