@@ -14,7 +14,8 @@ setup: $(STAMP) ## make .venv with the streamgauge command, from the pinned lock
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "streamgauge needs Python 3.11 or later, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "installing what streamgauge needs: a gigabyte of packages, which takes some minutes"
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@sync # a gigabyte of packages that is written back meanwhile makes Spark's first batches slower
 	@touch $@
@@ -26,19 +27,20 @@ test: setup ## unit tests first, then those that start Spark (24 minutes on two 
 	$(BIN)/python -m pytest -q -m "not spark and not long"
 	$(BIN)/python -m pytest -q -m "spark and not long"
 
-test-long: setup ## what make test leaves out for its time: further tests on Spark
+test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
 	$(BIN)/python -m pytest -q -m "long"
 
 test-fast: setup ## unit tests only (seven minutes)
 	$(BIN)/python -m pytest -q -m "not spark and not long"
 
 check: setup ## lint, types and layers
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples docs/*.py
+	$(BIN)/ruff format --check src tests bench examples docs/*.py
 	$(BIN)/mypy
+	$(BIN)/mypy docs/*.py examples
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-bench: setup ## print the performance table (some three hours on an otherwise idle machine; python -m bench --only NAME for one)
+bench: setup ## print the performance table (two and a half to four hours on an otherwise idle machine; python -m bench --only NAME for one)
 	$(BIN)/python -m bench
 
 lock: ## renew requirements.lock (needs uv)

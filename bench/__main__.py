@@ -1,6 +1,6 @@
 """Runs the performance programs of this folder and prints one table, each figure beside its floor and its goal.
 
-    python -m bench                        all of them
+    python -m bench                        all of them but those in `APART`, which are made by name alone
     python -m bench --only generation      some of them, by name, separated by commas
     python -m bench --json | --markdown    rows for a program, or a table for docs/performance.md
 
@@ -20,7 +20,10 @@ from typing import Any
 from bench._apart import run_apart
 
 Row = dict[str, Any]
-"""what, value, unit, floor, goal, median, spread; floor and goal may be None."""
+"""what, value, unit, floor, goal, median, spread, note; floor and goal may be None, and the note empty."""
+
+APART = ("applications",)
+"""Seventeen searches, which make a table of their own (docs/applications.md)."""
 
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
 
@@ -35,7 +38,7 @@ def names() -> list[str]:
 def chosen(only: str | None, there: Sequence[str]) -> list[str]:
     """The programs asked for; SystemExit 2 where a name is not known."""
     if only is None:
-        return list(there)
+        return [name for name in there if name not in APART]
     asked = [name.strip() for name in only.split(",")]
     unknown = [name for name in asked if name not in there]
     if unknown:
@@ -65,7 +68,8 @@ def said(row: Row) -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     bounds = (_number(row["floor"]), _number(row["goal"]))
-    return (row["what"], _number(row["value"]), row["unit"], f"±{row['spread']:.1%}", *bounds, said(row))
+    what = f"{row['what']} ({row['note']})" if row["note"] else row["what"]
+    return (what, _number(row["value"]), row["unit"], f"±{row['spread']:.1%}", *bounds, said(row))
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,8 @@
 """The sustained rate of each application, by `streamgauge sustain APPLICATION --quick`, each search from its floor up.
 
 What keeps Spark's own expressions throughout must hold 150 k/s, the others 20 k/s. The brackets are 20 % wide: the
-figure says which order of rate an application holds, and a search of its own says it finer. About five minutes each.
+figure says which order of rate an application holds, and a search of its own says it finer. What limits it stands
+beside it, in the words of its search. About five minutes each.
 
     python -m bench.applications [FOLDER]
 
@@ -79,7 +80,8 @@ def verifying_s(result: dict[str, Any]) -> float:
 
 
 def rows_of(application: str, result: dict[str, Any]) -> Iterator[Row]:
-    yield row(f"applications: {application}, sustained", [rate_of(result)], "events/s", floor_of(application))
+    rate, limit = [rate_of(result)], result["search"].get("limit") or ""
+    yield row(f"applications: {application}, sustained", rate, "events/s", floor_of(application), note=limit)
     if rate_of(result):
         name = f"applications: {application}, comparing the answers of a second"
         yield row(name, [verifying_s(result)], "s", VERIFYING_FLOOR_S, VERIFYING_GOAL_S)

@@ -3,7 +3,7 @@ none; what the option `jit` gains; and what it costs to count the rows of each o
 
 Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster on the
 way favours neither; the figure is the median ratio. About two minutes a pair and repeat. Run alone:
-`python -m bench.spark_query`.
+`python -m bench.spark_query`, or some pairs by words of their names: `python -m bench.spark_query probed jit`.
 
 Alike on both sides: transport, columns and every setting of Spark, also the two that an own job does not get by itself:
 the interval of batches for windows, and Hadoop's files without checksums. The query is alike too: ours is lowered to
@@ -15,18 +15,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bench._drain import drained_per_s, ready_for, without_lineage
 from bench._row import Row, row
 from streamgauge.engines.spark.settings import WINDOWED_INTERVAL, defaults
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import NativeJob
+from streamgauge.flow.nodes import Flow, NativeJob, Where
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import RigSettings
 
 PROBED_FLOOR = 0.98
+DEAR = 95
+"""Purchases above it are one in twenty: what a join spares that is given only them is seen."""
 REPEATS = 4
 """Even, so that each side comes first equally often."""
 
@@ -68,53 +71,81 @@ def pairs(ours: Callable[[], float], baseline: Callable[[], float]) -> Iterator[
             yield before, baseline()
 
 
-def ratio(
-    what: str,
-    ours: Callable[[], float],
-    baseline: Callable[[], float],
-    floor: float | None = None,
-    goal: float | None = None,
-) -> Row:
-    """`value` is the median of the paired ratios, `spread` half their range as a share of it."""
-    ratios = []
-    for a, b in pairs(ours, baseline):
-        ratios.append(a / b)
-        print(f"{what}: repeat {len(ratios)}: {a / 1e6:.2f} M/s against {b / 1e6:.2f} M/s", file=sys.stderr, flush=True)
-    return row(what, ratios, "ratio", floor, goal)
+@dataclass(frozen=True)
+class Pair:
+    """What is compared: events a second of each side, drained anew at each call."""
+
+    what: str
+    ours: Callable[[], float]
+    baseline: Callable[[], float]
+    floor: float | None = None
+    goal: float | None = None
 
 
-def main() -> list[Row]:
+def all_pairs() -> tuple[Pair, ...]:
     ready = ready_for("windowed_aggregation")
     grouped = ready_for("windowed_aggregation", lowering__aggregate="window")
 
     def hand() -> float:
         return drained_per_s(ready, written_by_hand)
 
-    return [
-        ratio(
+    return (
+        Pair(
             "flow-built query against hand-written, both groupBy(window)",
             lambda: drained_per_s(grouped, alike), hand, 0.95, 0.98,
         ),
-        ratio(
+        Pair(
             "flow-built query as it runs (panes) against hand-written",
             lambda: drained_per_s(ready, alike), hand,
         ),
-        ratio(
+        Pair(
             "lineage carried against not carried",
             lambda: drained_per_s(ready), lambda: drained_per_s(ready, without_lineage), 0.85, 0.95,
         ),
-        ratio(
+        Pair(
             "jit=late against the JVM's own thresholds (jit=jvm)",
             lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
         ),
-        ratio(
-            "operators probed (probes=on) against not probed",
-            lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", probes="off")),
-            PROBED_FLOOR, 1.0,
-        ),
-    ]  # fmt: skip
+        probed("windows", partial(ready_for, "windowed_aggregation")),
+        probed("updates, whose batches are counted within", partial(ready_for, "word_count")),
+        probed("a condition behind a join, which Spark moves past no probe", filtered_join),
+    )  # fmt: skip
+
+
+def probed(of: str, made: Callable[..., Ready]) -> Pair:
+    """A flow whose operators are counted, against the same uncounted; `made` takes Spark's options."""
+    what = f"operators probed (probes=on) against not probed: {of}"
+    return Pair(what, lambda: drained_per_s(made()), lambda: drained_per_s(made(probes="off")), PROBED_FLOOR, 1.0)
+
+
+def filtered_join(**options: str) -> Ready:
+    """The windowed join, and of what it gives only the dear purchases: a condition that could stand before the join."""
+    ready = ready_for("windowed_join", **options)
+    sink = ready.flow.sink
+    return replace(ready, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
+
+
+def ratio(pair: Pair) -> Row:
+    """`value` is the median of the paired ratios, `spread` half their range as a share of it."""
+    ratios = []
+    for a, b in pairs(pair.ours, pair.baseline):
+        ratios.append(a / b)
+        said = f"repeat {len(ratios)}: {a / 1e6:.2f} M/s against {b / 1e6:.2f} M/s"
+        print(f"{pair.what}: {said}", file=sys.stderr, flush=True)
+    return row(pair.what, ratios, "ratio", pair.floor, pair.goal)
+
+
+def main(*parts: str) -> list[Row]:
+    """The rows of the pairs in whose name one of the parts is, of all without; SystemExit 2 where there is none."""
+    there = all_pairs()
+    asked = [pair for pair in there if not parts or any(part in pair.what for part in parts)]
+    if not asked:
+        names = "\n  ".join(pair.what for pair in there)
+        print(f"error: no pair has {' or '.join(map(repr, parts))} in its name; there are\n  {names}", file=sys.stderr)
+        raise SystemExit(2)
+    return [ratio(pair) for pair in asked]
 
 
 if __name__ == "__main__":
-    for each in main():
+    for each in main(*sys.argv[1:]):
         print(each)

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
-STDERR_LINES = 15
 Way = Literal["by hand", "panes"]
 """How a baseline's aggregation is done: `groupBy(window)` as a user writes it, or our own lowering."""
 _ALIKE = "our settings, heap and JVM options, normal keys"
@@ -111,7 +110,7 @@ def search(asked: Asked) -> Found:
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "streamgauge", "sustain", asked.workload, "--json", "--out", out]
         began = time.monotonic()
-        done = subprocess.run([*command, *asked.arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, *asked.arguments], stdout=subprocess.PIPE, text=True, check=False)
         return Found(sustained_per_s(asked, done), work_of(done), (time.monotonic() - began) / 60)
 
 
@@ -129,14 +128,12 @@ def median_of(values: Iterable[float | None]) -> float | None:
 
 
 def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> float:
-    """What a search found; 0 where nothing was, and why is printed then: its exit code and the end of its stderr."""
+    """What a search found; 0 where nothing was, and its exit code is printed then: why, it has said itself."""
     found = json.loads(done.stdout) if done.stdout.strip() else {}
     verdict = found.get("verdict", {}).get("value")
     if verdict == "sustained":
         return float(found["search"]["sustained_per_s"])
-    said = done.stderr.strip().splitlines()[-STDERR_LINES:]
-    head = f"{asked.name}: {verdict or 'no result'}, exit code {done.returncode}; it said last:"
-    print("\n  ".join([head, *said]), file=sys.stderr, flush=True)
+    print(f"{asked.name}: {verdict or 'no result'}, exit code {done.returncode}", file=sys.stderr, flush=True)
     return 0.0
 
 

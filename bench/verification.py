@@ -1,7 +1,8 @@
 """How many results the comparison of answers takes on one core, against one join in DuckDB of the same two relations.
 
 Both sides are rows of the identity workload with lineage, ready in memory, the received ones in another order and all
-right, as nearly all results of a sustained trial are; making the input again is what `bench.generation` measures.
+right, as nearly all results of a sustained trial are; making the input again is what `bench.generation` measures. The
+verification as a whole, out of a run's spool and against the run itself, is measured by `bench.whole_run`.
 Baseline: a hash join by event id that counts equal rows, which finds neither duplicates nor extra rows nor late ones.
 Run alone: `python -m bench.verification`.
 """

@@ -59,8 +59,8 @@ def rates(every: Iterable[Found]) -> str:
     """
     found = _by_name(every)
     head = (
-        "application", "operators", "exercises", "holds", "latency, median", "p99", "most", "what limits",
-        "reference work",
+        "application", "operators", "exercises", "holds", "latency, median", "p95", "p99", "most",
+        "thesis: Spark's p95 at tuples/s at the sink", "what limits", "reference work",
     )  # fmt: skip
     made = {
         f"- {one['environment']['cpu_model']}, {one['environment']['cpus']} processors, {one['start_time'][:10]}"
@@ -73,40 +73,19 @@ def _rate(found: Found) -> tuple[str, ...]:
     from streamgauge.flow import graph
     from streamgauge.report import words
     from streamgauge.report.terminal import typed
+    from streamgauge.studies.published import best_on_one_node
     from streamgauge.workloads.base import get
 
     workload = get(str(found["workload"]))
     flow = workload.build(workload.parameters(), 1000.0).flow
     latency = found["latency"]["event_time_us"] or {}
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
+    thesis = typed("; ".join(map(str, best_on_one_node(workload.name, "Spark")))) or words.NONE
     return (
-        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(exercised(flow)), said,
-        *(typed(words.time_us(latency.get(name))) for name in ("p50", "p99", "max")),
-        found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
+        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.exercises()), said,
+        *(typed(words.time_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
+        thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
     )  # fmt: skip
-
-
-FEATURES = {
-    "Explode": "flat-map", "Where": "filter", "RunningAggregate": "counts without end", "Union": "union",
-    "WindowAggregate": "event-time windows", "SessionAggregate": "sessions", "WindowJoin": "join of windows",
-    "IntervalJoin": "join of branches", "Lookup": "lookup", "Distinct": "first rows only", "TopN": "ranking",
-}  # fmt: skip
-"""By the name of the operator's class."""
-
-
-def exercised(flow: Any) -> list[str]:
-    """What the operators of a flow ask of an engine, each once."""
-    from streamgauge.flow import graph
-    from streamgauge.flow.nodes import Process
-
-    operators = tuple(graph.operators(flow))
-    kinds = [FEATURES[kind] for node in operators if (kind := type(node).__name__) in FEATURES]
-    for process in (node for node in operators if isinstance(node, Process)):
-        kinds.append("keyed process" if process.keys else "stateless process")
-        kinds += ["process of several inputs"] * (len(process.inputs) > 1)
-    kinds += ["several streams"] * (len(graph.sources(flow)) > 1)
-    kinds += ["several sinks"] * (len(flow.sinks) > 1)
-    return list(dict.fromkeys(kinds)) or ["transport and sink alone"]
 
 
 def _operators(found: Sequence[Found]) -> str:
@@ -136,13 +115,14 @@ def _memory(found: Sequence[Found]) -> str:
         for one in found
         if one["memory"]
     ]  # fmt: skip
-    return _table()(("application", "least memory of Spark", "p50", "p95", "most", "behaviour", "level"), rows)
+    head = ("application", "least memory of Spark as it timed operators", "p50", "p95", "most", "behaviour", "level")
+    return _table()(head, rows)
 
 
 def _applied(found: Sequence[Found]) -> str:
     lines = [(one["workload"], one["apply"]["line"]) for one in found]
     rows = [(f"`{name}`", f"`{line}`" if line else "not applicable") for name, line in lines]
-    return _table()(("application", "what `--apply` says"), rows)
+    return _table()(("application", "what `--apply` sets"), rows)
 
 
 def _made(found: Sequence[Found]) -> str:
@@ -163,10 +143,10 @@ def _table() -> Callable[[Sequence[str], Iterable[Sequence[str]]], str]:
     """The form of all tables of the documents."""
     sys.path.insert(0, str(Path(__file__).parent))
     try:
-        from tables import table  # type: ignore[import-not-found]
+        from tables import table
     finally:
         sys.path.pop(0)
-    return table  # type: ignore[no-any-return]
+    return table
 
 
 def renewed(text: str, made: str, block: str = "applications") -> str:

@@ -28,11 +28,18 @@ def code(text: object) -> str:
     return f"`{text}`"
 
 
+def page_of(workload: str) -> str:
+    """The page of its family, on which the workload has its section; the index itself where it has none yet."""
+    mark = f"<!-- generated: flow of {workload} -->"
+    return next((page.name for page in sorted(DOCS.glob("workloads-*.md")) if mark in page.read_text()), "workloads.md")
+
+
 def workload_list() -> str:
     from streamgauge.workloads.base import catalogue
 
     rows = [
-        (f"[{code(row['name'])}](#{row['name']})", row["summary"], ", ".join(code(s["name"]) for s in row["streams"]),
+        (f"[{code(row['name'])}]({page_of(row['name'])}#{row['name']})", row["summary"],
+         ", ".join(code(s["name"]) for s in row["streams"]),
          "; ".join(f"{code(s['name'])}, {s['mode']}" for s in row["sinks"]), row["source"])
         for row in catalogue()
     ]  # fmt: skip
@@ -60,6 +67,21 @@ def flow_of(name: str) -> str:
     )  # fmt: skip
 
 
+def features() -> str:
+    """What workloads ask of an engine, by what each states of itself."""
+    from streamgauge.workloads.base import get, names
+    from streamgauge.workloads.features import MEANING
+
+    def stating(feature: object) -> Iterable[str]:
+        for name in names():
+            for text, one in get(name).exercises().items():
+                if one is feature:
+                    yield code(name) + text.removeprefix(str(feature))
+
+    rows = [(str(feature), meaning, ", ".join(stating(feature)) or "-") for feature, meaning in MEANING.items()]
+    return table(("feature", "what it is", "workloads"), rows)
+
+
 def engine_matrix() -> str:
     from streamgauge.report.listing import TRUTH
     from streamgauge.run.catalogue import matrix
@@ -77,6 +99,20 @@ def engine_matrix() -> str:
         for label, key in (("sink modes", "sink_modes"), ("transports", "transports"))
     ]
     return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
+
+
+def latencies_of_the_thesis() -> str:
+    """Of each application that it measured, on each system: the configuration on one node with the least p95."""
+    from streamgauge.report.terminal import typed
+    from streamgauge.studies.published import best_on_one_node
+    from streamgauge.workloads.base import names
+
+    best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
+    return table(
+        ("application", "system", "configuration", "p95 at tuples/s at the sink", "table of [B]"),
+        [(code(name), rows[0].system, rows[0].configuration, typed("; ".join(map(str, rows))), rows[0].table)
+         for name, rows in best if rows],
+    )  # fmt: skip
 
 
 WORDS = {
@@ -167,8 +203,8 @@ def check_list() -> str:
             f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
             "each time it was ready; no latency is negative; generators handed out events, the recorder worked on "
             f"results, and it wrote them to its disk each for at most {c.WAITED_SHARE_MAX:.0%} of the span, "
-            f"{c.WAITED_SHARE_MAX_WHERE_SLOW:.0%} where the system was not seen to keep up; the recorder stood still for at "
-            f"most {c.STILL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
+            f"{c.WAITED_SHARE_MAX_WHERE_SLOW:.0%} where the system was not seen to keep up; the recorder stood still "
+            f"for at most {c.STILL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
             "each time",
             "invalid",
         ),
@@ -182,8 +218,8 @@ def check_list() -> str:
             "not sustained",
         ),
         "output_trend": (
-            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second; batches that seem to get "
-            "longer would not fill their interval in one more span",
+            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second; batches that seem "
+            "to get longer would not fill their interval in one more span",
             "not sustained",
         ),
         "latency_trend": (
@@ -193,8 +229,8 @@ def check_list() -> str:
         ),
         "queue_bound": (
             "the backlog stayed below the queue's bound; where memory cuts the bound below "
-            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than that "
-            "waited, the trial is invalid",
+            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than "
+            "that waited, the trial is invalid",
             "not sustained, or invalid",
         ),
         "answers": (
@@ -215,9 +251,10 @@ def makers() -> dict[str, Callable[[], str]]:
     from streamgauge.workloads.base import names
 
     found: dict[str, Callable[[], str]] = {
-        "workloads": workload_list, "engines": engine_matrix, "engine options": engine_options,
+        "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines,
         "commands": command_list, "checks": check_list,
+        "latencies of the thesis": latencies_of_the_thesis,
     }  # fmt: skip
     for name in names():
         found[f"parameters of {name}"] = partial(parameters_of, name)

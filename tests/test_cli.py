@@ -19,7 +19,7 @@ from streamgauge import cli
 from streamgauge.errors import DriverError, EngineError, InputError, Interrupted, MachineError
 from streamgauge.experiment import read
 from streamgauge.result import Check, Result, Verdict
-from streamgauge.studies import sustain
+from streamgauge.studies import proofs, sustain
 
 Asked = Callable[..., "subprocess.CompletedProcess[str]"]
 HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
@@ -308,6 +308,47 @@ def test_generate_says_what_it_wrote(stand: Path) -> None:
         "part-0.parquet",
         "part-1.parquet",
     ]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_generate_shows_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, stand: Path, asked: Asked, as_json: bool
+) -> None:
+    """On stderr, with --json too: what is written for an hour may take minutes."""
+
+    def written(experiment: Any, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
+        progress(2_000_000, 4_000_000)
+        return {"out": str(out), "events": {"purchases": 4_000_000}}
+
+    monkeypatch.setattr("streamgauge.run.generate.generate", written)
+    monkeypatch.setattr("streamgauge.report.terminal.PLAIN_EVERY_S", 0.0)
+    done = asked("generate", "identity", "--out", "there", *(["--json"] if as_json else []))
+    assert done.returncode == 0
+    assert "written 2 M events of 4 M events" in done.stderr
+    assert (json.loads(done.stdout)["events"] == {"purchases": 4_000_000}) if as_json else (done.stdout == "")
+
+
+@pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
+def test_the_self_test_answers_as_json(monkeypatch: pytest.MonkeyPatch, asked: Asked, holds: bool, code: int) -> None:
+    """One object on stdout with all its items; exit code 1 where one does not hold. What goes on is told on stderr."""
+    if not holds:
+        monkeypatch.setattr(proofs, "_input_digest", lambda seed: "the same for each")
+    done = asked("selftest", "--only", "f", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["ok"], found["quick"]) == (code, holds, False)
+    assert [(item["item"], item["ok"]) for item in found["items"]] == [("f", holds)]
+    assert set(found) == {"ok", "quick", "seconds", "environment", "items"}
+    assert found["environment"]["cpus"] >= 1
+    assert f"{'holds' if holds else 'FAILS'}  f  the same seed" in done.stderr
+
+
+def test_a_report_says_where_it_is_as_json(stand: Path, asked: Asked) -> None:
+    """One object on stdout; the page is there."""
+    (stand / "result.json").write_text(result_of("sustained").to_json())
+    done = asked("report", str(stand), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"report": str(stand / "report.html")}
+    assert "said so" in (stand / "report.html").read_text()
 
 
 @pytest.mark.parametrize("words", [["sustain", "identity", "-v"], ["experiment", "asked.toml", "-v"]])

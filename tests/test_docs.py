@@ -325,10 +325,11 @@ def test_every_table_has_its_place() -> None:
 
 
 def test_every_workload_has_its_section() -> None:
-    """docs/workloads.md has a section for each workload and for no other, each with its right answer."""
-    sections = re.split(r"^## ", (ROOT / "docs" / "workloads.md").read_text(), flags=re.MULTILINE)[1:]
+    """The pages of the families have a section for each workload and for no other, each with its right answer."""
+    texts = [page.read_text() for page in sorted((ROOT / "docs").glob("workloads-*.md"))]
+    sections = [section for text in texts for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
     titled = {section.split("\n", 1)[0]: section for section in sections}
-    titled.pop("What they have in common")
+    assert len(titled) == len(sections)
     assert set(titled) == set(names())
     assert [name for name, section in titled.items() if "**Right answer.**" not in section] == []
 

@@ -296,11 +296,11 @@ def _write_input(experiment: Any, as_json: bool) -> None:
     from streamgauge.run.generate import generate as write
 
     out = Path(experiment.out)
-    if as_json:
-        print(json.dumps(write(experiment, out), indent=2))
-        return
     with InputView() as view:
         written = write(experiment, out, view.update)
+    if as_json:
+        print(json.dumps(written, indent=2))
+        return
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
 
@@ -357,15 +357,17 @@ def engines(json_: AsJson = False) -> None:
 def selftest(
     json_: AsJson = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="fewer and shorter trials: three minutes instead of eight  [default: off]")
+        bool, typer.Option("--quick", help="fewer and shorter trials; all of them take ten minutes  [default: off]")
     ] = False,
     only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
 ) -> None:
     """Prove that the instrument itself is right on this machine."""
-    from streamgauge.report.terminal import tell
+    from streamgauge.report.terminal import ProofView
     from streamgauge.studies import selftest as study
+    from streamgauge.studies.known_bench import View
 
-    items = study.selftest(quick, only, tell)
+    with ProofView() as shown:
+        items = study.selftest(quick, only, View(shown.line, shown.trial))
     if json_:
         print(json.dumps(study.as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)
@@ -377,7 +379,8 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
     fail_if: Annotated[list[str] | None, typer.Option(
         "--fail-if", metavar="RULE",
-        help='exit 1 unless B keeps it: "rate -5%", "p99 +10%"; wants three runs a side  [default: none]',
+        help='exit 1 unless B keeps it and answers rightly: "rate -5%", "p99 +10%"; wants three runs a side'
+        "  [default: none]",
     )] = None,
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
     html: Annotated[
@@ -427,12 +430,13 @@ def characterize(
     ] = "1,2,4,8",
     apply: Annotated[
         bool,
-        typer.Option("--apply", help="the Spark option that sets instances, and where there is none  [default: off]"),
+        typer.Option("--apply", help="run it with the instances advised, where Spark has any  [default: off]"),
     ] = False,
     set_: Sets = None, option: Options = None, seed: Seed = "1", out: Out = None, json_: AsJson = False,
 ) -> None:  # fmt: skip
     """Selectivity, tuple size and time per tuple of each operator alone, Spark's memory, and advised instances."""
     from streamgauge.run.check import check
+    from streamgauge.studies.apply import apply_advice, check_trial
     from streamgauge.studies.characterize import characterize as study
     from streamgauge.studies.characterize import read
 
@@ -448,21 +452,29 @@ def characterize(
             "generate", workload, sets=set_, options=option, out=out,
             load={"rate": rate, "seed": seed, "generators": 1},
         )  # fmt: skip
-        if problems:
+        if apply:
+            check_trial(experiment)
+        elif problems:
             check(experiment)
     except InputError as error:
         problems += error.problems
     if problems:
         raise InputError(problems)
-    from streamgauge.report.characterization_terminal import show_characterization
-    from streamgauge.report.terminal import StepView
+    from streamgauge.report.characterization_terminal import show_applied, show_characterization
+    from streamgauge.report.terminal import StepView, TrialView
 
     with StepView() as view:
         found = study(experiment, sizes, view.update)
+    if not json_:
+        show_characterization(found, apply)
+    if apply:
+        with TrialView() as trial_view:
+            found = apply_advice(experiment, found, trial_view.update)
     if json_:
         print(json.dumps(found, indent=2))
-    else:
-        show_characterization(found, apply)
+    elif applied := found["applied"]:
+        show_applied(applied)
+    sys.exit(EXITS[found["applied"]["verdict"]] if found["applied"] else 0)
 
 
 @app.command(short_help="Make the HTML report of a run folder again")

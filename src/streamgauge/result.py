@@ -152,8 +152,21 @@ class DriverResult(Answer):
     disk_share: float = 0.0
 
 
+class MalformedRecords(Answer):
+    """How many records of a stream `rule` says are malformed, of those of warm-up and span. It is an expression over
+    the stream's fields; what it is true of is kept out of the answer.
+    """
+
+    rule: str
+    malformed: int
+    records: int
+
+
 class Verification(Answer):
-    """The comparison of every answer with the reference [method 9]. Counts are rows."""
+    """The comparison of every answer with the reference [method 9]. Counts are rows.
+
+    `malformed`: by stream, of those whose workload states a rule; of the input, so that a sink alone has none.
+    """
 
     judged: bool
     independent: bool
@@ -169,6 +182,7 @@ class Verification(Answer):
     seconds: float = 0.0
     sentence: str = ""
     examples: tuple[dict[str, Any], ...] = ()
+    malformed: dict[str, MalformedRecords] = Field(default_factory=dict)
 
     @property
     def right(self) -> bool:
@@ -206,7 +220,8 @@ class Operator(Answer):
     figure is of those of which its own are: `selectivity`, rows out by rows in, of those of which both are.
     `throughput_per_s`: rows that the operator took in (a source: gave) a second, and `throughput_per_s_p5` the 5th
     percentile of it over seconds. `lost`: rows that the driver's count has and the engine's has not, at a source or
-    before a sink; null where only one of them counts, or did not count every batch.
+    before a sink; null where only one of them counts, or did not count every batch,
+    so always between two operators: what one takes in is what the one before gave.
     """
 
     name: str
@@ -432,7 +447,10 @@ class Difference(Answer):
 
 
 class Gate(Answer):
-    """A rule that B must keep (`--fail-if`); `unknown` where the interval crosses the limit, or there is none."""
+    """A rule that B must keep (`--fail-if`); `unknown` where the interval crosses the limit, or there is none.
+
+    The rule `answers` comes with every other one where B's answers are not right: `failed`, or `unknown` if not judged.
+    """
 
     rule: str
     figure: str

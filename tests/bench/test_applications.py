@@ -36,9 +36,10 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
 def test_comparing_is_measured_against_the_trial() -> None:
     """Seconds for each second of all phases; nothing of an application that held nothing."""
     phases = [{"start_us": 0, "end_us": 10_000_000}, {"start_us": 10_000_000, "end_us": 40_000_000}]
-    held = {"search": {"sustained_per_s": 2e5}, "phases": phases, "verification": {"seconds": 8.0}}
+    held = {"search": {"sustained_per_s": 2e5, "limit": "the CPU"}, "phases": phases, "verification": {"seconds": 8.0}}
     rate, comparing = applications.rows_of("word_count", held)
     assert (rate["value"], rate["floor"]) == (2e5, applications.NATIVE_FLOOR_PER_S)
+    assert (rate["note"], comparing["note"]) == ("the CPU", "")
     assert (comparing["value"], comparing["floor"], comparing["goal"]) == (0.2, 1.0, 0.1)
     (nothing,) = applications.rows_of("voipstream", {"search": {"sustained_per_s": None}})
     assert nothing["value"] == 0.0

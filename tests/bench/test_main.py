@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from bench.__main__ import chosen, main, met, names, said
+from bench.__main__ import APART, chosen, main, markdown, met, names, plain, said
 
 
 def row(value: float, floor: float | None = None, goal: float | None = None) -> dict[str, Any]:
     bounds = {"floor": floor, "goal": goal}
-    return {"what": "made up", "value": value, "unit": "events/s", **bounds, "median": value, "spread": 0.1}
+    return {"what": "made up", "value": value, "unit": "events/s", **bounds, "median": value, "spread": 0.1, "note": ""}
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,23 @@ def test_programs_are_found() -> None:
     assert [name for name in names() if name.startswith("_")] == []
 
 
+def test_a_note_stands_beside_the_figure() -> None:
+    """In the table, in every form of it."""
+    noted = {**row(5.0), "note": "the CPU"}
+    assert "made up (the CPU)" in plain([noted])
+    assert "| made up (the CPU) |" in markdown([noted])
+    assert "(" not in plain([row(5.0)])
+
+
 def test_only_chooses_in_the_order_asked() -> None:
     """Names are taken as they come, with or without spaces."""
     assert chosen("histogram, generation", ["generation", "histogram", "x"]) == ["histogram", "generation"]
+
+
+def test_programs_with_a_table_of_their_own_are_made_by_name_alone() -> None:
+    """Without a name all others are made, and it must be the name of a program."""
+    assert set(names()) - set(chosen(None, names())) == {"applications"} == set(APART)
+    assert chosen("applications", names()) == ["applications"]
 
 
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

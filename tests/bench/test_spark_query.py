@@ -12,7 +12,7 @@ from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.engines.spark.queries import queries
 from streamgauge.errors import DriverError, EngineError
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import NativeJob
+from streamgauge.flow.nodes import NativeJob, RunningAggregate, Where, WindowJoin
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import Ready
 from streamgauge.run.trial import rig_settings
@@ -67,6 +67,33 @@ def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pyte
     assert (same["value"], same["floor"], same["goal"]) == (2.0, 0.95, 0.98)
     assert drained[8] == ("alike", "auto")
     assert (panes["value"], panes["floor"], panes["goal"]) == (2.0, None, None)
+
+
+def test_pairs_are_chosen_by_words_of_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counted against not counted, of appended rows, of updates, and where a condition stands behind a join."""
+    drained: list[tuple[str, str, list[type]]] = []
+
+    def drain(ready: Ready) -> float:
+        kinds = [type(node) for node in graph.operators(ready.flow)]
+        drained.append((ready.workload.name, ready.experiment.options.get("probes", "on"), kinds[-2:]))
+        return 1.0
+
+    monkeypatch.setattr(spark_query, "drained_per_s", drain)
+    rows = spark_query.main("probed")
+    assert [(row["floor"], row["goal"]) for row in rows] == [(0.98, 1.0)] * 3
+    windows, updates, join = ([one[:2] for one in drained[at : at + 4]] for at in (0, 8, 16))
+    for found, name in ((windows, "windowed_aggregation"), (updates, "word_count"), (join, "windowed_join")):
+        assert found == [(name, "on"), (name, "off"), (name, "off"), (name, "on")]
+    assert [drained[8][2][-1], drained[16][2]] == [RunningAggregate, [WindowJoin, Where]]
+    assert [row["what"] for row in spark_query.main("jit", "updates")] == [
+        "jit=late against the JVM's own thresholds (jit=jvm)", rows[1]["what"],
+    ]  # fmt: skip
+    with pytest.raises(SystemExit) as stopped:
+        spark_query.main("probd")
+    assert stopped.value.code == 2
+    assert "no pair has 'probd' in its name" in capsys.readouterr().err
 
 
 def test_the_side_that_begins_changes() -> None:

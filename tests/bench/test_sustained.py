@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,7 @@ from bench.sustained import (
     work_of,
 )
 
-from bench import sustained
+from bench import sustained, whole_run
 from streamgauge.engines.seam import Edge, Edges
 from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
@@ -109,17 +112,32 @@ def test_its_gem_packs_are_distributed_as_the_workloads() -> None:
     assert "3,3" in columns(ready)[0]
 
 
-def test_a_search_that_failed_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    """It counts as 0, and its last lines are shown: a crash is else taken for a slow engine."""
-    said = "\n".join(f"line {number}" for number in range(100))
-    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 3, "", said)) == 0
-    told = capsys.readouterr().err
-    assert "windowed_aggregation: no result, exit code 3" in told
-    assert "line 99" in told
-    assert "line 9\n" not in told
+def test_a_search_that_failed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts as 0, and its exit code is shown: a crash is else taken for a slow engine."""
+    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 3, "")) == 0
+    assert "windowed_aggregation: no result, exit code 3" in capsys.readouterr().err
     undecided = json.dumps({"verdict": {"value": "undecided"}, "search": {"sustained_per_s": 5.0}})
-    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 1, undecided, "why")) == 0
+    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 1, undecided)) == 0
     assert "undecided, exit code 1" in capsys.readouterr().err
+
+
+FAKE = """#!/bin/sh
+echo 'trial 1  2 M/s  sustained' >&2
+echo '{}'
+"""
+
+
+@pytest.mark.parametrize("made", [lambda: sustained.search(AGGREGATION), whole_run.result], ids=["search", "run"])
+def test_what_takes_minutes_is_not_silent(
+    made: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The progress of the command, and why it failed, go to the terminal as they come."""
+    program = tmp_path / "streamgauge"
+    program.write_text(FAKE)
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    made()
+    assert "trial 1  2 M/s  sustained" in capfd.readouterr().err
 
 
 def test_what_a_search_found_is_its_rate(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import psutil
 import pytest
 
 from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.errors import EngineError
+from streamgauge.errors import EngineError, InputError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
+from streamgauge.flow import graph
 from streamgauge.flow.stream import flow
 from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.store import RunFolder
@@ -150,16 +151,19 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
             "spike_detection": {"sd.moving_average.window": "100"},
             "fraud_detection": {"customers": "1000", "frauds": "0.1"},
             "bargain_index": {},
+            "voipstream": {"filter": "bloom"},
         },
-        {"spikes": 50, "outliers": 500, "bargains": 10_000},
+        {"spikes": 50, "outliers": 500, "bargains": 10_000, "telemarketers": 30},
     ),
     (
         "20k",
         {
             "trending_topics": {"window": "2s", "frequency": "1s"},
             "ads_analytics": {"window": "2s", "frequency": "1s", "queries": "50"},
+            "sentiment_analysis": {"classifier_type": "basic"},
+            "spam_filter": {"training_share": "0"},
         },
-        {"rankings": 40, "rates": 500},
+        {"rankings": 40, "rates": 500, "sentiments": 4_000, "verdicts": 4_000},
     ),
     (
         "15k",
@@ -248,6 +252,31 @@ def test_every_workload_is_verified_on_spark() -> None:
     """A workload that nobody put into a case is found here."""
     cases = {workload for _, workload, *_ in CASES} | {name for _, parts, _ in APPLICATIONS for name in parts}
     assert cases | {"identity"} == set(base.names())  # identity: the warm rig's, below
+
+
+def operators_of(workload: str, parameters: Mapping[str, Any]) -> frozenset[tuple[type, str]]:
+    """What a workload is made of: the kind and the name of each operator."""
+    found = base.get(workload)
+    job = found.build(found.read(parameters), 10_000.0)
+    return frozenset((type(node), node.name) for node in graph.operators(job.flow))
+
+
+def ways_of(workload: str) -> Iterator[tuple[frozenset[tuple[type, str]], dict[str, Any]]]:
+    """(operators, parameter) for each value of each that is a choice, and for the least value of each number."""
+    for name, field in base.get(workload).parameters.model_fields.items():
+        values = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        for value in (*values, *(rule.ge for rule in field.metadata if hasattr(rule, "ge"))):
+            with suppress(InputError):  # some are refused beside the defaults of others
+                yield operators_of(workload, {name: value}), {name: value}
+
+
+def test_every_way_of_an_application_is_verified_on_spark() -> None:
+    """A parameter that makes another flow of an application, and that nobody put into a case, is found here."""
+    parts = [part for _, parts, _ in APPLICATIONS for part in parts.items()]
+    tried = {(name, operators_of(name, parameters)) for name, parameters in parts}
+    names = sorted({name for name, _ in parts})
+    lacking = [(name, choice) for name in names for way, choice in ways_of(name) if (name, way) not in tried]
+    assert lacking == []
 
 
 def together(parts: dict[str, dict[str, Any]]) -> Workload:

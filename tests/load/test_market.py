@@ -6,20 +6,23 @@ import numpy as np
 
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import Integer, Key
-from streamgauge.load.market import ASK_HIGH, ASK_LOW, Price
+from streamgauge.load.market import ASK_HIGH, ASK_LOW, OFFER_HIGH, OFFER_LOW, Price, Size
 from streamgauge.load.sensors import GRID, Reading
 
 STOCK, QUOTE = Key("stock", 20), Integer("quote", 0, 1)
 TRADED = Reading("price", STOCK, 0, 20.0, 0.0)
 PRICE = Price("price", TRADED, QUOTE, 1)
+VOLUME = Integer("size", 1, 1000)
+SIZE = Size("size", VOLUME, QUOTE, 1)
 BITS = Bits(seed=1, stream=0, partition=0, field=2)
 
 
 def test_any_slice_is_the_same() -> None:
     """Also across the ends of blocks."""
-    whole = PRICE.column(BITS, 0, 70_000)
-    for first, last in ((0, 1), (32_760, 40_000), (69_999, 70_000), (5, 5)):
-        assert PRICE.column(BITS, first, last).tolist() == whole[first:last].tolist()
+    for field in (PRICE, SIZE):
+        whole = field.column(BITS, 0, 70_000)
+        for first, last in ((0, 1), (32_760, 40_000), (69_999, 70_000), (5, 5)):
+            assert field.column(BITS, first, last).tolist() == whole[first:last].tolist()
 
 
 def test_a_trade_has_the_price_and_a_quote_asks_for_more_or_less() -> None:
@@ -31,3 +34,15 @@ def test_a_trade_has_the_price_and_a_quote_asks_for_more_or_less() -> None:
     assert np.all((ratio > ASK_LOW - 1 / GRID) & (ratio < ASK_HIGH + 1 / GRID))
     assert abs(np.mean(ratio < 1) - 0.5) < 0.02
     assert np.array_equal(prices * GRID, np.rint(prices * GRID))
+
+
+def test_a_quote_offers_a_part_of_a_trades_size() -> None:
+    """From a tenth to eight, every part as often as any other, and one share at least."""
+    sizes, volumes = SIZE.column(BITS, 0, 40_000), VOLUME.column(BITS, 0, 40_000)
+    quotes = QUOTE.column(Bits(1, 0, 0, 1), 0, 40_000) == 1
+    assert sizes[~quotes].tolist() == volumes[~quotes].tolist()
+    assert sizes.min() == 1
+    part = (sizes / volumes)[quotes & (volumes > 100)]
+    assert np.all((part > OFFER_LOW - 0.01) & (part < OFFER_HIGH + 0.01))
+    assert abs(np.mean(part) - (OFFER_LOW + OFFER_HIGH) / 2) < 0.01
+    assert abs(np.mean(part < 0.45) - 0.5) < 0.02

@@ -199,6 +199,17 @@ def test_negative_latency_is_an_error_with_both_stamps() -> None:
     assert "1 negative" in some(found.latencies.event_time_us).note
 
 
+def test_a_window_closed_early_is_no_error_of_the_clocks() -> None:
+    """Its events came before it did: the answers say what it lacks, and a driver that measured well is not blamed."""
+    found = measured(LatencyRule("window"), batch([1000, 4900], [2000, 5400], end=[4000, 5000]))
+    assert found.negatives == 0
+    assert some(found.latencies.event_time_us).count == 2
+    assert (some(found.latencies.closing_delay_us).count, some(found.latencies.closing_delay_us).min) == (1, 400)
+    assert f"a window closed early, emission {T0 + 2000} before {T0 + 4000}" in found.latencies.notes[0]
+    lying = measured(LatencyRule("window"), batch([3900], [2000], end=[4000]))
+    assert lying.negatives == 1
+
+
 def test_results_without_ingest_time_leave_processing_time_out_and_say_so() -> None:
     """Through a broker the driver cannot see the hand-out: null with the reason, not a figure."""
     for rows in (batch([0], [9]), batch([0, 1], [9, 9], ingest=[1, None])):
@@ -261,6 +272,24 @@ def test_seconds_are_those_of_event_time() -> None:
     assert table.event_time_us_p99[0] == 99
     assert np.isnan(table.event_time_us_p99[1])
     assert table.processing_time[T0 // S + 2].count == 1
+
+
+def test_closing_delays_have_seconds_too() -> None:
+    """In the second of each result's event time, those that are missing as lower bounds; results without a window have
+    none, nor has a join whose matches came before their window was complete.
+    """
+    second, ends = T0 // S, [4 * S, 4 * S, 8 * S]
+    rows = batch([3 * S, 3 * S + 1, 7 * S], [5 * S, 5 * S, 8 * S + 500], end=ends)
+    lost = Missing(T0 + 20 * S, np.array([T0 + 11 * S]), window_end_us=np.array([T0 + 12 * S]))
+    found = measured(LatencyRule("window"), rows, missing=(lost,))
+    closing = found.seconds.closing_delay
+    assert {at - second: (one.count, one.max) for at, one in closing.items()} == {
+        3: (2, pytest.approx(S, rel=1e-3)), 7: (1, 500), 11: (1, pytest.approx(8 * S, rel=1e-3))
+    }  # fmt: skip
+    assert some(found.latencies.closing_delay_us).count == sum(one.count for one in closing.values())
+    assert measured(ROW, batch([0], [10])).seconds.closing_delay == {}
+    early = LatencyRule("join", lambda end: end - 1)
+    assert measured(early, batch([1], [2], end=[4 * S])).seconds.closing_delay == {}
 
 
 def test_nothing_in_the_span_gives_nothing() -> None:

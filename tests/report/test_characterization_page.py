@@ -27,7 +27,8 @@ def operator(name: str, kind: str, time: dict[str, Any] | None, reason: str | No
     return {
         "name": name, "kind": kind, "type": f"<{kind}>", "selectivity": 0.5, "counted_as": "rows", "tuple_bytes": 12.0,
         "time_per_tuple_us": time, "time_reason": reason, "time_method": "difference" if time else None,
-        "advised_instances": both, "advised_instances_interval": {"cumulative": between, "immediate": between},
+        "advised_instances_by_weights": both,
+        "advised_instances_interval": {"cumulative": between, "immediate": between},
         "thesis": [{"operator": name, "instances": 5}], "instances_on_spark": {"acts": False, "reason": "fused"},
     }  # fmt: skip
 
@@ -36,9 +37,9 @@ def characterization(**changes: Any) -> dict[str, Any]:
     """Of a made-up workload."""
     plans = [{"times": 1, "instances": [1, 9, 1]}, {"times": 2, "instances": [2, 18, 2]}]
     made = {
-        "schema_version": 1, "finished": True, "workload": "made <up>", "engine": "spark", "folder": "runs/made",
+        "schema_version": 2, "finished": True, "workload": "made <up>", "engine": "spark", "folder": "runs/made",
         "start_time": "2026-01-02T03:04:05+00:00", "weights": "cumulative", "target": 10,
-        "input": {"slices": 100, "warmup_slices": 20, "slice_events": 10_000},
+        "input": {"slices": 100, "warmup_slices": 20, "slice_events": 10_000, "rate_per_s": 1e4},
         "environment": {"cpu_model": "of the test", "memory_bytes": 2**31},
         "operators": [
             operator("lines", "source", None, "only reading is taken off", None),
@@ -47,9 +48,10 @@ def characterization(**changes: Any) -> dict[str, Any]:
         ],
         "ways": {"formula": plans, "one_each": plans, "source_only": plans},
         "apply": {"setting": "s", "value": 9, "line": "--option s=9", "reason": "the most"},
+        "applied": None,
         "thesis": [{"operator": "splitter", "instances": 5, "here": ["splitter"]}],
-        "memory": {"min": 2**20, "p50": 2**21, "p95": 2**22, "max": 2**23, "samples": 7, "interval_s": 0.5,
-                   "behaviour": "variable", "level": "low"},
+        "memory": {"of": "what was <sampled>", "min": 2**20, "p50": 2**21, "p95": 2**22, "max": 2**23, "samples": 7,
+                   "interval_s": 0.5, "behaviour": "variable", "level": "low"},
         "methods": {"difference": "one less the other"}, "notes": ["a note"],
     }  # fmt: skip
     return {**made, **changes}
@@ -61,10 +63,23 @@ def test_the_page_says_what_was_found() -> None:
     for part in (
         "made &lt;up&gt;", "100 slices of 10 000 events", "splitter<small>&lt;explode&gt;</small>", "2 us", "9.5 us",
         "9 (9-10)", "-100 ns", "filter: not distinguishable.", "x2 2_18_2", "--option s=9", "splitter 5 (splitter)",
-        "variable, low; 7 samples", "8 MiB", "difference: one less the other.", "Note: a note.", "of the test", "2 GiB",
+        "variable, low; 7 samples. Of what was &lt;sampled&gt;.",
+        "8 MiB", "difference: one less the other.", "Note: a note.", "of the test", "2 GiB",
         "median, not distinguishable from only reading",
     ):  # fmt: skip
         assert part in text, part
+
+
+def test_the_page_says_what_was_applied() -> None:
+    """The setting before and after, the trial with it, and where that is; nothing where none was asked for."""
+    applied = {"setting": "s", "before": "2", "after": "9", "verdict": "not_sustained", "sentence": "slow <er>",
+               "run": "runs/made/trial", "experiment": "runs/made/applied.toml"}  # fmt: skip
+    text = render(characterization(applied=applied)).replace("\u202f", " ")
+    assert (
+        "Applied: <code>s 2 -&gt; 9</code>. A trial with it at 10 k events/s: not sustained (slow &lt;er&gt;)" in text
+    )
+    assert "runs/made/trial" in text
+    assert "Applied" not in render(characterization())
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:

@@ -26,10 +26,11 @@ def workload_row(**more: Any) -> dict[str, Any]:
     """A workload as the catalogue has it."""
     return {
         "name": "made", "title": "made", "summary": "what is said of it", "source": "[K §IV]",
+        "features": [{"name": "join of branches", "meaning": "rows meet again"}],
         "parameters": [{"name": "range", "default": "8s", "meaning": "length of a window"}],
         "streams": [
-            {"name": "purchases", "share": 0.5, "fields": {"user_id": "int", "price": "int"}},
-            {"name": "ads", "share": 0.5, "fields": {"user_id": "int"}},
+            {"name": "purchases", "share": 0.5, "fields": {"user_id": "int", "price": "int"}, "malformed": "price < 0"},
+            {"name": "ads", "share": 0.5, "fields": {"user_id": "int"}, "malformed": ""},
         ],
         "sinks": [{"name": "matches", "mode": "append"}],
         "flow": [
@@ -75,7 +76,8 @@ def test_all_of_a_workload_is_shown_and_no_setting_is_folded(
     assert "  distribution=30/12,60/30,80/30,90/20,95/10,97/5,99/2" in lines
     words = " ".join(text.split())
     for told in (
-        "made: what is said of it [K §IV]", "purchases 50% of the rate: user_id int, price int",
+        "made: what is said of it [K §IV]", "purchases 50% of the rate: user_id int, price int; malformed: price < 0",
+        "ads 50% of the rate: user_id int operators",
         "dear where: where price > 9; reads purchases", "matches sink: append to matches; reads dear",
         "range=8s length of a window", "[of] rewards",
     ):  # fmt: skip

@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.report import page
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Check, Latencies, Result, Verdict, Verification
+from streamgauge.result import Check, Latencies, MalformedRecords, Result, Verdict, Verification
 
 Make = Callable[..., Result]
 Flow = list[dict[str, Any]]
@@ -127,6 +127,7 @@ def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
     flow = " ".join(shown(bare_folder).sections["Flow"].replace("\u202f", " ").split())
     assert "operator rows in /s 5th percentile selectivity rows lost" in flow
     assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow
+    assert "Between two operators none can be seen" in flow
     assert "streamgauge characterize WORKLOAD measures size, time and instances" in flow
 
 
@@ -166,6 +167,21 @@ def test_wrong_answers_show_examples(bare_folder: RunFolder, make_result: Make) 
     )
     bare_folder.write_result(make_result(verification=wrong))
     assert "<td>&lt;b&gt;</td>" in page.render(bare_folder, None)
+
+
+def test_malformed_records_stand_beside_the_verification(bare_folder: RunFolder, make_result: Make) -> None:
+    """With the whole rule, escaped; nothing where the workload states none."""
+    caption = "Malformed records of warm-up and span, kept out of the answer"
+    whole = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2)
+    bare_folder.write_result(make_result(verification=whole))
+    assert caption not in page.render(bare_folder, None)
+    rule = "NOT coalesce(price < 10 AND " + "x" * 300 + ", false)"
+    found = {"lines": MalformedRecords(rule=rule, malformed=0, records=100_000)}
+    bare_folder.write_result(make_result(verification=whole.model_copy(update={"malformed": found})))
+    made = page.render(bare_folder, None)
+    assert caption in made
+    assert f"<code>{rule.replace('<', '&lt;')}</code>" in made
+    assert '<th scope="row">lines</th><td class="n">0</td><td class="n">100\u202f000</td>' in made
 
 
 def test_invalid_run_says_not_to_use_it(bare_folder: RunFolder, make_result: Make) -> None:

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.report import terminal
-from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, SearchView, TrialSnapshot, TrialView
-from streamgauge.result import Check, Latencies, Latency, Result, Verdict
+from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialSnapshot, TrialView
+from streamgauge.result import Check, Latencies, Latency, MalformedRecords, Result, Verdict, Verification
 
 Make = Callable[..., Result]
 SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
@@ -79,6 +79,23 @@ def test_a_written_input_is_told_every_few_seconds() -> None:
         view.update(10**6, 60 * 10**6)
         assert "written 1 M events of 60 M events" in written(console)
     assert written(console).endswith("\x1b[2K")
+
+
+def test_a_self_test_tells_how_its_trials_stand() -> None:
+    """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
+    times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
+    console = plain()
+    with ProofView(console, lambda: next(times)) as view:
+        view.trial(SNAPSHOT)
+        view.line("holds  a")
+        view.trial(SNAPSHOT)
+    assert [line.split("   ")[0] for line in written(console).splitlines()] == ["holds  a", "  measured 24/60 s"]
+    console = fancy()
+    with ProofView(console) as view:
+        view.trial(SNAPSHOT)
+        assert "measured 24/60 s" in written(console)
+        view.line("holds  a")
+    assert written(console).endswith("\x1b[2Kholds  a\n")
 
 
 def shown(snapshot: TrialSnapshot) -> str:
@@ -229,6 +246,31 @@ def test_not_judged_is_said(make_result: Make) -> None:
     console = plain()
     terminal.show_result(make_result(verification=None), False, console)
     assert "answers     not judged" in written(console)
+
+
+def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
+    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut off."""
+    found = {
+        "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),
+        "others": MalformedRecords(rule="x" * 300, malformed=0, records=7),
+    }
+    judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
+    console = plain()
+    terminal.show_result(make_result(verification=judged), False, console)
+    said = [line for line in written(console).splitlines() if line.startswith("malformed")]
+    assert said[0] == "malformed   lines 1 203 of 100 000 kept out of the answer (rule: line IS NULL)"
+    assert said[1] == f"malformed   others 0 of 7 kept out of the answer (rule: {'x' * 97}...)"
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])
+def test_nothing_is_said_of_malformed_records_without_a_rule(
+    make_result: Make, verification: Verification | None
+) -> None:
+    """A workload that states none has none to show."""
+    console = plain()
+    terminal.show_result(make_result(verification=verification), True, console)
+    assert "malformed" not in written(console)
 
 
 def test_refusal_lists_all_problems() -> None:

@@ -61,7 +61,7 @@ def test_a_file_is_a_workload(write: Write) -> None:
     """Name, first line of the docstring, streams and the node that stands for the function."""
     path = write(GOOD)
     workload = own_job(path)
-    flow, streams = workload.build(workload.read({}), 1000.0)
+    flow, streams, _ = workload.build(workload.read({}), 1000.0)
     assert (workload.name, workload.title, workload.summary) == ("my_job", "my job", "Purchases above 90.")
     assert [(each.name, each.schema.types(), each.share) for each in streams] == [
         ("purchases", {"user_id": "int", "price": "int"}, 1.0)

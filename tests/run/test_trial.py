@@ -399,8 +399,11 @@ def test_the_log_has_every_kind_of_latency_that_is_reported(make: Any) -> None:
     by_second = [(second, 1), (second + 2, 1)]
     whole = [(second, 2)]
     log = trial._hlog(verified_of(("one", late)), spans)
-    assert kinds_in(log) == {"event_time": by_second, "processing_time": by_second, "closing_delay": whole}
-    (line,) = [line for line in log.splitlines() if line.startswith("Tag=closing_delay")]
+    assert kinds_in(log) == {"event_time": by_second, "processing_time": by_second, "closing_delay": by_second}
+    handed_over = LatencyRule("window", handed_over=lambda times: times + 1)
+    other = trial._hlog(verified_of(("one", windowed(handed_over, spans, [5 * US, 5 * US]))), spans)
+    assert kinds_in(other)["uncorrected"] == whole
+    (line,) = [line for line in other.splitlines() if line.startswith("Tag=uncorrected")]
     assert [float(each) for each in line.split(",")[1:3]] == [second, 10.0]
     both = trial._hlog(verified_of(("one", late), ("two", late)), spans)
     assert set(kinds_in(both)) == {f"{kind}/{sink}" for kind in kinds_in(log) for sink in ("one", "two")}

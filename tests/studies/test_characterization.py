@@ -6,21 +6,27 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamgauge import cli
+from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import Schema
+from streamgauge.experiment import Experiment, read
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
 from streamgauge.flow.stream import source, tumble
 from streamgauge.report import characterization_terminal
-from streamgauge.studies import characterization, characterize
+from streamgauge.report.store import RunFolder
+from streamgauge.result import Result, Verdict
+from streamgauge.studies import apply, characterization, characterize
 from streamgauge.studies.characterization import Advice, Timings, figures
 from streamgauge.studies.materialise import Measured
+from streamgauge.system.machine import cpus
 from streamgauge.workloads.base import get, names
 
 Say = Callable[..., tuple[int, str, str]]
@@ -60,7 +66,7 @@ def test_both_weights_by_hand() -> None:
     assert weights["dear"] == {"cumulative": [1.0], "immediate": [1.0]}
     assert weights["key"] == {"cumulative": [0.1], "immediate": [0.1]}
     assert weights["running"] == {"cumulative": [0.1], "immediate": [1.0]}
-    instances = {name: row["advised_instances"] for name, row in rows.items()}
+    instances = {name: row["advised_instances_by_weights"] for name, row in rows.items()}
     assert instances == {
         "numbers": {"cumulative": None, "immediate": None},
         "dear": {"cumulative": 9, "immediate": 5},
@@ -86,11 +92,24 @@ def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
     }
     assert rows["key"]["time_per_tuple_us"]["median"] == pytest.approx(1.0)
     assert rows["running"]["time_per_tuple_us"] is None
-    assert {name: row["advised_instances"]["cumulative"] for name, row in rows.items()} == {
+    assert {name: row["advised_instances_by_weights"]["cumulative"] for name, row in rows.items()} == {
         "numbers": None, "dear": 10, "key": None, "running": None, "out": None,
     }  # fmt: skip
     assert found["apply"]["line"] is None
     assert found["apply"]["reason"] == "not applicable: no operator after an exchange could be timed"
+
+
+@pytest.mark.parametrize(("weights", "instances"), [("cumulative", (9, 1, 1)), ("immediate", (5, 1, 5))])
+def test_what_others_read_has_flat_names(weights: characterization.Weights, instances: tuple[int, int, int]) -> None:
+    """[design 7]: bytes of a tuple, its p99, and the instances by the weights that were asked for, a number each."""
+    times = timed(dear=1.0, key=1.0, running=1.0)
+    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), times, Advice(weights=weights)))
+    worked = [rows[name] for name in ("dear", "key", "running")]
+    assert tuple(row["advised_instances"] for row in worked) == instances
+    assert [row["time_per_tuple_us_p99"] for row in worked] == [pytest.approx(1.0)] * 3
+    assert {row["tuple_bytes"] for row in rows.values()} == {8.0}
+    for name in ("numbers", "out"):
+        assert (rows[name]["time_per_tuple_us_p99"], rows[name]["advised_instances"]) == (None, None)
 
 
 NOISE = [Slice(100, 1e-3, 1.1e-3), Slice(100, 1.2e-3, 1e-3)] * 50
@@ -105,7 +124,7 @@ def test_an_operator_that_cannot_be_told_from_reading_gets_one() -> None:
     assert rows["dear"]["time_per_tuple_us"]["p99"] > 1.0
     assert rows["dear"]["time_reason"].startswith("not distinguishable from only reading")
     assert rows["dear"]["s_op_us"] == {"cumulative": 0.0, "immediate": 0.0}
-    advised = {name: rows[name]["advised_instances"]["cumulative"] for name in slices}
+    advised = {name: rows[name]["advised_instances_by_weights"]["cumulative"] for name in slices}
     assert advised == {"dear": 1, "key": 5, "running": 5}
 
 
@@ -119,7 +138,7 @@ def test_advised_instances_have_their_spread() -> None:
     times = Timings({"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": slow_twice})
     found = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
     key = by_name(found)["key"]
-    assert key["advised_instances"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
+    assert key["advised_instances_by_weights"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
     assert key["advised_instances_interval"]["cumulative"] == (1, 10)
     again = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
     assert again == found
@@ -265,6 +284,22 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(characterize, "require_machine", lambda ready: None)
 
 
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
+    """What is run with the advice, in the place of running it; each trial finds that its rate is not sustained."""
+    asked: list[Experiment] = []
+
+    def run(experiment: Experiment, on_progress: object) -> Result:
+        asked.append(experiment)
+        folder = RunFolder.create(str(experiment.out), experiment.workload, experiment.engine, datetime.now(UTC))
+        verdict = Verdict(value="not_sustained", sentence="made up")
+        folder.write_result(folder.read_result().model_copy(update={"verdict": verdict}))
+        return folder.read_result()
+
+    monkeypatch.setattr(apply, "run_single", run)
+    return asked
+
+
 SMALL = ("word_count", "--slice-events", 10, "--warmup-slices", 2)
 
 
@@ -283,8 +318,8 @@ def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
     assert (rows["splitter"]["selectivity"], rows["splitter"]["rows_in"]) == (4.0, [1020])
     assert rows["counter"]["counted_as"] == "updates"
     assert rows["counter"]["thesis"] == [{"operator": "counter", "instances": 6}]
-    assert rows["splitter"]["advised_instances"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2
-    assert rows["counter"]["advised_instances"]["cumulative"] == 8
+    assert rows["splitter"]["advised_instances_by_weights"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2
+    assert rows["counter"]["advised_instances_by_weights"]["cumulative"] == 8
     assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=8"
     assert found["memory"]["behaviour"] == "fixed"
 
@@ -313,22 +348,82 @@ def test_the_same_input_is_counted_again(say: Say) -> None:
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_the_table_tells_everything_once(say: Say) -> None:
+def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> None:
     """A line an operator, the thesis beside it, reasons below, the three ways; what applies only where asked for."""
     code, out, err = say(*SMALL, "--apply")
-    assert (code, out) == (0, "")
+    assert (code, out) == (1, "")  # of the trial, which did not hold its rate
     lines = err.splitlines()
     (splitter,) = [line for line in lines if line.startswith("splitter ")]
     assert splitter.split()[1] == "10"
     assert splitter.split()[-1] == "5"
-    (apply,) = [line for line in lines if line.startswith("apply")]
-    assert "--option spark.sql.shuffle.partitions=" in apply
+    (told,) = [line for line in lines if line.startswith("apply ")]
+    assert "--option spark.sql.shuffle.partitions=" in told
     assert "splitter: not applicable: fused with what it reads" in err
     for way in characterization_terminal.WAYS.values():
         assert f"{way}: x1 " in err
     assert characterization.SOURCE_REASON in err
+    assert "of the processes of Spark that time one operator after the other, not of the application as it runs" in err
     assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
     assert "not applicable" not in say(*SMALL)[2]
+    assert len(trials) == 1
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_advice_is_applied_in_a_trial(say: Say, trials: list[Experiment], tmp_path: Path) -> None:
+    """The same workload at the same rate with the setting advised, in the characterization's folder; told, and kept."""
+    words = (*SMALL, "--apply", "--rate", "2k", "--set", "words=4", "--seed", "7", "--option", "buckets=4")
+    code, out, _ = say(*words, "--json")
+    assert code == 1
+    (trial,) = trials
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert (trial.command, trial.workload, trial.parameters) == ("run", "word_count", {"words": "4"})
+    assert (trial.load.rate, trial.load.seed, trial.load.generators) == (2000.0, 7, None)
+    assert trial.options == {"buckets": "4", SETTING: "8"}
+    assert Path(str(trial.out)).resolve() == folder
+    found = json.loads(out)
+    applied = found["applied"]
+    assert (applied["setting"], applied["before"], applied["after"]) == (SETTING, str(max(2, len(cpus()))), "8")
+    assert (applied["verdict"], applied["sentence"]) == ("not_sustained", "made up")
+    assert Path(applied["run"]).resolve().parent == folder
+    assert json.loads((folder / "characterization.json").read_text()) == found
+    assert f"{SETTING} {applied['before']} -&gt; 8" in (folder / "report.html").read_text()
+    again = read(folder / "applied.toml")
+    assert again == trial.model_copy(update={"out": None})
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_an_option_of_the_users_own_is_what_was_before(say: Say, trials: list[Experiment]) -> None:
+    """And the advice stands in its place; the terminal shows both, and the trial's verdict."""
+    code, _, err = say(*SMALL, "--apply", "--option", f"{SETTING}=3")
+    assert code == 1
+    (line,) = [line for line in err.splitlines() if line.startswith("applied")]
+    assert f"{SETTING} 3 -> " in line
+    assert "applied.toml runs it again" in line
+    assert "not sustained" in err
+    assert trials[0].options[SETTING] != "3"
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("words", [("identity", "--slice-events", 10), ("word_count", "--slices", 3)])
+def test_where_nothing_acts_nothing_is_run(
+    say: Say, trials: list[Experiment], tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    """No exchange, or no advice: it says so, and that is no failure."""
+    code, _, err = say(*words, "--apply", "--warmup-slices", 2)
+    assert code == 0
+    (told,) = [line for line in err.splitlines() if line.startswith("apply ")]
+    assert "not applicable: no operator" in told
+    assert trials == []
+    assert list(tmp_path.glob("runs/*/applied.toml")) == []
+
+
+def test_a_trial_that_could_not_be_run_is_refused_before(say: Say, tmp_path: Path) -> None:
+    """What only a run refuses is not found out after minutes of timing."""
+    words = ("word_count", "--set", "words=2000", "--rate", "20M")
+    code, _, err = say(*words, "--apply")
+    assert code == 2
+    assert "load." in err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("workload", names())
@@ -340,7 +435,7 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
         {
             "name": node.name, "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3, "thesis": [],
             "time_per_tuple_us": {"median": -0.123, "p99": 0.123},
-            "advised_instances": {"cumulative": 10, "immediate": 10},
+            "advised_instances_by_weights": {"cumulative": 10, "immediate": 10},
             "advised_instances_interval": {"cumulative": (9, 11), "immediate": (9, 11)},
         }
         for node in graph.operators(get(workload).build(get(workload).parameters(), 1000.0).flow)

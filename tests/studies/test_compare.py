@@ -31,7 +31,7 @@ from streamgauge.result import (
 )
 from streamgauge.studies.comparable import comparables, resolve
 from streamgauge.studies.compare import compare
-from streamgauge.studies.gates import Rule, judge, parse_rule
+from streamgauge.studies.gates import ANSWERS, Rule, judge, parse_rule
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -299,6 +299,29 @@ def test_a_gate_on_wrong_answers(three: Three) -> None:
     a = three("a", 10)
     assert compare(a, three("b", 20), ["wrong_answers +0"]).passed
     assert not compare(a, three("c", 30, verification=wrong), ["wrong_answers +0"]).passed
+
+
+WRONG = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, missing=1)
+
+
+@pytest.mark.parametrize(
+    ("verification", "state", "said"),
+    [(WRONG, "failed", "n-2: wrong answers (1 missing)"), (None, "unknown", "n-2: answers not judged")],
+)
+def test_no_gate_passes_a_job_that_answers_wrongly(
+    make: Make, three: Three, verification: Verification | None, state: str, said: str
+) -> None:
+    """One run of three on side B is enough, whatever is asked; on side A it is not the gate's business."""
+    a, b = three("a", 10), three("b", 20)
+    odd = make("c/n-2", 30, verification=verification)
+    found = compare(a, f"{b},{odd}", ["rate -5%", "p50 +60%"])
+    assert [(gate.rule, gate.state) for gate in found.gates] == [
+        ("rate -5%", "passed"), ("p50 +60%", "passed"), (ANSWERS, state),
+    ]  # fmt: skip
+    assert said in found.gates[-1].sentence
+    assert not found.passed
+    assert compare(f"{a},{odd}", b, ["rate -5%"]).passed
+    assert compare(a, f"{b},{odd}").gates == ()
 
 
 @pytest.mark.parametrize(("n_a", "n_b"), [(1, 3), (2, 3), (3, 2), (2, 2)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge import cli
-from streamgauge.result import Comparison, Verdict
+from streamgauge.result import Comparison, Verdict, Verification
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -67,6 +67,24 @@ def test_a_gate_is_the_exit_code(say: Say, three: Three, slower: float, code: in
     (line,) = [line for line in err.splitlines() if "p50 +20%" in line]
     assert line.startswith(state)
     assert "limit +20 %" in line
+
+
+def test_wrong_answers_fail_any_gate(say: Say, three: Three) -> None:
+    """Exit code 1 with a line that says so, though the rate is the same."""
+    wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
+    code, _, err = say(three("a", 10), three("b", 20, verification=wrong), "--fail-if", "rate -5%")
+    assert code == 1
+    (line,) = [line for line in err.splitlines() if " answers   B has " in line]
+    assert line.startswith("failed")
+    assert "wrong answers (1 wrong)" in line
+
+
+def test_an_invalid_run_of_b_passes_no_gate(say: Say, three: Three, make: Make) -> None:
+    """It is refused as what it is, before any gate."""
+    bad = make("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
+    code, _, err = say(three("a", 10), f"{three('b', 20)},{bad}", "--fail-if", "rate -5%")
+    assert code == 2
+    assert "this one is invalid: the driver starved" in err
 
 
 def test_html_is_written_beside_the_answer(say: Say, make: Make, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -311,7 +311,7 @@ def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches
 
 
 def changed(part: HandOut, how: Callable[[dict[str, Any]], dict[str, Any]]) -> HandOut:
-    return HandOut(**how(dict(vars(part))))
+    return HandOut(**how(asdict(part)))
 
 
 def test_only_what_was_drained_counts() -> None:

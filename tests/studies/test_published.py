@@ -7,8 +7,8 @@ import pytest
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Source
 from streamgauge.stats.instances import sums_possible
-from streamgauge.studies.published import INSTANCES, of_operator
-from streamgauge.workloads.base import get
+from streamgauge.studies.published import INSTANCES, Reported, best_on_one_node, of_operator, reported
+from streamgauge.workloads.base import get, names
 
 
 @pytest.mark.parametrize("name", INSTANCES)
@@ -61,3 +61,23 @@ def test_operators_are_found_by_what_they_are() -> None:
     ]  # fmt: skip
     assert of_operator("word_count", "sentences", "operator") == ()
     assert of_operator("identity", "purchases", "source") == ()
+
+
+def test_latencies_are_as_they_were_printed() -> None:
+    """All rows of tables 4.3 to 4.5; Word Count's first is the one that everybody quotes."""
+    rows = {name: reported(name) for name in ("word_count", "log_processing", "traffic_monitoring", "identity")}
+    assert {name: len(found) for name, found in rows.items()} == {
+        "word_count": 24, "log_processing": 3 * 32, "traffic_monitoring": 6, "identity": 0,
+    }  # fmt: skip
+    assert rows["word_count"][0] == Reported("4.3", "Spark", "n1_x1_x5_x6_x3", "", 23625.8, 2897.59)
+    assert Reported("4.4", "Storm", "n8_x8_x2_x1_x4_x2", "geo", 3546.93, 690.336) in rows["log_processing"]
+    assert rows["traffic_monitoring"][-1] == Reported("4.5", "Storm", "n4_x8_x2_x2", "", 109005.0, 9.44531)
+    assert {row.sink for row in rows["log_processing"]} == {"status", "volume", "geo"}
+
+
+def test_the_best_on_one_node_is_chosen() -> None:
+    """By its p95, of several sinks that of the slowest; told as people write it."""
+    told = {name: [str(row).replace("\u202f", " ") for row in best_on_one_node(name, "Spark")] for name in names()}
+    assert told["word_count"] == ["23.6 s at 2.9 k/s"]
+    assert told["log_processing"] == ["status 9.4 s at 31.9/s", "volume 2.57 s at 5.07/s", "geo 6.86 s at 7.59/s"]
+    assert [name for name, lines in told.items() if lines] == ["log_processing", "traffic_monitoring", "word_count"]

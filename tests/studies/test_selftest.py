@@ -12,26 +12,35 @@ from tests.run.made_evidence import RATE, evidence
 from streamgauge.engines.known.main import slower_by_us
 from streamgauge.errors import DriverError, InputError
 from streamgauge.events import US
-from streamgauge.result import Verdict
+from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.result import Latency, Verdict
 from streamgauge.run.facts import Samples
 from streamgauge.run.verdict import judge
 from streamgauge.studies import proofs, selftest
-from streamgauge.studies.known_bench import Bench, started
-from streamgauge.studies.proofs import Rows, Sizes
+from streamgauge.studies.known_bench import Bench, View, started
+from streamgauge.studies.proofs import Mode, Rows, Sizes
 
 SHORT = Sizes(continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
-
-
-def _silent(_: str) -> None:
-    return None
+LONG = Sizes(continuous_repeats=1, windows_repeats=1, jitter_repeats=1)
 
 
 def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """a: an engine of 85 % of the capacity is not sustained 3 % below it, and the proof says wrong."""
     monkeypatch.setattr(proofs, "_found", lambda *_: proofs.Made("left out", False, None, None, ""))
-    _, made = proofs.capacity("continuous", SHORT, _silent, true_share=0.85)
+    _, made = proofs.capacity("continuous", SHORT, true_share=0.85)
     assert not made.ok
     assert "0 of 1 sustained" in made.sentence
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", selftest.MODES)
+def test_a_consumer_slower_than_claimed_is_found_as_what_it_is(mode: Mode) -> None:
+    """a: by real searches and trials in every way of reading; neither the capacity nor the verdicts are as claimed."""
+    found, verdicts = proofs.capacity(mode, LONG, true_share=0.85)
+    assert not found.ok, found.sentence
+    assert found.value == pytest.approx(-0.15, abs=0.03)
+    assert not verdicts.ok, verdicts.sentence
+    assert "0 of 1 sustained" in verdicts.sentence
 
 
 def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +106,60 @@ def test_the_share_of_wrong_verdicts_is_published() -> None:
     assert "1 of 4" in made.sentence
 
 
+STALLED, HIDDEN = Latency(p99=1.9e6, max=2.1e6, effective_count=400), Latency(p99=1e5, max=1.1e5)
+
+
+@pytest.mark.parametrize(
+    ("event", "naive", "ok"),
+    [
+        (STALLED, HIDDEN, True),
+        (HIDDEN, HIDDEN, False),
+        (STALLED, STALLED, False),
+        (STALLED.model_copy(update={"p99": 1e5}), HIDDEN, False),
+        (STALLED.model_copy(update={"p99": None, "p95": 1.9e6}), HIDDEN, False),
+        (STALLED, HIDDEN.model_copy(update={"p99": None, "p95": 1e5}), False),
+        (STALLED, HIDDEN.model_copy(update={"max": 1.5e6}), False),
+    ],
+    ids=["as it must", "in neither", "in both", "not in p99", "no p99", "no naive p99", "in the naive maximum"],
+)
+def test_a_stall_must_show_in_the_p99_of_event_time_alone(event: Latency, naive: Latency, ok: bool) -> None:
+    """b: a p99 that too few reads carry proves nothing, whatever p95 says."""
+    made = proofs.judge_stall(event, naive)
+    assert made.ok is ok, made.sentence
+    assert ("not given" in made.sentence) is (event.p99 is None or naive.p99 is None)
+
+
 def test_without_a_stall_its_proof_fails() -> None:
     """b: nothing was planted, so nothing shows."""
-    assert not proofs.stall(SHORT, planted=False).ok
+    made = proofs.stall(SHORT, planted=False)
+    assert not made.ok
+    assert made.value is not None
+    assert made.value < 0.75 * proofs.STALL_S
+
+
+def test_a_planted_stall_is_seen() -> None:
+    """b: event time shows it, in a p99 that enough reads carry."""
+    made = proofs.stall(SHORT)
+    assert made.value is not None
+    assert made.value >= proofs.STALL_SHOWN * proofs.STALL_S
+
+
+@pytest.mark.long
+def test_a_stall_that_shows_counted_from_the_hand_out_too_fails_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b: a consumer hardly faster than the load works for long on what it reads after the stall."""
+    monkeypatch.setattr(proofs, "FAST", "25k")
+    made = proofs.stall(SHORT)
+    assert not made.ok, made.sentence
+    assert made.value is not None
+    assert made.value >= proofs.STALL_SHOWN * proofs.STALL_S
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("planted", [True, False])
+def test_real_batches_that_take_longer_and_longer_are_told_from_others(planted: bool) -> None:
+    """b: by the trends of a whole trial."""
+    made = proofs.slowing(SHORT, planted)
+    assert made.ok is planted, made.sentence
 
 
 def test_a_real_trial_is_judged_by_its_slowing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,13 +212,6 @@ def test_what_shows_in_the_backlog_is_no_proof_of_slowing() -> None:
     assert "the backlog grew" in made.sentence
 
 
-def test_a_planted_stall_is_seen() -> None:
-    """b: event time shows it."""
-    made = proofs.stall(SHORT)
-    assert made.value is not None
-    assert made.value >= 0.75 * proofs.STALL_S
-
-
 def test_without_a_fault_its_proof_fails() -> None:
     """c: finding nothing is no proof where nothing was planted."""
     made = proofs.fault("drop", SHORT, planted=False)
@@ -187,7 +240,7 @@ def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.Mon
     """c: each kind in both."""
     made: list[tuple[str, str]] = []
 
-    def noted(kind: str, _: Sizes, of: Rows) -> proofs.Made:
+    def noted(kind: str, _: Sizes, of: Rows, view: View) -> proofs.Made:
         made.append((kind, of))
         return proofs.Made("", True, None, None, "")
 
@@ -230,6 +283,14 @@ def test_a_real_trial_asks_more_than_a_generator_can_make(monkeypatch: pytest.Mo
     assert all("driver" in {check.name for check in verdict.checks} for verdict, *_ in judged)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_real_generator_that_keeps_its_plan_fails_the_proof(planted: bool) -> None:
+    """d: and one that is asked for five times what it can make does not."""
+    made = proofs.generator(SHORT, planted)
+    assert made.ok is planted, made.sentence
+
+
 def test_an_honest_clock_fails_the_proof() -> None:
     """e: no latency is negative, so none is found."""
     made = proofs.clock(SHORT, planted=False)
@@ -253,6 +314,39 @@ def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) ->
     (item,) = selftest.selftest(only="f")
     assert not item.ok
     assert "the recorder ended" in item.sentence
+
+
+def test_what_goes_on_is_told() -> None:
+    """From the start of the engine to the comparison: a proof is silent at no time for longer than a look takes."""
+    lines: list[str] = []
+    shown: list[TrialSnapshot] = []
+    made = proofs.fault("drop", SHORT, view=View(lines.append, shown.append))
+    assert made.ok, made.sentence
+    phases = [each.phase for each in shown]
+    assert phases[0] == "start"
+    assert {"measured", "verification"} <= set(phases)
+    assert "waiting for what the engine holds back" in {each.note for each in shown}
+
+
+def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that does not get it would be silent; f alone makes no trial."""
+    given: list[str] = []
+
+    def noted(name: str) -> Any:
+        def proof(*_: Any, view: View, **__: Any) -> Any:
+            given.append(name)
+            view.line("a trial")
+            made = proofs.Made("", True, None, None, "")
+            return [made] if name == "capacity" else made
+
+        return proof
+
+    for name in ("capacity", "stall", "slowing", "fault", "generator", "clock"):
+        monkeypatch.setattr(proofs, name, noted(name))
+    lines: list[str] = []
+    selftest.selftest(only="a,b,c,d,e", view=View(lines.append))
+    assert set(given) == {"capacity", "stall", "slowing", "fault", "generator", "clock"}
+    assert lines.count("  a trial") == len(given) == len(lines) / 2
 
 
 def test_unknown_letters_are_refused() -> None:

@@ -110,11 +110,11 @@ def test_the_sign_test_has_its_border(slower: int, told: bool) -> None:
 
 def test_memory_is_a_distribution_with_a_class() -> None:
     """Of 1 to 100 MiB: the 50th and the 95th; twice the median is variable, and below a GiB low."""
-    found = distribution([n * 2**20 for n in range(1, 101)])
+    found = distribution([n * 2**20 for n in range(1, 101)], "a process")
     assert found is not None
     assert (found["min"], found["p50"], found["p95"], found["max"]) == (2**20, 50 * 2**20, 95 * 2**20, 100 * 2**20)
     assert (found["behaviour"], found["level"], found["samples"]) == ("variable", "low", 100)
-    assert distribution([]) is None
+    assert distribution([], "a process") is None
 
 
 @pytest.mark.parametrize(

@@ -24,16 +24,19 @@ def without_truth(flow: Flow) -> Flow:
 
 
 def whole_and_in_parts(
-    flow: Flow, rows: pa.Table, times: list[int], cuts: list[int]
+    flow: Flow, rows: pa.Table, times: list[int], cuts: list[int], end: int = END
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The results of `rows`, the n-th with time `times[n]` and event id n, in one batch, and in one up to each cut."""
+    """The results of `rows`, the n-th with time `times[n]` and event id n, in one batch, and in one up to each cut.
+
+    `end` is after every time.
+    """
     node = next(each for each in graph.walk(with_lineage(flow).sink.input) if isinstance(each, Process))
     numbers, at = pa.array(range(len(times)), pa.int64()), pa.array(times, pa.int64())
     for name, column in (("event_time", at), ("ingest_time", numbers), ("event_id", numbers), (TIME, at)):
         rows = rows.append_column(name, column)
-    whole = pa.concat_tables(list(Instance(node).advance([rows], END)))
+    whole = pa.concat_tables(list(Instance(node).advance([rows], end)))
     parts, state, low = [], None, -1
-    for cut in sorted({*cuts, END}):
+    for cut in sorted({*cuts, end}):
         instance = Instance(node)
         if state is not None:
             instance.restore(state)

@@ -17,7 +17,7 @@ from streamgauge.flow.lineage import with_lineage
 from streamgauge.workloads import base
 
 WORKLOAD = base.get("ads_analytics")
-Event = tuple[int, int, int]
+Event = tuple[int, int | None, int | None]
 """(second, query, ad)."""
 
 
@@ -52,7 +52,15 @@ def test_worked_by_hand() -> None:
     }  # fmt: skip
 
 
-EVENTS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 2), st.integers(1, 2)), max_size=20)
+def test_an_event_without_a_query_or_an_ad_counts_nowhere() -> None:
+    """Neither for the others nor as a pair of its own; and one that comes twice counts twice."""
+    clicks: list[Event] = [(0, 1, 1), (0, 1, 1), (0, None, 1), (0, 1, None), (0, None, None)]
+    impressions: list[Event] = [(0, 1, 1), (1, 1, 1), (1, 1, 1), (0, None, 1), (1, 1, None), (1, None, None)]
+    assert rates(clicks, impressions, window="2s", frequency="2s") == {(2, 1, 1): (2, 3, pytest.approx(2 / 3))}
+
+
+IDS = st.none() | st.integers(1, 2)
+EVENTS = st.lists(st.tuples(st.integers(0, 6), IDS, IDS), max_size=20)
 
 
 @given(EVENTS, EVENTS)
@@ -62,7 +70,8 @@ def test_as_plain_python_counts(clicks: list[Event], impressions: list[Event]) -
     expected = {}
     for end in range(1, 10):
         clicked, shown = (
-            Counter((query, ad) for at, query, ad in events if end - 3 <= at < end) for events in (clicks, impressions)
+            Counter((query, ad) for at, query, ad in events if end - 3 <= at < end and None not in (query, ad))
+            for events in (clicks, impressions)
         )
         for pair in clicked.keys() & shown.keys():
             rate = pytest.approx(clicked[pair] / shown[pair])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -15,6 +16,8 @@ from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
+from streamgauge.errors import InputError
+from streamgauge.events import US
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.load.plan import Plan
@@ -39,10 +42,11 @@ def table(events: list[Event]) -> pa.Table:
     })  # fmt: skip
 
 
-def answer(flow: Flow, events: list[Event]) -> list[tuple[int, int, float]]:
-    """(event id, stock, index) of each bargain, by event id."""
+def answer(flow: Flow, events: list[Event], times: list[int] | None = None) -> list[tuple[int, int, float]]:
+    """(event id, stock, index) of each bargain, by event id; `times` in microseconds, if not the event ids."""
     numbers = pa.array(range(len(events)), pa.int64())
-    rows = table(events).append_column("event_time", numbers).append_column("event_id", numbers)
+    at = numbers if times is None else pa.array(times, pa.int64())
+    rows = table(events).append_column("event_time", at).append_column("event_id", numbers)
     lineage = with_lineage(flow, ingest_time=False)
     found = Oracle().answer(lineage, {"market": rows}, duckdb.connect()).to_arrow_table()
     return [
@@ -95,15 +99,68 @@ def test_an_index_at_the_threshold_is_not_above_it(way: Any) -> None:
     assert answer(way(flow_of(bargainindex_threshold=2.0)), events) == [(2, 1, 3.0)]
 
 
-def bargains_in_python(events: list[Event], window: int, threshold: float) -> dict[int, float]:
-    """The definition, one event after the other."""
+def at(text: str) -> int:
+    """A time of UTC as microseconds."""
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * US
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("period", "before", "after"),
+    [
+        ("minutely", "2024-03-01 10:00:59", "2024-03-01 10:01:00"),
+        ("hourly", "2024-03-01 10:59:59", "2024-03-01 11:00:00"),
+        ("daily", "2024-02-29 23:59:59", "2024-03-01 00:00:00"),
+        ("weekly", "2024-03-03 23:59:59", "2024-03-04 00:00:00"),  # a Sunday and a Monday
+        ("weekly", "1969-12-28 23:59:59", "1969-12-29 00:00:00"),
+        ("monthly", "2024-02-29 23:59:59", "2024-03-01 00:00:00"),
+    ],
+)
+def test_an_average_since_the_beginning_of_a_period_by_hand(way: Any, period: str, before: str, after: str) -> None:
+    """All trades of the period count, and none of the one before; a quote sees the last trade's average, of whichever
+    period that is.
+    """
+    events: list[Event] = [
+        (1, TRADE, 10.0, 1),
+        (1, TRADE, 12.0, 3),  # 1: (10 + 36) / 4 = 11.5
+        (1, QUOTE, 11.0, 4),  # 2: exp(0.5) * 4
+        (1, QUOTE, 10.5, 1),  # 3: the new period has no trade yet: exp(1)
+        (1, TRADE, 20.0, 2),  # 4: of the new period alone: 20
+        (2, QUOTE, 1.0, 1),  # 5: another stock
+        (1, QUOTE, 19.0, 1),  # 6: exp(1)
+        (1, TRADE, 14.0, 1),  # 7: (40 + 14) / 3 = 18
+        (1, QUOTE, 17.0, 2),  # 8: exp(1) * 2
+    ]
+    times = [at(before)] * 3 + [at(after)] * 6
+    flow = way(flow_of(vwap_window=1, **{"bi.vwap.period": period}))
+    assert answer(flow, events, times) == [
+        (2, 1, pytest.approx(math.exp(0.5) * 4)), (3, 1, pytest.approx(math.exp(1))),
+        (6, 1, pytest.approx(math.exp(1))), (8, 1, pytest.approx(math.exp(1) * 2)),
+    ]  # fmt: skip
+
+
+def test_a_period_that_is_none_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(InputError, match="minutely") as refused:
+        WORKLOAD.read({"bi.vwap.period": "yearly"})
+    assert refused.value.problems[0].setting == "set vwap_period"
+
+
+def bargains_in_python(
+    events: list[Event], window: int, threshold: float, minutes: list[int] | None = None
+) -> dict[int, float]:
+    """The definition, one event after the other; with the minute of each event it is that of a minute's trades."""
     trades: dict[int, list[tuple[float, int]]] = {}
+    minute_of: dict[int, int] = {}
     found = {}
     for number, (stock, quote, price, size) in enumerate(events):
         if price is None or not math.isfinite(price) or price <= 0 or size < 1:
             continue
         lately = trades.setdefault(stock, [])
         if quote != QUOTE:
+            if minutes and minute_of.setdefault(stock, minutes[number]) != minutes[number]:
+                lately.clear()
+                minute_of[stock] = minutes[number]
             lately.append((price, size))
             continue
         if not lately:
@@ -143,6 +200,32 @@ def test_against_plain_python(events: list[Event], window: int) -> None:
     for each in (flow, without_truth(flow)):
         found = {number: index for number, _, index in answer(each, events)}
         assert found == pytest.approx(expected, rel=1e-12)
+
+
+@settings(deadline=None, max_examples=30)
+@given(EVENTS | BARGAINS, st.lists(st.integers(0, 40), min_size=40, max_size=40))
+def test_a_periods_average_against_plain_python(events: list[Event], pauses: list[int]) -> None:
+    """Pauses of up to forty seconds between events: minutes with many trades, with one, and with none."""
+    seconds = list(itertools.accumulate(pauses[: len(events)]))
+    expected = bargains_in_python(events, len(events) + 1, 0.001, [second // 60 for second in seconds])
+    flow = flow_of(vwap_period="minutely")
+    for each in (flow, without_truth(flow)):
+        found = {number: index for number, _, index in answer(each, events, [second * US for second in seconds])}
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    EVENTS | BARGAINS, st.lists(st.integers(0, 40), min_size=40, max_size=40), st.lists(st.integers(0, 900), max_size=5)
+)
+def test_a_periods_average_does_not_depend_on_where_batches_end(
+    events: list[Event], pauses: list[int], cuts: list[int]
+) -> None:
+    """Within a minute, and between two."""
+    times = [second * US for second in itertools.accumulate(pauses[: len(events)])]
+    flow = flow_of(vwap_period="minutely")
+    whole, parts = whole_and_in_parts(flow, table(events), times, [cut * US for cut in cuts], 3600 * US)
+    assert parts == whole
 
 
 @settings(deadline=None, max_examples=100)
@@ -187,7 +270,7 @@ def test_verification_shares_nothing_with_the_class() -> None:
 def test_the_market_has_bargains_and_quotes_that_are_none() -> None:
     """Half of the events are quotes, and about half of those ask for less."""
 
-    flow, streams = WORKLOAD.build(WORKLOAD.read({}), 20_000.0)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read({}), 20_000.0)
     plan = Plan(streams, parse_profile("constant", 20_000.0, 2.0), 0, 2.0, 2, 1)
     columns = ["stock", "quote", "price", "size", "event_time", "event_id"]
     rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])

@@ -111,6 +111,30 @@ def test_bad_parameters_are_refused(name: str, values: dict[str, object], rule: 
     assert problem.got == next(iter(values.values()))
 
 
+THESIS = {
+    "bargain_index": {"bi.vwap.period": "hourly", "bi.vwap.window": 3, "bi.bargainindex.threshold": 0.5},
+    "fraud_detection": {
+        "fd.state.seq.window.size": 3, "fd.detection.algorithm": "missRate", "fd.metric.threshold": 0.5,
+    },
+    "log_processing": {"lp.volume_counter.window": 60},
+    "trending_topics": {"tt.topk": 3, "tt.window": "4s", "tt.frequency": "1s"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", THESIS)
+def test_parameters_have_the_names_of_the_thesis(name: str) -> None:
+    """With its prefix and its dots; each sets the parameter that it names."""
+    workload = base.get(name)
+    read = workload.read(THESIS[name]).model_dump()
+    usual = workload.read({}).model_dump()
+    changed = {key: value for key, value in read.items() if value != usual[key]}
+    assert len(changed) == len(THESIS[name])
+    assert changed == {
+        key.partition(".")[2].replace(".", "_"): changed[key.partition(".")[2].replace(".", "_")]
+        for key in THESIS[name]
+    }
+
+
 def test_all_problems_are_told_at_once() -> None:
     """Three mistakes, three problems, one error."""
     with pytest.raises(InputError) as refused:

@@ -80,7 +80,7 @@ def test_as_plain_python_counts(clicks: list[Click]) -> None:
 
 def test_the_clicks_that_are_made_have_first_visits_and_others() -> None:
     """Of twenty thousand by default: both kinds, most with a place."""
-    _, streams = WORKLOAD.build(WORKLOAD.read({"visitors": 100}), 20_000.0)
+    streams = WORKLOAD.build(WORKLOAD.read({"visitors": 100}), 20_000.0).streams
     plan = Plan(streams, parse_profile("constant", 20_000.0, 1.0), 0, 1.0, 2, 1)
     columns = ["ip", "url", "client"]
     rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -11,52 +13,143 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
+from streamgauge.events import US
 from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.nodes import Flow
 from streamgauge.load.access_log import AccessLine
 from streamgauge.load.bits import Bits
 from streamgauge.workloads import base
+from streamgauge.workloads.places import place_of
 
 WORKLOAD = base.get("log_processing")
 GOOD = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki/bin/edit HTTP/1.1" 401 12846'
 
 
-def counts(lines: list[str | None]) -> tuple[dict[str, int], dict[int, int]]:
-    """(the last count of each minute, of each status), where the n-th line has event time and id n."""
+SINKS = {"count": ("minute",), "status": ("status",), "countries": ("country",), "cities": ("country", "city")}
+"""Each sink of the flow, and what it counts by."""
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+def table(lines: list[str | None]) -> pa.Table:
+    """The n-th line has event time and id n."""
     numbers = pa.array(range(len(lines)), pa.int64())
-    events = pa.table({"line": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
+    return pa.table({"line": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
+
+
+def answer(flow: Flow, lines: list[str | None]) -> list[dict[str, Any]]:
+    """The rows of a flow of one sink, in order."""
+    lineage = with_lineage(flow, ingest_time=False)
+    found: pa.Table = Oracle().answer(lineage, {"lines": table(lines)}, duckdb.connect()).to_arrow_table()
+    return found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
+
+
+def counts(lines: list[str | None]) -> dict[str, dict[Any, int]]:
+    """Of each sink the last count of each key, minutes as texts."""
     flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
-    last: list[dict[Any, int]] = []
-    for one, key in zip(flow.each()[:2], ("minute", "status"), strict=True):
-        lineage = with_lineage(one, ingest_time=False)
-        found = Oracle().answer(lineage, {"lines": events}, duckdb.connect()).to_arrow_table()
-        rows = found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
-        last.append({row[key]: row["count"] for row in rows})
-    minutes, statuses = last
-    return {f"{minute:%Y-%m-%d %H:%M}": count for minute, count in minutes.items()}, statuses
+    assert [sink.name for sink in flow.sinks] == list(SINKS)
+    last: dict[str, dict[Any, int]] = {}
+    for one, (sink, keys) in zip(flow.each(), SINKS.items(), strict=True):
+        rows = answer(one, lines)
+        last[sink] = {tuple(row[key] for key in keys) if keys[1:] else row[keys[0]]: row["count"] for row in rows}
+    last["count"] = {written(minute): count for minute, count in last["count"].items()}
+    return last
+
+
+def written(minute: datetime) -> str:
+    return f"{minute:%Y-%m-%d %H:%M}"
 
 
 def test_worked_by_hand() -> None:
-    """Minutes are UTC, whatever zone a line names; a line that is not whole counts nowhere."""
+    """Minutes are UTC, whatever zone a line names; a line that is not whole counts nowhere; one that comes twice counts
+    twice; an address that is in no known place, or is none, has no country, and a city may be unknown.
+    """
     lines = [
-        GOOD,
+        GOOD,  # its address is in no place
+        GOOD,  # the very same again
         GOOD.replace("-0800", "+0000"),  # eight hours earlier
         GOOD.replace("05:49", "05:00").replace("401 12846", "200 -"),  # no body
         GOOD + ' "http://referer" "agent"',  # what some servers write after it
         GOOD.replace("07/Mar/2004:16:05:49", "08/Mar/2004:00:06:00").replace("-0800", "+0000").replace("401", "404"),
+        GOOD.replace("64.242.88.10", "1.2.3.4"),  # Town 22-4 in Country 22
+        GOOD.replace("64.242.88.10", "1.2.3.4"),
+        GOOD.replace("64.242.88.10", "1.2.250.250"),  # of the same network
+        GOOD.replace("64.242.88.10", "203.0.113.9"),  # Town 22-3
+        GOOD.replace("64.242.88.10", "10.0.0.1"),  # Country 20, city unknown
+        GOOD.replace("64.242.88.10", "www.example.org"),
         "",
         None,
-        GOOD[:30],  # cut off
+        GOOD.replace("64.242.88.10", "1.2.3.4")[:30],  # cut off
         GOOD.replace("401", "4o1"),
         GOOD.replace("07/Mar", "31/Feb"),  # there is no such day
         GOOD.replace("401 12846", "401"),  # no size
         GOOD.replace('"GET', "GET"),
     ]
-    assert counts(lines) == (
-        {"2004-03-08 00:05": 3, "2004-03-07 16:05": 1, "2004-03-08 00:06": 1},
-        {401: 3, 200: 1, 404: 1},
-    )
+    assert counts(lines) == {
+        "count": {"2004-03-08 00:05": 10, "2004-03-07 16:05": 1, "2004-03-08 00:06": 1},
+        "status": {401: 10, 200: 1, 404: 1},
+        "countries": {"Country 22": 4, "Country 20": 1},
+        "cities": {("Country 22", "Town 22-4"): 3, ("Country 22", "Town 22-3"): 1, ("Country 20", None): 1},
+    }
+
+
+def at_minute(minute: int) -> str:
+    return GOOD.replace("16:05:49", f"16:{minute:02}:49")
+
+
+def remembering(minutes: int) -> Flow:
+    """The first sink's flow, with the parameter by the thesis's name."""
+    return WORKLOAD.build(WORKLOAD.read({"lp.volume_counter.window": minutes}), 1000.0).flow.each()[0]
+
+
+@BOTH
+def test_only_the_last_minutes_are_remembered_by_hand(way: Any) -> None:
+    """Two of them: the latest and the one before it, whatever the order in which they came."""
+    lines = [5, 5, 7, 6, 5, 7, 6, 9, 7, 8, 9]
+    rows = answer(way(remembering(2)), [at_minute(minute) for minute in lines])
+    assert [(row["event_id"], row["minute"].minute, row["count"]) for row in rows] == [
+        (0, 5, 1), (1, 5, 2), (2, 7, 1), (3, 6, 1),  # 4: the fifth minute is forgotten
+        (5, 7, 2), (6, 6, 2), (7, 9, 1), (9, 8, 1), (10, 9, 2),  # 8: and so is the seventh
+    ]  # fmt: skip
+
+
+MINUTES = st.lists(st.integers(0, 8), max_size=30)
+
+
+@given(MINUTES, st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_remembered_minutes_in_plain_python(minutes: list[int], remembered: int) -> None:
+    """Truth and class both say what the definition says."""
+    seen: Counter[int] = Counter()
+    expected = []
+    for number, minute in enumerate(minutes):
+        if minute > max(minutes[: number + 1]) - remembered:
+            seen[minute] += 1
+            expected.append((number, minute, seen[minute]))
+    flow = remembering(remembered)
+    for each in (flow, without_truth(flow)):
+        rows = answer(each, [at_minute(minute) for minute in minutes])
+        assert [(row["event_id"], row["minute"].minute, row["count"]) for row in rows] == expected
+
+
+@given(
+    MINUTES, st.lists(st.integers(0, 3), min_size=30, max_size=30), st.lists(st.integers(0, 100), max_size=5),
+    st.integers(1, 4),
+)  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_remembered_minutes_do_not_depend_on_where_batches_end(
+    minutes: list[int], steps: list[int], cuts: list[int], remembered: int
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    rows = pa.table({
+        "log": pa.array(["all"] * len(minutes), pa.string()),
+        "minute": pa.array([minute * 60 * US for minute in minutes], pa.timestamp("us")),
+    })  # fmt: skip
+    times = list(itertools.accumulate(steps[: len(minutes)]))
+    whole, parts = whole_and_in_parts(remembering(remembered), rows, times, cuts)
+    assert parts == whole
 
 
 def minutes_of(rate_per_s: float, generators: int = 2, **asked: str) -> set[str]:
@@ -87,7 +180,7 @@ def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
 
 
 PARTS = st.tuples(
-    st.sampled_from(["1.2.3.4", "a host", "::1"]),
+    st.sampled_from(["1.2.3.4", "8.8.8.8", "a host", "::1"]),
     st.sampled_from(["07/Mar/2004:16:05:49 -0800", "07/Mar/2004:16:05:49", "01/Jan/1970:00:00:59 +0000", "-"]),
     st.sampled_from(['"GET / HTTP/1.0"', '"GET /a b"', '""', '"']),
     st.sampled_from(["200", "404", "20", "2000"]),
@@ -98,15 +191,20 @@ PARTS = st.tuples(
 @given(st.lists(PARTS, max_size=8))
 @settings(max_examples=40, deadline=None)
 def test_as_plain_python_counts(parts: list[tuple[str, ...]]) -> None:
-    """Whatever the parts of the lines are."""
+    """All four sinks, whatever the parts of the lines are."""
     shape = re.compile(
-        r'[^ ]+ [^ ]+ [^ ]+ \[(\d\d/\w{3}/\d{4}):(\d\d:\d\d):\d\d [+-]\d{4}\] "[^"]*" (\d{3}) (\d+|-)( .*)?'
+        r'([^ ]+) [^ ]+ [^ ]+ \[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "[^"]*" (\d{3}) (\d+|-)( .*)?'
     )
     lines = [f"{host} - - [{time}] {request} {status} {size}" for host, time, request, status, size in parts]
     whole = [found for line in lines if (found := shape.fullmatch(line))]
-    minutes, statuses = counts(list(lines))
-    assert statuses == dict(Counter(int(found[3]) for found in whole))
-    assert sorted(minutes.values()) == sorted(Counter((found[1], found[2]) for found in whole).values())
+    times = [datetime.strptime(found[2], "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC) for found in whole]
+    places = [place for found in whole if (place := place_of("", found[1]))[0] is not None]
+    assert counts(list(lines)) == {
+        "count": dict(Counter(map(written, times))),
+        "status": dict(Counter(int(found[3]) for found in whole)),
+        "countries": dict(Counter(country for country, _ in places)),
+        "cities": dict(Counter(places)),
+    }
 
 
 @pytest.mark.parametrize("malformed", [0.0, 0.25])
@@ -116,5 +214,6 @@ def test_the_lines_that_are_made_are_whole_but_for_the_malformed(malformed: floa
     (stream,) = WORKLOAD.build(parameters, 1000.0).streams
     lines = stream.fields[0].column(Bits(1, 0, 0, 0), 0, 4000)
     assert isinstance(lines, pa.Array)
-    _, statuses = counts(lines.to_pylist())
-    assert sum(statuses.values()) == pytest.approx(4000 * (1 - malformed), abs=150 if malformed else 0)
+    assert sum(counts(lines.to_pylist())["status"].values()) == pytest.approx(
+        4000 * (1 - malformed), abs=150 if malformed else 0
+    )

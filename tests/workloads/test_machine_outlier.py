@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -356,7 +357,7 @@ def test_what_is_refused(name: str, value: object, rule: str) -> None:
 
 def generated(rate_per_s: float, seconds: float, **parameters: Any) -> tuple[Flow, pa.Table]:
     """The flow, and its input of two generators in order."""
-    flow, streams = WORKLOAD.build(WORKLOAD.read(parameters), rate_per_s)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read(parameters), rate_per_s)
     plan = Plan(streams, parse_profile("constant", rate_per_s, seconds), 0, seconds, 2, 1)
     columns = ["cluster", "machine", "cpu", "memory", "event_time", "event_id"]
     parts = [plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)]
@@ -380,9 +381,15 @@ def test_generated_readings_against_plain_python() -> None:
 
 
 def test_the_overloaded_are_found_and_nobody_else() -> None:
-    """Ten seconds of the defaults, within one phase: most readings of an overloaded machine are told of."""
+    """Ten seconds of the defaults, within one phase: most readings of an overloaded machine are told of.
+
+    The first batch is left out: there sums are of fewer than ten scores, and a malformed reading makes one of them
+    smaller, which can move their median so far that a lone spike lies above it.
+    """
     flow, rows = generated(10_000.0, 10.0)
-    overloaded = sum(cpu > 0.8 for cpu in rows.column("cpu").to_pylist())
-    found = answer(flow, rows).column("cpu").to_pylist()
+    later = rows.filter(pc.greater_equal(rows.column("event_time"), 1_000_000))
+    overloaded = sum(cpu is not None and 0.8 < cpu <= 1 for cpu in later.column("cpu").to_pylist())
+    alerts = answer(flow, rows)
+    found = alerts.filter(pc.greater(alerts.column("event_time"), 1_000_000)).column("cpu").to_pylist()
     assert 0.85 * overloaded < len(found) < 0.03 * len(rows)
     assert min(found) > 0.8

@@ -347,7 +347,7 @@ def test_bounds_do_not_depend_on_how_they_are_cut_into_pieces(cells: int, monkey
 
 def generated(rate: float, seconds: float, **parameters: Any) -> tuple[Flow, dict[str, pa.Table]]:
     """The flow, and its streams as two generators make them."""
-    flow, streams = WORKLOAD.build(WORKLOAD.read(parameters), rate)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read(parameters), rate)
     plan = Plan(streams, parse_profile("constant", rate, seconds), 0, seconds, 2, 1)
     needed = needed_columns(with_lineage(flow, ingest_time=False))
     inputs = {}

@@ -396,7 +396,7 @@ def test_medians_of_pieces() -> None:
 
 def made(rate: float, seconds: float, **parameters: Any) -> tuple[dict[str, Flow], pa.Table]:
     """Flows by their sinks, and what two generators make."""
-    flow, streams = WORKLOAD.build(WORKLOAD.read(parameters), rate)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read(parameters), rate)
     plan = Plan(streams, parse_profile("constant", rate, seconds), 0, seconds, 2, 1)
     columns = [*needed_columns(flow)["plugs"]]
     batches = [plan.batch(0, each, 0, plan.count_before(0, each, plan.end_us), columns) for each in range(2)]

@@ -163,7 +163,7 @@ def test_parameters_have_the_thesiss_names() -> None:
     asked = WORKLOAD.read(
         {"sd.moving_average.window": 5, "spike_detector.threshold": "0.5", "parser_value_field": "volt"}
     )
-    assert asked.model_dump(exclude={"devices", "spikes"}) == {
+    assert asked.model_dump(exclude={"devices", "spikes", "malformed"}) == {
         "moving_average_window": 5, "spike_detector_threshold": 0.5, "parser_value_field": "volt",
     }  # fmt: skip
     with pytest.raises(InputError, match="set moving_average_window: must be at least 1; got 0"):
@@ -172,7 +172,7 @@ def test_parameters_have_the_thesiss_names() -> None:
 
 def test_planted_spikes_are_found_and_little_else() -> None:
     """Of the default sensors: about as many spikes as were planted, and every one of those far off."""
-    flow, streams = WORKLOAD.build(WORKLOAD.read({"spikes": 0.01}), 20_000.0)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read({"spikes": 0.01}), 20_000.0)
     plan = Plan(streams, parse_profile("constant", 20_000.0, 5.0), 0, 5.0, 2, 1)
     columns = ["device", "temp", "event_time", "event_id"]
     rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])

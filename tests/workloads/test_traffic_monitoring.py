@@ -417,7 +417,7 @@ def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
 
 def made(seconds: float, **parameters: Any) -> tuple[Flow, pa.Table]:
     """The flow, and its input at 10 000 a second by two generators, in order of time."""
-    flow, streams = WORKLOAD.build(WORKLOAD.read(parameters), 10_000.0)
+    flow, streams, _ = WORKLOAD.build(WORKLOAD.read(parameters), 10_000.0)
     plan = Plan(streams, parse_profile("constant", 10_000.0, seconds), 0, seconds, 2, 1)
     columns = ["lat", "lon", "speed", "event_time", "event_id"]
     rows = [plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)]

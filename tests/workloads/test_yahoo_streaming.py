@@ -61,7 +61,7 @@ def test_as_plain_python_counts(events: list[Event]) -> None:
 
 def test_some_events_are_of_ads_that_no_campaign_knows() -> None:
     """A lookup that never misses would not be tried."""
-    _, (stream,) = WORKLOAD.build(WORKLOAD.read({}), 1000.0)
+    (stream,) = WORKLOAD.build(WORKLOAD.read({}), 1000.0).streams
     place = next(place for place, field in enumerate(stream.fields) if field.name == "ad_id")
     ads = stream.fields[place].column(Bits(1, 0, 0, place), 0, 20_000)
     assert 0.005 < (ads >= 1000).mean() < 0.02

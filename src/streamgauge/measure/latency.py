@@ -31,6 +31,9 @@ Times = NDArray[np.int64]
 ENGINE_BATCH = b"engine_batch"
 """Key in the metadata of a batch's schema: which batch of which query gave these rows, where that is known."""
 
+CLOSING = "closing_delay"
+_BELOW_0, _EARLY = "a negative latency", "a window closed early"
+
 Kind = Literal["row", "window", "update", "join"]
 
 
@@ -75,7 +78,8 @@ class SecondsTable:
     """Latency by second of event time, ascending (n,). NaN where a figure does not exist.
 
     These describe the rows themselves, so a second's p99 needs a hundred of them; missing results are among them as
-    lower bounds. `event_time` and `processing_time` hold the histogram of each second, for `latency.hlog`.
+    lower bounds. `event_time`, `processing_time` and `closing_delay` hold the histogram of each second, for
+    `latency.hlog`; the last two are empty where there is no such latency.
     """
 
     second: Times
@@ -86,6 +90,7 @@ class SecondsTable:
     processing_time_us_p99: NDArray[np.float64]
     event_time: dict[int, Histogram]
     processing_time: dict[int, Histogram]
+    closing_delay: dict[int, Histogram] = field(default_factory=dict)
 
 
 class SinkLatencies(NamedTuple):
@@ -131,7 +136,7 @@ def _float(value: int | None) -> float | None:
 
 
 def _negative_note(n: int) -> str:
-    return f"{n} negative values are in no figure: an error of the clocks" if n else ""
+    return f"{n} negative values are in no figure" if n else ""
 
 
 def sink_latencies(
@@ -143,9 +148,10 @@ def sink_latencies(
     else updates of one emission time are of one batch, and rows and windows count as they are.
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
     also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
-    those outside the span too: a clock that is off by more than the span moves its results out of it. A join may emit a
-    match before its window is complete, which is no error; latencies from the window's last event [K §IV] then do not
-    exist, and only `match_time` is given.
+    those outside the span too: a clock that is off by more than the span moves its results out of it.
+    A window that came before its end, and after its events, was closed early by the system, and is no error of a
+    clock: it has no closing delay, and a note tells. A join may emit a match before its window is complete, which is no
+    error either; latencies from the window's last event [K §IV] then do not exist, and only `match_time` is given.
     Rows without an event time, or a window's without its end, are wrong answers, and in no figure: a note counts them.
     ValueError where a column is absent or an emission_time is null.
     """
@@ -191,7 +197,7 @@ def _timed(batch: pa.RecordBatch, rule: LatencyRule) -> pa.RecordBatch:
 def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
     bases = _join_bases(batch, rule) if rule.kind == "join" else _inherited_bases(batch)
     if rule.windowed:
-        bases["closing_delay"] = _times(_column(batch, WINDOW_END))
+        bases[CLOSING] = _times(_column(batch, WINDOW_END))
     if rule.handed_over is not None:
         bases["uncorrected"] = rule.handed_over(bases["event_time"])
     return _Rows(_times(_column(batch, EMISSION_TIME)), bases)
@@ -260,6 +266,7 @@ class _Tally:
     rule: LatencyRule
     event_time: SecondHistograms = field(default_factory=SecondHistograms)
     processing_time: SecondHistograms = field(default_factory=SecondHistograms)
+    closing_delay: SecondHistograms = field(default_factory=SecondHistograms)
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -275,7 +282,7 @@ class _Tally:
     def add(self, rows: _Rows, engine_batch: bytes | None) -> None:
         self.rows += rows.event_time.size
         self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
-        self._observe(rows.emission, rows.bases.get("closing_delay"), engine_batch)
+        self._observe(rows.emission, rows.bases.get(CLOSING), engine_batch)
         self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
         for name, base in rows.bases.items():
             latency_us = rows.emission - base
@@ -290,7 +297,7 @@ class _Tally:
         event_time = missing.event_time_us[inside]
         window_end = missing.window_end_us if self.rule.windowed else None
         bases = {"event_time": missing.event_time_us, "processing_time": missing.ingest_time_us}
-        for name, base in (bases | {"closing_delay": window_end}).items():
+        for name, base in (bases | {CLOSING: window_end}).items():
             if base is not None and event_time.size:
                 self._count(name, event_time, missing.deadline_us - base[inside])
                 self.bounds[name] = self.bounds.get(name, 0) + int(event_time.size)
@@ -300,10 +307,11 @@ class _Tally:
 
     def result(self) -> SinkLatencies:
         kinds = self._histograms()
-        negatives = sum(histogram.n_negative for histogram in kinds.values()) + self.negative_outside
+        by_clocks = sum(histogram.n_negative for name, histogram in kinds.items() if name != CLOSING)
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
         closed = self.windows_closed if self.rule.windowed else None
+        negatives = by_clocks + self.negative_outside
         return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed)
 
     @property
@@ -320,6 +328,8 @@ class _Tally:
             self.event_time.add(event_time, latency_us)
         elif name == "processing_time":
             self.processing_time.add(event_time, latency_us)
+        elif name == "closing_delay":
+            self.closing_delay.add(event_time, latency_us)
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
@@ -341,10 +351,9 @@ class _Tally:
 
     def _histograms(self) -> dict[str, Histogram]:
         """Kind to whole histogram, of the kinds that apply; event time always does."""
-        kinds = {"event_time": self.event_time.total}
-        if self.processing_time.total.count or self.processing_time.total.n_negative:
-            kinds["processing_time"] = self.processing_time.total
-        return kinds | self.others
+        known = {"processing_time": self.processing_time.total, "closing_delay": self.closing_delay.total}
+        there = {name: whole for name, whole in known.items() if whole.count or whole.n_negative}
+        return {"event_time": self.event_time.total} | there | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         if self.rows_early and name != "match_time":
@@ -355,7 +364,7 @@ class _Tally:
 
     def _notes(self, kinds: dict[str, Histogram]) -> list[str]:
         notes = [
-            f"{name}: a negative latency, emission {emission} before {base} (us since the epoch)"
+            f"{name}: {_EARLY if name == CLOSING else _BELOW_0}, emission {emission} before {base} (us since the epoch)"
             for name, (base, emission) in self.first_negative.items()
         ]
         if self.rows_early:
@@ -390,9 +399,8 @@ class _Tally:
         return carries(q, self.effective_count)
 
     def _seconds(self) -> SecondsTable:
-        event_time, processing_time = self.event_time.histograms(), self.processing_time.histograms()
-        if self.rows_early:
-            event_time, processing_time = {}, {}
+        kinds = (self.event_time, self.processing_time, self.closing_delay)
+        event_time, processing_time, closing_delay = ({} if self.rows_early else kind.histograms() for kind in kinds)
         second = np.array(sorted(event_time), dtype=np.int64)
         return SecondsTable(
             second,
@@ -403,6 +411,7 @@ class _Tally:
             _by_second(second, processing_time, 0.99),
             event_time,
             processing_time,
+            closing_delay,
         )
 
 

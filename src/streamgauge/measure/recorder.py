@@ -57,7 +57,7 @@ class Staged:
     sample_us: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One sink's share of a query's batch, accepted: when, how many rows, the largest event time in them, and where
     they lie.

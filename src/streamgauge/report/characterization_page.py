@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import characterization_plots, words
-from streamgauge.report.characterization_terminal import WAYS, cells, reasons, second_weights, thesis, vector
+from streamgauge.report.characterization_terminal import WAYS, cells, change, reasons, second_weights, thesis, vector
 from streamgauge.report.store import CHARACTERIZATION, OUT, RUN, Place, write_text
 from streamgauge.report.templates import template
 
@@ -58,6 +58,7 @@ def render(found: Found) -> str:
         memory_figures=_memory_figures(found["memory"]),
         ways=_ways(found),
         thesis=thesis(found),
+        applied=change(found["applied"]) if found["applied"] else None,
         environment=words.flat(found["environment"]),
     )
 

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.report import words
-from streamgauge.report.terminal import console, say, typed
+from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import console, say, show_result, typed
 from streamgauge.stats.instances import SPREAD
 
 WAYS = {
@@ -29,7 +30,7 @@ Found = Mapping[str, Any]
 
 
 def show_characterization(found: Found, apply: bool = False, on: Console | None = None) -> None:
-    """The whole characterization; `apply`: also the option that acts on Spark, and why others have none."""
+    """The whole characterization; `apply`: also the option that is now set, and why others have none."""
     to = on or console()
     asked = found["input"]
     size = f"{words.count(asked['slices'])} slices of {words.count(asked['slice_events'])} events"
@@ -78,7 +79,7 @@ def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
 
 def instances(row: Found, weights: str) -> str:
     """`8`, or `8 (7-9)` where other slices would have advised others."""
-    advised, between = row["advised_instances"][weights], row["advised_instances_interval"][weights]
+    advised, between = (row[f"advised_instances_{kind}"][weights] for kind in ("by_weights", "interval"))
     spread = f" ({between[0]}-{between[1]})" if between is not None and between[0] < between[1] else ""
     return words.count(advised) + spread
 
@@ -112,7 +113,7 @@ def _facts(found: Found) -> list[tuple[str, str]]:
     facts += _advice(found)
     facts += [("", line) for line in ways(found)]
     facts += [("thesis", line) for line in thesis(found)]
-    facts.append(("memory", memory(found["memory"])))
+    facts += memory(found["memory"])
     facts += [("note", note) for note in found["notes"]]
     return [*facts, ("report", f"{found['folder']}/report.html")]
 
@@ -154,15 +155,30 @@ def thesis(found: Found) -> list[str]:
     return ["; ".join(told)]
 
 
-def memory(of: Found | None) -> str:
-    if of is None:
-        return words.NONE
-    figures = "   ".join(f"{name} {words.size(of[name])}" for name in ("min", "p50", "p95", "max"))
-    return f"{figures}   {of['behaviour']}, {of['level']}   (spark, {words.count(of['samples'])} samples)"
+def memory(sampled: Found | None) -> list[tuple[str, str]]:
+    """The distribution in a line, and below it whose memory that is."""
+    if sampled is None:
+        return [("memory", words.NONE)]
+    figures = "   ".join(f"{name} {words.size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
+    kind = f"{sampled['behaviour']}, {sampled['level']}   (spark, {words.count(sampled['samples'])} samples)"
+    return [("memory", f"{figures}   {kind}"), ("", f"of {sampled['of']}")]
+
+
+def show_applied(applied: Found, on: Console | None = None) -> None:
+    """What was set, how to ask for the trial with it again, and then its result as that of every trial."""
+    to = on or console()
+    say(to, "")
+    say(to, f"{'applied':<12}{change(applied)}; streamgauge experiment {applied['experiment']} runs it again")
+    show_result(RunFolder.open(applied["run"]).read_result(), verbose=False, on=to)
+
+
+def change(applied: Found) -> str:
+    """`spark.sql.shuffle.partitions 2 -> 8`."""
+    return f"{applied['setting']} {applied['before']} -> {applied['after']}"
 
 
 def _applied(found: Found) -> list[tuple[str, str]]:
-    """The option to paste, then each operator without a choice of its own."""
+    """The option that a trial is now run with, then each operator without a choice of its own."""
     asked = found["apply"]
     lines = [("apply", f"{asked['line']}   ({asked['reason']})" if asked["line"] else asked["reason"])]
     for row in found["operators"]:

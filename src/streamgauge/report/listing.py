@@ -30,6 +30,7 @@ def show_workload(row: dict[str, Any]) -> None:
     """Everything of one workload; a `name=value` is never folded, so that it can be copied."""
     console = Console(highlight=False)
     console.print(Text(f"{row['name']}: {_sentence(row)}"))
+    _show_part(console, "exercises", ((each["name"], each["meaning"]) for each in row["features"]))
     _show_part(console, "streams", ((each["name"], _stream(each)) for each in row["streams"]))
     operators = ((each["name"], _operator(each)) for each in row["flow"] if each["inputs"])
     _show_part(console, "operators and sinks", operators)
@@ -44,7 +45,8 @@ def _sentence(row: dict[str, Any]) -> str:
 
 def _stream(stream: dict[str, Any]) -> str:
     fields = ", ".join(f"{name} {type_}" for name, type_ in stream["fields"].items())
-    return f"{stream['share']:.0%} of the rate: {fields}"
+    rule = f"; malformed: {stream['malformed']}" if stream["malformed"] else ""
+    return f"{stream['share']:.0%} of the rate: {fields}{rule}"
 
 
 def _operator(operator: dict[str, Any]) -> str:

@@ -36,6 +36,8 @@ _INDENT = "  "
 _LATENCIES = {"processing_time": "processing"}
 """What has to be shorter here than on the page, to stand in its column."""
 _PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
+RULE_CHARACTERS = 100
+"""Of a rule of malformed records, so much is shown."""
 _WITHOUT_FIGURES = ("start", "verification")
 """Phases in which nothing is offered."""
 _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
@@ -142,6 +144,19 @@ class StepView(_EveryFewSeconds):
     def update(self, step: str) -> None:
         """Where it stands, in a line."""
         self.show(step, self._due)
+
+
+class ProofView(_EveryFewSeconds):
+    """The self-test as it goes: a line for each trial and proof, and between them how the trial that runs stands."""
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        self.close()
+        say(self._console, text)
+        self._told_s = self._now_s()
+
+    def trial(self, snapshot: TrialSnapshot) -> None:
+        self.show(_INDENT + progress(snapshot), self._due)
 
 
 class TrialView(_Progress):
@@ -302,6 +317,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
         figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
         found.append((f"at 90{words.GAP}%", f"{words.trial_verdict(at_90)}   {figures}   event time"))
     found += _answer_facts(result)
+    found += _malformed_facts(result)
     found += _cpu_facts(result)
     if result.search is not None and result.search.limit:
         found.append(("limit", result.search.limit))
@@ -371,6 +387,23 @@ def _answer_facts(result: Result) -> list[tuple[str, str]]:
     if len(each) < 2:
         return [("answers", words.verified(result.verification).removeprefix("answers: "))]
     return [("answers", f"{name}: {words.verified(found).removeprefix('answers: ')}") for name, found in each]
+
+
+def _malformed_facts(result: Result) -> list[tuple[str, str]]:
+    """What was malformed in the input: a line for each stream with a rule. A long rule is whole on the page."""
+    found = result.verification.malformed if result.verification is not None else {}
+    return [
+        (
+            "malformed",
+            f"{stream} {words.grouped(one.malformed)} of {words.grouped(one.records)} kept out of the answer"
+            f" (rule: {_cut(one.rule, RULE_CHARACTERS)})",
+        )
+        for stream, one in found.items()
+    ]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _cpu_facts(result: Result) -> list[tuple[str, str]]:

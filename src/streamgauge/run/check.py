@@ -183,8 +183,9 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
         return workload, None, None
     built = _try(lambda: workload.build(parameters, experiment.load.rate), problems)
     if built:
+        _try(built.check_rules, problems)
         problems += idle(workload, parameters, experiment.load.rate, built)
-    return workload, parameters, built[0] if built else None
+    return workload, parameters, built.flow if built else None
 
 
 def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | None:

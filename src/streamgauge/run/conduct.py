@@ -217,7 +217,7 @@ class Conductor:
         look(self._rig, journal)
         now_us = self._rig.clock.now_us()
         if not journal.usages or now_us - journal.usages[-1].time_us >= US:
-            journal.usages += self._monitors.sample()
+            journal.usages.extend(self._monitors.sample())
             if self._monitors.others_percent is not None:
                 journal.others.append((now_us, self._monitors.others_percent))
             journal.loopback.append((now_us, loopback_bytes()))

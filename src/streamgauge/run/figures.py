@@ -269,7 +269,7 @@ def disk_share(done: Conducted) -> float:
     return _share_of_span(done, done.journal.writing)
 
 
-def _share_of_span(done: Conducted, spent: list[Spent]) -> float:
+def _share_of_span(done: Conducted, spent: Iterable[Spent]) -> float:
     """The share of the measured span that is covered at least once; of a trial that ended before that, of its warm-up.
 
     Once, though many may wait at a time: engines read some partitions together and some one after the other, and either
@@ -352,8 +352,8 @@ def _binned(starts: Ints, times: Iterable[int], counts: Iterable[int]) -> Ints:
 
 
 def _offered(journal: Journal, starts: Ints) -> Ints:
-    chunks = [chunk for log in journal.chunks for chunk in log]
-    return _binned(starts, (c.from_us for c in chunks), (c.events for c in chunks))
+    times = (chunk.from_us for log in journal.chunks for chunk in log)
+    return _binned(starts, times, (chunk.events for log in journal.chunks for chunk in log))
 
 
 def _handed(journal: Journal, starts: Ints) -> Ints:

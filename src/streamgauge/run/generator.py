@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-import threading
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from streamgauge.errors import StreamgaugeError
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, Clock
 from streamgauge.system.children import serve
 from streamgauge.transports.catalogue import transport
-from streamgauge.transports.seam import Held, Listen
+from streamgauge.transports.seam import Held, Listen, Outlet
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -52,7 +52,7 @@ class Segment:
 
     def __init__(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None) -> None:
         self.plan, self.end_us, self.chunk_us, self.pace_us = plan, end_us, chunk_us, pace_us
-        self.halted = threading.Event()
+        self.halted = Event()
         self.ended = False
         self.failed = ""
 
@@ -60,15 +60,19 @@ class Segment:
 class Generator:
     """Owns the outlet and the thread that follows the plan."""
 
-    def __init__(self, settings: GeneratorSettings) -> None:
-        self._settings = settings
-        self._clock = Clock(settings.clock_offset_us)
+    def __init__(self, settings: GeneratorSettings, clock: Clock, outlet: Outlet) -> None:
+        self._settings, self._clock, self._outlet = settings, clock, outlet
+        self._segment: Segment | None = None
+
+    @classmethod
+    def opened(cls, settings: GeneratorSettings) -> Generator:
+        """On the run's clock, with an outlet of its transport that listens."""
+        clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
         schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
-        held = Held(schemas, settings.bound_us, settings.bytes_max, self._clock.now_us)
+        held = Held(schemas, settings.bound_us, settings.bytes_max, clock.now_us)
         at = Listen(settings.host, settings.port, settings.token)
-        self._outlet = transport(settings.transport).open_outlet(at, held)
-        self._segment: Segment | None = None
+        return cls(settings, clock, transport(settings.transport).open_outlet(at, held))
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._outlet.location}
@@ -79,7 +83,7 @@ class Generator:
         # A trial answers for its own overflow, not for that of the one before.
         self._outlet.overflowed, self._outlet.memory_full_us = False, None
         self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
-        threading.Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
+        Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
 
     def extend(self, end_us: int) -> None:
         if self._segment is not None:
@@ -166,7 +170,7 @@ def _load(path: str) -> Any:
 
 def main() -> None:
     path = Path(sys.argv[1])
-    generator = Generator(GeneratorSettings(**json.loads(path.read_text())))
+    generator = Generator.opened(GeneratorSettings(**json.loads(path.read_text())))
     names = ("listen", "segment", "extend", "halt", "level", "commit", "status")
     serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
 

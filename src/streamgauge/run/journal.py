@@ -7,8 +7,9 @@ it, and the sinks have come as far as the one that is furthest behind. `of_sink`
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from streamgauge.events import US
 from streamgauge.measure.monitors import Usage
 from streamgauge.measure.recorder import Commit
+from streamgauge.run.columns import Log, chunk_log, spent_log, usage_log
 from streamgauge.run.rig import Tick
 from streamgauge.run.running import Batch, Ints, Running
 from streamgauge.transports.busy import Spent
@@ -57,18 +59,18 @@ class Journal:
 
     plan: Plan
     sinks: tuple[str, ...] = ("",)
-    chunks: list[list[Chunk]] = field(default_factory=list)
+    chunks: list[Log[Chunk]] = field(default_factory=list)
     hand_outs: list[list[HandOut]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
-    usages: list[Usage] = field(default_factory=list)
+    usages: Log[Usage] = field(default_factory=usage_log)
     aborted_us: list[int] = field(default_factory=list)
     retried_us: list[int] = field(default_factory=list)
     others: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     reference_work: list[tuple[int, float]] = field(default_factory=list)
-    handing_out: list[Spent] = field(default_factory=list)
-    receiving: list[Spent] = field(default_factory=list)
-    writing: list[Spent] = field(default_factory=list)
+    handing_out: Log[Spent] = field(default_factory=spent_log)
+    receiving: Log[Spent] = field(default_factory=spent_log)
+    writing: Log[Spent] = field(default_factory=spent_log)
     stood_still: list[tuple[int, int]] = field(default_factory=list)
     overflowed: bool = False
     memory_full_us: int | None = None
@@ -85,18 +87,18 @@ class Journal:
         """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
         start_us = self.plan.start_us
         if not self.chunks:
-            self.chunks = [[] for _ in tick.chunks]
+            self.chunks = [chunk_log() for _ in tick.chunks]
             self.hand_outs = [[] for _ in tick.hand_outs]
         for mine, new in zip(self.chunks, tick.chunks, strict=True):
-            mine += [chunk for chunk in new if chunk.to_us > start_us]
+            mine.extend(chunk for chunk in new if chunk.to_us > start_us)
         for log, fresh in zip(self.hand_outs, tick.hand_outs, strict=True):
             log += [part for part in fresh if part.to_us > start_us]
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
-        self.handing_out += [spent for spent in tick.handing_out if spent[1] > start_us]
-        self.receiving += [spent for spent in tick.receiving if spent[1] > start_us]
-        self.writing += [spent for spent in tick.writing if spent[1] > start_us]
+        self.handing_out.extend(spent for spent in tick.handing_out if spent[1] > start_us)
+        self.receiving.extend(spent for spent in tick.receiving if spent[1] > start_us)
+        self.writing.extend(spent for spent in tick.writing if spent[1] > start_us)
         self.stood_still += [one for one in tick.stood_still if one[0] >= start_us]
         if tick.overflowed and not self.overflowed:
             # Where one generator stops nothing can be read beyond it, and the others fill up too: the first one counts.
@@ -276,8 +278,7 @@ class Journal:
         spans = list(pairwise(borders))
         kept = np.zeros(len(spans), np.int64)
         for partition, log in enumerate(self.chunks):
-            # Chosen first: a trial that runs asks often, and only of its last seconds, where few chunks lie.
-            for chunk in (one for one in log if from_us < one.to_us and one.from_us < to_us):
+            for chunk in _reaching_into(log, from_us, to_us):
                 for second in _seconds_of(chunk, from_us, to_us):
                     low, high = spans[second]
                     due_us = max(low + US, chunk.to_us) + slip_us
@@ -400,12 +401,13 @@ class Journal:
 
     def _chunks_between(self, from_us: int, to_us: int) -> tuple[Ints, Ints, Ints, Ints]:
         """(from, to, events, published) of the chunks that begin in the span."""
-        low_us, high_us, events, published_us = self.running.chunks()
-        inside = (from_us <= low_us) & (low_us < to_us)
-        return low_us[inside], high_us[inside], events[inside], published_us[inside]
+        reaching = (chunk for log in self.chunks for chunk in _reaching_into(log, from_us, to_us))
+        inside = [(c.from_us, c.to_us, c.events, c.published_us) for c in reaching if c.from_us >= from_us]
+        low_us, high_us, events, published_us = np.array(inside, np.int64).reshape(-1, 4).T
+        return low_us, high_us, events, published_us
 
     def _up_to_date(self) -> _Fed:
-        logs: list[list[Any]] = [*self.chunks, *self.hand_outs, self.commits]
+        logs: list[Sequence[Any]] = [*self.chunks, *self.hand_outs, self.commits]
         if self._fed is None or not self._fed.goes_on(logs):
             self._fed = _Fed(self, logs)
         self._fed.take_in(self)
@@ -419,13 +421,13 @@ def _without_reads(journal: Journal) -> Journal:
 class _Fed:
     """What has been taken in of a journal's logs: the running figures, and each query's own journal."""
 
-    def __init__(self, journal: Journal, logs: list[list[Any]]) -> None:
+    def __init__(self, journal: Journal, logs: list[Sequence[Any]]) -> None:
         self._logs = logs
         self._taken = [0] * len(logs)
         self.running = Running(journal.plan)
         self.of_query: dict[str, Journal] = {}
 
-    def goes_on(self, logs: list[list[Any]]) -> bool:
+    def goes_on(self, logs: list[Sequence[Any]]) -> bool:
         """Whether these are the logs taken in so far, perhaps with more at their ends."""
         same = len(logs) == len(self._logs) and all(new is old for new, old in zip(logs, self._logs, strict=True))
         return same and all(len(log) >= taken for log, taken in zip(logs, self._taken, strict=True))
@@ -467,6 +469,15 @@ def _spread(counts: Counter[int], start_us: int, from_us: int, to_us: int) -> fl
     reached = np.cumsum([0, *(counts[moment] for moment in sorted(counts))])
     low, high = np.interp([from_us - start_us, to_us - start_us], moments - start_us, reached)
     return float(high - low)
+
+
+def _reaching_into(log: Log[Chunk], from_us: int, to_us: int) -> Iterator[Chunk]:
+    """A generator's chunks, which come in order, that have any of [from_us, to_us).
+
+    Found, not looked through: a trial that runs asks often, and only of its last seconds, where few of them lie.
+    """
+    first = bisect_right(log, from_us, key=lambda chunk: chunk.to_us)
+    return takewhile(lambda chunk: chunk.from_us < to_us, map(log.__getitem__, range(first, len(log))))
 
 
 def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:

@@ -5,6 +5,7 @@ Only `run.check` makes one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,8 +111,13 @@ class Ready:
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
-        _, streams = self.workload.build(self.parameters, rate_per_s)
-        return tuple(streams)
+        return tuple(self.workload.build(self.parameters, rate_per_s).streams)
+
+    @property
+    def malformed(self) -> Mapping[str, str]:
+        """The rule by which records of a stream are malformed, of each stream that has one."""
+        rules: Mapping[str, str] = self.workload.build(self.parameters, self.experiment.load.rate).malformed
+        return rules
 
     def warmup_s(self, fresh: bool, duration_s: float) -> float:
         if self.experiment.load.warmup is not None:

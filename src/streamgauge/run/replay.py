@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -12,12 +12,17 @@ from streamgauge.run.ingest import IngestTimes
 
 ROWS_MAX = 262_144
 
+Watch = Callable[[int, int, int, pa.RecordBatch], None]
+"""Is shown what is made: number of the stream, partition, first sequence, events."""
+
 
 class Input:
     """The planned events, made again, with the ingest times of the hand-out log."""
 
-    def __init__(self, plan: Plan, ingest: IngestTimes, columns: dict[str, tuple[str, ...]]) -> None:
-        self._plan, self._ingest, self._columns = plan, ingest, columns
+    def __init__(
+        self, plan: Plan, ingest: IngestTimes, columns: dict[str, tuple[str, ...]], watch: Watch | None = None
+    ) -> None:
+        self._plan, self._ingest, self._columns, self._watch = plan, ingest, columns, watch
 
     def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
         """Stream name to a reader of its events in [from_us, to_us)."""
@@ -34,9 +39,10 @@ class Input:
             first = self._plan.count_before(stream, partition, from_us)
             last = self._plan.count_before(stream, partition, to_us)
             for low in range(first, last, ROWS_MAX):
-                yield self._with_ingest(
-                    stream, partition, self._make(stream, partition, low, min(last, low + ROWS_MAX))
-                )
+                batch = self._make(stream, partition, low, min(last, low + ROWS_MAX))
+                if self._watch is not None:
+                    self._watch(stream, partition, low, batch)
+                yield self._with_ingest(stream, partition, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
         wanted = self._columns[self._plan.streams[stream].name]

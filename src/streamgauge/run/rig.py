@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -183,22 +184,7 @@ class Rig:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
-        return Tick(
-            chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
-            hand_outs=[[HandOut(*part) for part in status["hand_outs"]] for status in statuses],
-            commits=[Commit(**commit) for commit in recorded["commits"]],
-            frontier_us=min(status["frontier_us"] for status in statuses),
-            overflowed=any(status["overflowed"] for status in statuses),
-            ended=all(status["ended"] for status in statuses),
-            rows_ignored=recorded["rows_ignored"],
-            aborted_us=[when for status in statuses for when in status["aborted_us"]],
-            retried_us=recorded["retried_us"],
-            handing_out=[(since, until) for status in statuses for since, until in status["handing_out"]],
-            receiving=[(since, until) for since, until in recorded["receiving"]],
-            writing=[(since, until) for since, until in recorded["writing"]],
-            stood_still=[tuple(one) for one in recorded["stood_still"]],
-            memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
-        )
+        return tick_of(statuses, recorded)
 
     def engine_status(self) -> EngineStatus:
         return self.engine.status()
@@ -260,6 +246,31 @@ class Rig:
         with _temporary(path):
             path.write_bytes(pickle.dumps(plan))
         return str(path)
+
+
+def tick_of(statuses: list[dict[str, Any]], recorded: dict[str, Any]) -> Tick:
+    """What each generator and the recorder have answered, as one."""
+    return Tick(
+        chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
+        hand_outs=[[HandOut(*map(_once, part)) for part in status["hand_outs"]] for status in statuses],
+        commits=[Commit(**{name: _once(value) for name, value in commit.items()}) for commit in recorded["commits"]],
+        frontier_us=min(status["frontier_us"] for status in statuses),
+        overflowed=any(status["overflowed"] for status in statuses),
+        ended=all(status["ended"] for status in statuses),
+        rows_ignored=recorded["rows_ignored"],
+        aborted_us=[when for status in statuses for when in status["aborted_us"]],
+        retried_us=recorded["retried_us"],
+        handing_out=[(since, until) for status in statuses for since, until in status["handing_out"]],
+        receiving=[(since, until) for since, until in recorded["receiving"]],
+        writing=[(since, until) for since, until in recorded["writing"]],
+        stood_still=[tuple(one) for one in recorded["stood_still"]],
+        memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
+    )
+
+
+def _once(value: Any) -> Any:
+    """Names of streams, queries and sinks come with every record, and all of those are kept."""
+    return sys.intern(value) if isinstance(value, str) else value
 
 
 def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:

@@ -36,7 +36,6 @@ class Running:
         self._plan = plan
         self.offered_events = 0
         self.chunk_us_max = 0
-        self._chunks = tuple(array("q") for _ in range(4))
         self._read_at, self._read_to = array("q"), array("q")
         self._taken: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
         self._ends: dict[Batch, int] = {}
@@ -53,9 +52,6 @@ class Running:
         for chunk in chunks:
             self.offered_events += chunk.events
             self.chunk_us_max = max(self.chunk_us_max, chunk.to_us - chunk.from_us)
-            values = (chunk.from_us, chunk.to_us, chunk.events, chunk.published_us)
-            for column, value in zip(self._chunks, values, strict=True):
-                column.append(value)
 
     def add_reads(self, parts: Iterable[HandOut], partition: int = 0) -> None:
         self._partitions = max(self._partitions, partition + 1)
@@ -79,11 +75,6 @@ class Running:
             self._sinks_of[batch].append(commit.sink)
             if batch in self._ends:
                 self._reach(commit.sink, batch)
-
-    def chunks(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """(from, to, events, published) of every chunk, each (n,)."""
-        low, high, events, published = (np.array(column, np.int64) for column in self._chunks)
-        return low, high, events, published
 
     def taken_events(self) -> int:
         """Events that every reader of their stream has had."""

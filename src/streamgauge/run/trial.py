@@ -417,7 +417,10 @@ def _hlog(verified: Verified, spans: Spans) -> str:
 
 
 def _hlog_of(found: SinkLatencies, tag: str, spans: Spans) -> Iterator[str]:
-    by_second = {"event_time": found.seconds.event_time, "processing_time": found.seconds.processing_time}
+    of = found.seconds
+    by_second = {
+        "event_time": of.event_time, "processing_time": of.processing_time, "closing_delay": of.closing_delay,
+    }  # fmt: skip
     for kind, seconds in by_second.items():
         yield log_lines(seconds, f"{kind}{tag}")
     for kind, whole in found.histograms.items():

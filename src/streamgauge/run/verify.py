@@ -51,8 +51,9 @@ from streamgauge.run.comparison import (
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.ingest import IngestTimes, handed_over
 from streamgauge.run.kinds import has_matches, kind_of
+from streamgauge.run.malformed import counting
 from streamgauge.run.ready import Ready
-from streamgauge.run.replay import Input
+from streamgauge.run.replay import Input, Watch
 from streamgauge.run.running import Ints
 from streamgauge.run.spool import Received
 
@@ -66,16 +67,19 @@ BY_CLASSES = Truth(
 def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> Verified:
     """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given.
 
-    Each sink is verified alone, as if the flow had no other.
+    Each sink is verified alone, as if the flow had no other. Malformed records are counted in what the first one reads.
     """
     several = len(ready.flow.sinks) > 1
     sinks = []
-    for one in ready.of_each_sink():
-        name = one.flow.sink.name
-        kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
-        sinks.append(_verify_sink(one, replace(done, journal=done.journal.of_sink(name)), kept))
+    with counting(done.journal.plan, ready.malformed, _measured_until(done)) as malformed:
+        for one in ready.of_each_sink():
+            name = one.flow.sink.name
+            kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
+            of_sink = replace(done, journal=done.journal.of_sink(name))
+            sinks.append(_verify_sink(one, of_sink, kept, malformed.see))
+        found = malformed.found()
     verification = _of_all(sinks, done) if several else sinks[0].verification
-    return Verified(verification, tuple(sinks))
+    return Verified(verification.model_copy(update={"malformed": found}), tuple(sinks))
 
 
 def _of_all(sinks: list[SinkVerified], done: Conducted) -> Verification:
@@ -93,12 +97,14 @@ def _of_all(sinks: list[SinkVerified], done: Conducted) -> Verification:
     )
 
 
-def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None) -> SinkVerified:
-    """The answers of a flow's one sink; `done` has that sink's commits alone."""
+def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None, watch: Watch) -> SinkVerified:
+    """The answers of a flow's one sink; `done` has that sink's commits alone. `watch` is shown the input."""
     received = Received(done)
     truth = BY_SQL if is_independent(ready.flow) else BY_CLASSES
     with comparison(done) as compared:
-        _compare(ready, done, received, compared)
+        source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns, watch)
+        compare = _compare_slices if ready.reach_us == 0 else _compare_whole
+        compare(ready, done, received, source, compared)
         sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
         return compared.verified(ready.flow.sink.name, received, _rule(ready, done), truth, sentence, keep_at)
 
@@ -137,12 +143,6 @@ def _held_us(flow: Flow) -> int | None:
     """How long a process holds results back until the watermark lets them out; None where nobody knows."""
     stated = any(isinstance(node, Process) and node.identity for node in graph.walk(flow.sink.input))
     return reach_us(flow) if stated else 0
-
-
-def _compare(ready: Ready, done: Conducted, received: Received, compared: Comparison) -> None:
-    source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns)
-    compare = _compare_slices if ready.reach_us == 0 else _compare_whole
-    compare(ready, done, received, source, compared)
 
 
 def _compare_whole(ready: Ready, done: Conducted, received: Received, source: Input, compared: Comparison) -> None:

@@ -113,7 +113,8 @@ def figures(
     for place, row in enumerate(rows):
         name, key = row["name"], str(place)
         row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
-        row["advised_instances"] = {weights: given[weights][key] for weights in WEIGHTS}
+        row["advised_instances_by_weights"] = {weights: given[weights][key] for weights in WEIGHTS}
+        row["advised_instances"] = given[advice.weights][key]
         row["advised_instances_interval"] = {weights: between[weights][key] for weights in WEIGHTS}
         row["thesis"] = [
             {"operator": each.operator, "instances": each.instances}
@@ -125,7 +126,7 @@ def figures(
         "operators": rows,
         "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
         "ways": _ways(base, sources, advice),
-        "apply": _apply(nodes, rows, advice.weights),
+        "apply": _apply(nodes, rows),
         "thesis": [
             {"operator": each.operator, "instances": each.instances, "here": _here(each, rows)}
             for each in published.INSTANCES.get(workload, ())
@@ -151,6 +152,7 @@ def _operator(
         "counted_as": one.rule,
         "tuple_bytes": one.tuple_bytes,
         "time_per_tuple_us": time,
+        "time_per_tuple_us_p99": time["p99"] if time else None,
         "time_method": timings.methods.get(node.name) if time else None,
         "time_reason": _time_reason(node, time, timings),
         "weights": _weights(before, events),
@@ -172,6 +174,7 @@ def _sink(words: Mapping[str, Any], counted: Mapping[Node, Measured], sink: Sink
         "counted_as": before.rule,
         "tuple_bytes": before.tuple_bytes,
         "time_per_tuple_us": None,
+        "time_per_tuple_us_p99": None,
         "time_method": None,
         "time_reason": SINK_REASON,
         "weights": _weights([before], events),
@@ -267,10 +270,10 @@ def _here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[
     ]
 
 
-def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
+def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The one setting of Spark that acts: the most instances that any operator after an exchange is advised to have."""
     exchanged = {row["name"]: row for node, row in zip(nodes, rows, strict=False) if applies(node).acts}
-    known = [value for row in exchanged.values() if (value := row["advised_instances"][weights]) is not None]
+    known = [value for row in exchanged.values() if (value := row["advised_instances"]) is not None]
     if not known:
         reason = f"not applicable: {_nothing_to_apply(exchanged.values())}"
         return {"setting": SETTING, "value": None, "line": None, "reason": reason}

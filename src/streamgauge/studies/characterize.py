@@ -37,12 +37,17 @@ from streamgauge.system.scratch import Scratch
 if TYPE_CHECKING:
     from streamgauge.engines.spark.alone import OperatorAlone
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
 EVENTS_MAX = 50_000_000
 SLICES_ADVISED = 100
 """The fewest that carry a p99, and so an advice."""
+MEMORY_OF = (
+    "the processes of Spark that time one operator after the other, not of the application as it runs: mostly the "
+    "JVM's heap, and of state only what a keyed process's own class holds"
+)
+"""Spark's own stateful operators begin each slice without state, in batch."""
 
 Say = Callable[[str], None]
 
@@ -113,17 +118,23 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
         InputError, MachineError: before anything was started.
         EngineError: Spark did not start, or ended; the folder holds its log.
     """
-    from streamgauge.report.characterization_page import write_characterization
-
     ready = _checked(experiment)
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
     said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
     _write(folder, {**said, "finished": False})
-    found = {**said, **_measure(ready, asked, folder, say), "methods": METHODS, "finished": True}
+    measured = _measure(ready, asked, folder, say)
+    found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
+    keep(folder, found)
+    return found
+
+
+def keep(folder: Path, found: Mapping[str, Any]) -> None:
+    """Writes a whole characterization, and its page, into its folder."""
+    from streamgauge.report.characterization_page import write_characterization
+
     _write(folder, found)
     write_characterization(folder, found)
-    return found
 
 
 _OF_STREAMS = ("trigger", "source", "probes")
@@ -178,7 +189,7 @@ def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, An
         counted, operators = _count(ready, asked, Path(private), say)
         timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
     found = figures(ready.workload.name, _flow(ready), counted, timings, asked.advice)
-    return {"settings": settings, **found, "memory": distribution(memory), "notes": _notes(asked, found)}
+    return {"settings": settings, **found, "memory": distribution(memory, MEMORY_OF), "notes": _notes(asked, found)}
 
 
 def _flow(ready: Ready) -> Flow:

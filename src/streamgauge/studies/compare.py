@@ -8,19 +8,19 @@ another start would have done.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import words
-from streamgauge.result import Comparison, Difference
+from streamgauge.result import Comparison, Difference, Gate
 from streamgauge.run.facts import machine_differs
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.comparable import Comparable, comparables
-from streamgauge.studies.gates import Rule, gateable, judge, parse_rule
+from streamgauge.studies.gates import Rule, gateable, judge, judge_answers, parse_rule
 from streamgauge.studies.sides import Observed, Side, not_the_same, read_side, same_run
 
 CONFIDENCES = (0.5, 0.999)
@@ -46,9 +46,16 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
         b=right.answer,
         not_the_same=not_the_same(left, right),
         figures=tuple(one for name, one in differences.items() if name in asked or _there(one)),
-        gates=tuple(judge(rule, differences[rule.figure]) for rule in rules),
+        gates=_gates(rules, differences, right),
         warnings=tuple(_warnings(left, right)),
     )
+
+
+def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], b: Side) -> tuple[Gate, ...]:
+    """What each rule says, and, where there is any, what B's answers say."""
+    if not rules:
+        return ()
+    return (*(judge(rule, differences[rule.figure]) for rule in rules), *judge_answers(b))
 
 
 def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple[tuple[Side, Side], list[Rule]]:

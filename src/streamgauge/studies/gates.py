@@ -11,7 +11,7 @@ from streamgauge.errors import InputError, Problem
 from streamgauge.report import words
 from streamgauge.result import Difference, Gate
 from streamgauge.studies.comparable import Comparable, choices, comparables, resolve
-from streamgauge.studies.sides import Kind, Side
+from streamgauge.studies.sides import UNJUDGED, Kind, Side, answers_fault
 
 RUNS_MIN = 3
 """JVMs differ from start to start; two of them show how much by a single number."""
@@ -20,6 +20,8 @@ State = Literal["passed", "failed", "unknown"]
 
 _RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
 _SETTING = "--fail-if"
+ANSWERS = "answers"
+"""The rule that comes with every other one, and that nobody writes."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,20 @@ def judge(rule: Rule, difference: Difference) -> Gate:
     """What the interval of the difference says about a rule: within it, beyond it, or across its limit."""
     state, sentence = _decided(rule, difference)
     return Gate(rule=rule.text, figure=rule.figure, limit=rule.limit, state=state, sentence=sentence)
+
+
+def judge_answers(b: Side) -> list[Gate]:
+    """What comes with every rule: wrong answers of a run of B fail it, and answers that nobody judged are unknown.
+
+    Nothing where all are right. Whatever its rate and its latency, a job that answers wrongly does other work.
+    """
+    faults = [(run.folder.name, fault) for run in b.runs if (fault := answers_fault(run.result))]
+    if not faults:
+        return []
+    state: State = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
+    told = "; ".join(f"{name}: {fault}" for name, fault in faults)
+    sentence = f"{b.name} has {told}: no figure of it counts while that is so"
+    return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
 
 
 def _decided(rule: Rule, of: Difference) -> tuple[State, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ from streamgauge.engines.known.engine import KnownEngine
 from streamgauge.errors import DriverError, Interrupted
 from streamgauge.events import US, Clock
 from streamgauge.experiment import build
+from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import check
-from streamgauge.run.conduct import Conductor, drain_backlog
+from streamgauge.run.conduct import Conducted, Conductor, drain_backlog
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.single import create_folder
+from streamgauge.run.single import create_folder, told_meanwhile
 from streamgauge.run.trial import (
     START_LEAD_US,
     Judged,
@@ -26,6 +27,7 @@ from streamgauge.run.trial import (
     next_start,
     rig_settings,
     run_trial,
+    snapshot,
 )
 from streamgauge.run.watching import hopeless_reason
 from streamgauge.system.children import wait_until
@@ -37,11 +39,22 @@ DISTURBED_MAX = 2
 """How often a trial that other work on this machine made invalid is done again."""
 
 
+@dataclass(frozen=True)
+class View:
+    """What hears of a self-test that goes on: lines that stay, and how the trial stands that is running."""
+
+    line: Callable[[str], None] = lambda _: None
+    trial: Callable[[TrialSnapshot], None] = lambda _: None
+
+
+SILENT = View()
+
+
 class Bench:
     """A started rig with a known engine. `disturbed` counts the trials that had to be done again."""
 
-    def __init__(self, ready: Ready, rig: Rig, engine: KnownEngine) -> None:
-        self.ready, self._rig, self._engine = ready, rig, engine
+    def __init__(self, ready: Ready, rig: Rig, engine: KnownEngine, view: View) -> None:
+        self.ready, self._rig, self._engine, self._view = ready, rig, engine, view
         self.disturbed = 0
 
     def facts(self) -> dict[str, Any]:
@@ -50,20 +63,21 @@ class Bench:
     def trial(self, rate_per_s: float, duration_s: float, may_extend: bool = False) -> Judged:
         """One warm trial, judged; the backlog it leaves is drained."""
         settings = self._settings(rate_per_s, duration_s, may_extend)
-        judged = run_trial(self.ready, self._rig, create_folder(self.ready), settings)
+        folder = create_folder(self.ready)
+        judged = run_trial(self.ready, self._rig, folder, settings, on_progress=self._view.trial)
         _stop_if_interrupted(judged)
         if not drain_backlog(self._rig, judged.done.journal, DRAIN_TIMEOUT_S):
             raise DriverError("what a trial had left could not be drained, so no other trial may follow")
         return judged
 
-    def undisturbed(self, rate_per_s: float, duration_s: float, say: Callable[[str], None]) -> Judged:
+    def undisturbed(self, rate_per_s: float, duration_s: float) -> Judged:
         """A trial that may be extended, and is done again where other work on this machine disturbed the driver."""
         for _ in range(DISTURBED_MAX):
             judged = self.trial(rate_per_s, duration_s, may_extend=True)
             if judged.result.verdict.value != "invalid":
                 return judged
             self.disturbed += 1
-            say(f"done again: {judged.result.verdict.sentence}")
+            self._view.line(f"done again: {judged.result.verdict.sentence}")
         return self.trial(rate_per_s, duration_s, may_extend=True)
 
     def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> Judged:
@@ -77,15 +91,25 @@ class Bench:
             plan,
             spans,
             ready.chunk_for(rate_per_s),
+            on_tick=self._show,
             hopeless=lambda done: hopeless_reason(ready, done, rate_per_s, rig.clock.now_us()),
         )
         done = conductor.conduct()
-        if not wait_until(lambda: not self.facts()["held"], HELD_TIMEOUT_S, 0.1):
+
+        def let_go() -> bool:
+            self._show(done, "waiting for what the engine holds back")
+            return not self.facts()["held"]
+
+        if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
             raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
         done.journal.add(rig.tick())
-        judged = conclude(ready, rig, create_folder(ready), settings, done, Told(), lambda _: None, None)
+        judged = conclude(ready, rig, create_folder(ready), settings, done, Told(), self._view.trial, None)
         _stop_if_interrupted(judged)
         return judged
+
+    def _show(self, done: Conducted, note: str = "") -> None:
+        shown = snapshot(done, self._rig.clock.now_us())
+        self._view.trial(replace(shown, note=note or shown.note))
 
     def _settings(self, rate_per_s: float, duration_s: float, may_extend: bool) -> TrialSettings:
         return TrialSettings(
@@ -100,11 +124,12 @@ def started(
     options: dict[str, str],
     load: dict[str, Any],
     parameters: dict[str, Any],
+    view: View = SILENT,
     tail_us: int | None = None,
 ) -> Iterator[Bench]:
     """A bench for a workload; `load` are settings of the experiment's load besides the rate.
 
-    `tail_us`: a tail of another length than the flow's reach asks for.
+    `view` hears of its start and its trials. `tail_us`: a tail of another length than the flow's reach asks for.
     """
     with Scratch("selftest") as folder:
         asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
@@ -117,8 +142,9 @@ def started(
         ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
         engine = KnownEngine(ready.sut_cpus)
         with Rig(rig_settings(ready), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
-            rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
-            yield Bench(ready, rig, engine)
+            with told_meanwhile(view.trial, "starting the engine known"):
+                rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
+            yield Bench(ready, rig, engine, view)
 
 
 def _stop_if_interrupted(judged: Judged) -> None:

@@ -47,12 +47,13 @@ class MemorySampler:
             going_on = not self._over.wait(self._interval_s)
 
 
-def distribution(samples: Sequence[int], interval_s: float = INTERVAL_S) -> dict[str, Any] | None:
-    """Bytes as plain data, with what kind of memory behaviour that is; None without a sample."""
+def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> dict[str, Any] | None:
+    """Bytes as plain data, with what they are `of` and what kind of memory behaviour that is; None without a sample."""
     if not samples:
         return None
     least, middle, high = (int(np.quantile(samples, q, method="inverted_cdf")) for q in (0.0, 0.5, 0.95))
     return {
+        "of": of,
         "min": least,
         "p50": middle,
         "p95": high,

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from streamgauge.errors import InputError, Interrupted, Problem, StreamgaugeError
 from streamgauge.studies import proofs
-from streamgauge.studies.proofs import FULL, QUICK, Made, Mode, Rows, Say, Sizes
+from streamgauge.studies.known_bench import SILENT, View
+from streamgauge.studies.proofs import FULL, QUICK, Made, Mode, Rows, Sizes
 
 ROWS: tuple[Rows, ...] = ("events", "windows")
 MODES: tuple[Mode, ...] = ("continuous", "windows", "jitter")
@@ -42,18 +43,18 @@ class Item:
     seconds: float
 
 
-def _by_letter(sizes: Sizes, say: Say) -> dict[str, list[Callable[[], Iterator[Made]]]]:
+def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator[Made]]]]:
     """Letter to its proofs."""
 
     def one(proof: Callable[[], Made]) -> Callable[[], Iterator[Made]]:
         return lambda: iter([proof()])
 
     return {
-        "a": [partial(proofs.capacity, mode, sizes, say) for mode in MODES],
-        "b": [one(lambda: proofs.stall(sizes)), one(lambda: proofs.slowing(sizes))],
-        "c": [one(partial(proofs.fault, kind, sizes, of=of)) for of in ROWS for kind in proofs.FAULTS],
-        "d": [one(lambda: proofs.generator(sizes))],
-        "e": [one(lambda: proofs.clock(sizes))],
+        "a": [partial(proofs.capacity, mode, sizes, view=view) for mode in MODES],
+        "b": [one(lambda: proofs.stall(sizes, view=view)), one(lambda: proofs.slowing(sizes, view=view))],
+        "c": [one(partial(proofs.fault, kind, sizes, of=of, view=view)) for of in ROWS for kind in proofs.FAULTS],
+        "d": [one(lambda: proofs.generator(sizes, view=view))],
+        "e": [one(lambda: proofs.clock(sizes, view=view))],
         "f": [one(lambda: proofs.seed(sizes))],
     }
 
@@ -70,15 +71,15 @@ def letters(text: str | None) -> tuple[str, ...]:
     return tuple(letter for letter in there if letter in asked)
 
 
-def selftest(quick: bool = False, only: str | None = None, say: Say = lambda _: None) -> list[Item]:
-    """Every proof asked for, in order; one that crashes on purpose is one that failed."""
+def selftest(quick: bool = False, only: str | None = None, view: View = SILENT) -> list[Item]:
+    """Every proof asked for, in order; one that crashes on purpose is one that failed. `view` hears of all of it."""
     asked = letters(only)
-    by_letter = _by_letter(QUICK if quick else FULL, lambda text: say(f"  {text}"))
+    by_letter = _by_letter(QUICK if quick else FULL, replace(view, line=lambda text: view.line(f"  {text}")))
     items: list[Item] = []
     for letter in asked:
         for proof in by_letter[letter]:
             for item in _timed(letter, proof):
-                say(line(item))
+                view.line(line(item))
                 items.append(item)
     return items
 

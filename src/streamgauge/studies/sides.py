@@ -27,6 +27,7 @@ Kind = Literal["run", "search"]
 _HELD = ("result.json", CHARACTERIZATION)
 """What marks a folder; the second is refused as what it is."""
 _WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several with commas between"
+UNJUDGED = "answers not judged"
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,19 @@ def _compared(run: Observed) -> ComparedRun:
 
 def _failed(result: Result) -> str:
     """What a reader must know before any figure of the run: wrong answers first."""
-    verification, verdict = result.verification, result.verdict
-    found = []
-    if verification is None or not verification.judged:
-        found.append("answers not judged")
-    elif not verification.right:
-        found.append(f"wrong answers ({words.faults(verification)})")
+    verdict, answers = result.verdict, answers_fault(result)
+    found = [answers] if answers else []
     by = [name for name in verdict.decided_by if name != "answers"]
     if verdict.value != "sustained" and (by or not found):
         found.append(words.VERDICTS[verdict.value] + (f" by {', '.join(by)}" if by else ""))
     return ", ".join(found)
+
+
+def answers_fault(result: Result) -> str:
+    """Why its answers are not known to be right; empty where they are."""
+    if result.verification is None or not result.verification.judged:
+        return UNJUDGED
+    return "" if result.verification.right else f"wrong answers ({words.faults(result.verification)})"
 
 
 def read_side(name: str, given: str) -> Side:

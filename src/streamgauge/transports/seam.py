@@ -47,7 +47,7 @@ class Edge:
     token: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """One hand-over to the queue: events of [from_us, to_us) became available at `published_us`."""
 
@@ -57,7 +57,7 @@ class Chunk:
     published_us: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class HandOut:
     """One read by the SUT: events of [from_us, to_us) of one stream, first handed out at `ingest_us`.
 

@@ -1,8 +1,9 @@
 """Ads Analytics (AA, added in DSPBench): how often the ads beside a query are clicked, over sliding windows.
 
 Clicks and impressions come in two streams. Of each pair of query and ad that was clicked in a window: the click-through
-rate, clicks / impressions. Pairs with clicks alone give no result; DSPBench divides by zero there. Windows are of event
-time, where DSPBench's are of the clock of the machine that counts.
+rate, clicks / impressions. Pairs with clicks alone give no result; DSPBench divides by zero there. What comes twice
+counts twice. An event without a query or an ad is malformed and counts nowhere. Windows are of event time, where
+DSPBench's are of the clock of the machine that counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pydantic import Field
 from streamgauge.flow.stream import hop, source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
 
 class AdsAnalytics(Parameters):
@@ -34,6 +36,7 @@ def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
     )
     counted = (
         clicked.union(shown, name="ad_events")
+        .where("query_id IS NOT NULL AND ad_id IS NOT NULL", name="well_formed")
         .window(hop(parameters.window, parameters.frequency), keys=("query_id", "ad_id"))
         .aggregate(clicks="sum(clicks)", impressions="sum(impressions)", name="ctr_counter")
     )
@@ -51,5 +54,6 @@ WORKLOAD = Workload(
     source="DSPBench",
     parameters=AdsAnalytics,
     build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.TWO_STREAMS),
     prefix="aa",
 )

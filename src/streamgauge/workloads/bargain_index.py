@@ -1,14 +1,20 @@
 """Bargain Index (BI) [thesis §3.3.11]: quotes that ask for less than their stock was traded at lately.
 
 The volume weighted average price (VWAP) is that of a stock's last `vwap_window` trades [eq. 3.2]; the index of a quote
-that asks for less is exp(VWAP - ask) times what it offers [eq. 3.3]. The code of the thesis averages from the day's
-beginning instead, and reads trades and quotes from two places that race each other; here both come in one stream, in
-the order of their time. A quote before the stock's first trade has no index. Prices that are null, not above 0 or no
-finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no result and
-enter no average.
+that asks for less is exp(VWAP - ask) times what it offers [eq. 3.3]. The code of the thesis averages from the beginning
+of a `vwap_period` of the calendar instead, which is here where one is given: UTC, weeks begin on Monday, and until a
+new one's first trade a quote sees what the last trade before it left. (That code cuts times off to days first, so an
+hour or a minute is a day there.) It reads trades and quotes from two places that race each other; here both come in one
+stream, in the order of their time. A quote before the stock's first trade has no index. Prices that are null, not above
+0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
+result and enter no average.
 """
 
 from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,32 +22,131 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, begins, by_key, load, save
-from streamgauge.flow.process import ROW, Processor
+from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, load, save
+from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Key, StreamSpec
-from streamgauge.load.market import Price
+from streamgauge.load.malformed import with_malformed
+from streamgauge.load.market import Price, Size
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import FINITE_MAX, Job, Parameters, Workload, unless
+from streamgauge.workloads.features import Feature
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Period = Literal["", "minutely", "hourly", "daily", "weekly", "monthly"]
+UNITS = {"minutely": "minute", "hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
+"""Of the calendar, as SQL calls them."""
+DAY_US = 86_400_000_000
+LENGTHS_US = {"minutely": 60_000_000, "hourly": 3_600_000_000, "daily": DAY_US}
+THURSDAY = 3
+"""The first of January 1970 was one: so many days after a Monday."""
 
 
 class BargainIndexParameters(Parameters):
     """The thesis's parameters, and the market."""
 
     vwap_window: int = Field(15, ge=1, le=100_000, description="how many of a stock's last trades are averaged")
+    vwap_period: Period = Field(
+        "", description=f"average from the beginning of one of {', '.join(UNITS)} instead; empty: the last trades"
+    )
     bargainindex_threshold: float = Field(0.001, ge=0, description="quotes with a greater index are bargains")
     stocks: int = Field(1000, ge=1, le=100_000, description="how many stocks there are, traded with Zipf's frequencies")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or no finite number")
+
+
+class Averages(ABC):
+    """The volume weighted average price of each stock, trade by trade."""
+
+    @abstractmethod
+    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+        """Takes new trades, oldest first, of stocks by their codes; gives the average at each of them."""
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """For `save`."""
+
+    @abstractmethod
+    def restore(self, saved: dict[str, pa.Array]) -> None:
+        """From what was saved, of which there may be more."""
+
+
+class LastTrades(Averages):
+    """Of the last `window` trades."""
+
+    def __init__(self, window: int) -> None:
+        self._turnover, self._volume = Recent(window), Recent(window)
+
+    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+        return self._turnover.add(codes, price * size).sums / self._volume.add(codes, size).sums
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        turnover, volume = self._turnover.state, self._volume.state
+        return {"codes": turnover["codes"], "turnover": turnover["values"], "volume": volume["values"]}
+
+    def restore(self, saved: dict[str, pa.Array]) -> None:
+        self._turnover.restore(saved["codes"], saved["turnover"])
+        self._volume.restore(saved["codes"], saved["volume"])
+
+
+class SinceBeginning(Averages):
+    """Of all trades from the beginning of a period of the calendar."""
+
+    def __init__(self, period: Period) -> None:
+        self._period = period
+        self._codes, self._periods = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._turnover, self._volume = np.empty(0), np.empty(0)
+
+    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+        old = len(self._codes)
+        codes = np.concatenate((self._codes, codes))
+        periods = np.concatenate((self._periods, numbered(times, self._period)))
+        turnover, volume = np.concatenate((self._turnover, price * size)), np.concatenate((self._volume, size))
+        order = by_key(codes)  # a stock's periods rise, as its times do
+        codes, periods = codes[order], periods[order]
+        turnover, volume = (_running(each[order], codes, periods) for each in (turnover, volume))
+        last = np.append(codes[1:] != codes[:-1], True)[: len(codes)]
+        self._codes, self._periods = codes[last], periods[last]
+        self._turnover, self._volume = turnover[last], volume[last]
+        average = np.empty(len(order))
+        average[order] = turnover / volume
+        return average[old:]
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"codes": self._codes, "periods": self._periods, "turnover": self._turnover, "volume": self._volume}
+
+    def restore(self, saved: dict[str, pa.Array]) -> None:
+        self._codes, self._periods = saved["codes"].to_numpy(), saved["periods"].to_numpy()
+        self._turnover, self._volume = saved["turnover"].to_numpy(), saved["volume"].to_numpy()
+
+
+def numbered(times_us: Ints, period: Period) -> Ints:
+    """The number of the period in which each time lies, in order."""
+    if period == "monthly":
+        return times_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+    if period == "weekly":
+        return (times_us // DAY_US + THURSDAY) // 7
+    return times_us // LENGTHS_US[period]
+
+
+def _running(values: Floats, *groups_by: Ints) -> Floats:
+    """Sums from the first row of each group to every row of it."""
+    first, group = groups(*groups_by)
+    total = np.cumsum(values)
+    return total - (total[first] - values[first])[group]
 
 
 class BargainIndex(Processor):
-    """The index of each quote, by the last trades of its stock that came before it."""
+    """The index of each quote, by the trades of its stock that came before it."""
 
-    def __init__(self, window: int, threshold: float) -> None:
+    def __init__(self, window: int, threshold: float, period: Period) -> None:
         self._threshold = threshold
-        self._turnover, self._volume = Recent(window), Recent(window)
+        self._averages: Averages = SinceBeginning(period) if period else LastTrades(window)
         self._vwap: Floats = np.empty(0)
 
     def open(self, schema: pa.Schema) -> None:
@@ -54,8 +159,13 @@ class BargainIndex(Processor):
         rows = np.flatnonzero(np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1)))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
+        codes = self._stocks.of(stocks)
         quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
-        vwap = self._vwap_before(self._stocks.of(stocks), price, size, quotes)
+        trades = np.flatnonzero(~quotes)
+        times = batch.column(TIME).to_numpy()[rows]
+        known = np.full(len(codes), np.nan)
+        known[trades] = self._averages.add(codes[trades], times[trades], price[trades], size[trades])
+        vwap = self._vwap_before(codes, known)
         with np.errstate(over="ignore", invalid="ignore"):
             index = np.where(vwap > price, np.exp(vwap - price) * size, 0.0)
         found = np.flatnonzero(quotes & (index > self._threshold))
@@ -63,12 +173,10 @@ class BargainIndex(Processor):
         columns[2] = columns[2].cast(pa.int32())
         return pa.RecordBatch.from_arrays(columns, names=["stock", "ask_price", "ask_size", "bargain_index", ROW])
 
-    def _vwap_before(self, codes: NDArray[np.int64], price: Floats, size: Floats, quotes: NDArray[np.bool_]) -> Floats:
-        """Of each row, the average at the last trade of its stock up to it; nan where there was none."""
-        trades = np.flatnonzero(~quotes)
-        turnover = self._turnover.add(codes[trades], price[trades] * size[trades]).sums
-        known = np.full(len(codes), np.nan)
-        known[trades] = turnover / self._volume.add(codes[trades], size[trades]).sums
+    def _vwap_before(self, codes: Ints, known: Floats) -> Floats:
+        """Of each row, the average at the last trade of its stock up to it; nan where there was none. `known` has that
+        of trades, nan of quotes.
+        """
         self._vwap = np.concatenate((self._vwap, np.full(len(self._stocks) - len(self._vwap), np.nan)))
         order = by_key(codes)
         sorted_codes, sorted_known = codes[order], known[order]
@@ -82,23 +190,21 @@ class BargainIndex(Processor):
         return found
 
     def snapshot(self) -> bytes:
-        turnover, volume = self._turnover.state, self._volume.state
-        return save(
-            stocks=self._stocks.keys, vwap=self._vwap,
-            codes=turnover["codes"], turnover=turnover["values"], volume=volume["values"],
-        )  # fmt: skip
+        return save(stocks=self._stocks.keys, vwap=self._vwap, **self._averages.state)
 
     def restore(self, state: bytes) -> None:
         saved = load(state)
         self._stocks.restore(saved["stocks"])
         self._vwap = saved["vwap"].to_numpy().copy()
-        self._turnover.restore(saved["codes"], saved["turnover"])
-        self._volume.restore(saved["codes"], saved["volume"])
+        self._averages.restore(saved)
 
 
-def truth(window: int, threshold: float) -> str:
+def truth(window: int, threshold: float, period: Period) -> str:
     """The index as DuckDB SQL: of a quote, the average that stood at the last row of its stock which has one."""
     lately = f"OVER (PARTITION BY stock ORDER BY _row ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW)"
+    if period:
+        begin = f"date_trunc('{UNITS[period]}', make_timestamp(_time))"
+        lately = f"OVER (PARTITION BY stock, {begin} ORDER BY _row ROWS UNBOUNDED PRECEDING)"
     return (
         "WITH sound AS (SELECT * FROM input WHERE isfinite(price) AND price > 0 AND size >= 1),"
         f" known AS (SELECT *, sum(price * size) {lately} / sum(size) {lately} AS average FROM sound WHERE quote = 0"
@@ -111,19 +217,22 @@ def truth(window: int, threshold: float) -> str:
 
 
 def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
-    stock, quote, size = Key("stock", parameters.stocks, "zipf"), Integer("quote", 0, 1), Integer("size", 1, SIZE_MAX)
+    stock, quote = Key("stock", parameters.stocks, "zipf"), Integer("quote", 0, 1)
+    size = Size("size", Integer("size", 1, SIZE_MAX), quote, 1)
     price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
-    market = StreamSpec("market", (stock, quote, price, size))
-    window, threshold = parameters.vwap_window, parameters.bargainindex_threshold
+    told = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
+    market = StreamSpec("market", (stock, quote, told, size))
+    window, period, threshold = parameters.vwap_window, parameters.vwap_period, parameters.bargainindex_threshold
     bargains = source("market", market.schema).process(
         BargainIndex,
         keys="stock",
         gives=Schema.of(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
-        parameters={"window": window, "threshold": threshold},
-        truth=truth(window, threshold),
+        parameters={"window": window, "threshold": threshold, "period": period},
+        truth=truth(window, threshold, period),
         name="bargain_index",
     )
-    return Job(bargains.sink("bargains"), (market,))
+    malformed = unless(f"price > 0 AND price <= {FINITE_MAX} AND size >= 1 AND quote IN (0, 1)")
+    return Job(bargains.sink("bargains"), (market,), {"market": malformed})
 
 
 WORKLOAD = Workload(
@@ -133,5 +242,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.11",
     parameters=BargainIndexParameters,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),
     prefix="bi",
 )

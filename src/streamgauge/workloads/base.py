@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -15,18 +17,26 @@ from pydantic.fields import FieldInfo
 
 from streamgauge.errors import InputError, Problem, rule_of
 from streamgauge.events import parse_duration
+from streamgauge.flow.expressions import checked
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.picture import describe
 from streamgauge.load.fields import StreamSpec
+from streamgauge.workloads.features import MEANING, Feature
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A time in seconds, written as people write it: `8s`, `500ms`."""
+
+NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
 def double(number: float) -> str:
     """A number as a double of an expression, to the last bit: 0.03 alone would be a decimal."""
     text = repr(float(number))
     return text if "e" in text else f"{text}e0"
+
+
+FINITE_MAX = double(sys.float_info.max)
+"""As an expression has it; what is infinite lies above it, and so does what is no number."""
 
 
 class Parameters(BaseModel):
@@ -36,10 +46,31 @@ class Parameters(BaseModel):
 
 
 class Job(NamedTuple):
-    """A workload at given parameters and rate: what is asked, and of which input."""
+    """A workload at given parameters and rate: what is asked, and of which input.
+
+    `malformed` has the rule of each stream that may hold malformed records: a condition over the stream's fields, true
+    of a record that counts nowhere because it is none. Of whole records that a flow leaves out it says nothing.
+    """
 
     flow: Flow
     streams: tuple[StreamSpec, ...]
+    malformed: Mapping[str, str] = NO_RULES
+
+    def check_rules(self) -> None:
+        """Raises InputError where a rule is of no stream of the job, or is no condition over its fields."""
+        fields = {stream.name: stream.schema.types() for stream in self.streams}
+        for name, rule in self.malformed.items():
+            setting = f"malformed {name}"
+            if name not in fields:
+                raise InputError(Problem(setting, "must be of a stream of the job", name, ", ".join(fields)))
+            found = checked(rule, fields[name], setting)
+            if found.type != "boolean" or found.aggregate or not found.columns:
+                raise InputError(Problem(setting, "must be a condition over the fields of a record", rule, "x IS NULL"))
+
+
+def unless(sound: str) -> str:
+    """The rule of malformed records where `sound` says what a whole one is; one of which that is not known is none."""
+    return f"NOT coalesce({sound}, false)"
 
 
 @dataclass(frozen=True)
@@ -48,7 +79,8 @@ class Workload:
 
     `prefix` is the thesis's short name of an application: its parameters may be given in the thesis's own words,
     `sd.moving_average.window` for `moving_average_window`. `files` has the SHA-256 of each file of the user's that
-    decides what the workload is, by its name; none of a built-in one.
+    decides what the workload is, by its name; none of a built-in one. `features` is what it asks of an engine as it is,
+    `features_with` what it asks besides where a parameter has a value: {feature: (parameter, value)}.
     """
 
     name: str
@@ -59,6 +91,13 @@ class Workload:
     build: Callable[[Any, float], Job]
     prefix: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    features: tuple[Feature, ...] = ()
+    features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
+
+    def exercises(self) -> dict[str, Feature]:
+        """Every feature by its name, with the setting that it needs behind it."""
+        needing = {f"{one} (--set {name}={value})": one for one, (name, value) in self.features_with.items()}
+        return {str(one): one for one in self.features} | needing
 
     def read(self, values: Mapping[str, Any]) -> Parameters:
         """Parameters from plain values; one InputError with every problem."""
@@ -113,7 +152,7 @@ def get(name: str) -> Workload:
 
 
 def catalogue(rate_per_s: float = 100_000.0, name: str = "") -> list[dict[str, Any]]:
-    """Every workload as plain data: name, title, summary, source, parameters, flow; or one alone (`get`)."""
+    """Every workload as plain data: name, title, summary, source, features, parameters, flow; or one alone (`get`)."""
     chosen = [get(name)] if name else list(_all().values())
     return [_row(workload, rate_per_s) for workload in chosen]
 
@@ -126,8 +165,12 @@ def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
         "title": workload.title,
         "summary": workload.summary,
         "source": workload.source,
+        "features": [{"name": name, "meaning": MEANING[one]} for name, one in workload.exercises().items()],
         "parameters": [{"name": n, "default": default_of(f), "meaning": f.description or ""} for n, f in fields],
-        "streams": [{"name": s.name, "share": s.share, "fields": s.schema.types()} for s in job.streams],
+        "streams": [
+            {"name": s.name, "share": s.share, "fields": s.schema.types(), "malformed": job.malformed.get(s.name, "")}
+            for s in job.streams
+        ],
         "sinks": [{"name": sink.name, "mode": sink.mode} for sink in job.flow.sinks],
         "flow": describe(job.flow),
     }

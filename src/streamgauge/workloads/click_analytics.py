@@ -15,7 +15,8 @@ from streamgauge.flow.stream import flow, source
 from streamgauge.load.access_log import ADDRESSES_MAX
 from streamgauge.load.clicks import PAGES_MAX, Address, Page, Visitor
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload, unless
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
 
 
@@ -51,7 +52,8 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     first = whole.distinct(keys=("client", "url"), name="repeat_visit").select(site="site", name="first_visit")
     uniques = first.running(keys="site", uniques="count(*)", name="unique_stats").sink("uniques")
     places = count_places(whole.select(address="address", name="client"), parameters.database)
-    return Job(flow(visits, uniques, places), (clicks,))
+    malformed = unless("length(url) > 0 AND coalesce(client, ip) IS NOT NULL")
+    return Job(flow(visits, uniques, places), (clicks,), {"clicks": malformed})
 
 
 WORKLOAD = Workload(
@@ -61,5 +63,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.8",
     parameters=ClickAnalytics,
     build=build,
+    features=(Feature.COUNTER, Feature.GLOBAL, Feature.LOOKUP, Feature.SINKS),
     prefix="ca",
 )

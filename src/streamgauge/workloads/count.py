@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamgauge.flow.stream import source
 from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.purchases import Purchases, purchases
 
 
@@ -20,4 +21,5 @@ WORKLOAD = Workload(
     source="probe",
     parameters=Purchases,
     build=build,
+    features=(Feature.COUNTER,),
 )

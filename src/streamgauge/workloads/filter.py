@@ -6,6 +6,7 @@ from pydantic import Field
 
 from streamgauge.flow.stream import source
 from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.purchases import PRICE_MAX, Purchases, purchases
 
 
@@ -26,4 +27,5 @@ WORKLOAD = Workload(
     source="probe",
     parameters=Parameters,
     build=build,
+    features=(Feature.FILTER,),
 )

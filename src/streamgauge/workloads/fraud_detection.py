@@ -1,15 +1,22 @@
 """Fraud Detection (FD) [thesis §3.3.9]: customers whose last transactions follow each other as they seldom do.
 
 A Markov model says how likely each state of a transaction follows another. The score of a customer's last
-`state_seq_window_size` transactions is the mean probability that something else had followed (the thesis's
-`missProbability`); above the threshold they are an outlier. The code's other two metrics are not here: one counts
-misses only, the other never worked. A state that the model does not know is malformed: it is left out, as if it had not
-come.
+`state_seq_window_size` transactions is A / B, both summed over the steps between them; above the threshold they are an
+outlier. What a step adds, by `detection_algorithm`:
+
+- `missProbability`: to A the probability that something else had followed, to B 1
+- `missRate`: to A 1 where something else was likelier (the thesis takes the first of equally likely ones for the
+  likeliest; here each of them is), to B 1
+- `entropyReduction`: to A the entropy of all that else could have followed, the sum of -p ln p over it, to B that of
+  everything that could. The thesis's code counts misses here too, from a table that it never makes, and crashes
+
+A state that the model does not know is malformed: it is left out, as if it had not come.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +29,20 @@ from streamgauge.flow.keyed import Codes, Recent, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.transactions import STATES, State, shares
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload, unless
+from streamgauge.workloads.features import Feature
 
 GRID = 2**20
-"""Probabilities are whole multiples of 1/2**20, so that sums of them are exact in any order."""
+"""Probabilities and entropies are whole multiples of 1/2**20, so that sums of them are exact in any order."""
 SAME_AMOUNT = 2.0
 """So much likelier is a state after one of the same amount."""
+UNKNOWN_STATE = "???"
+"""What a malformed transaction has, where it has a state at all."""
+
+Algorithm = Literal["missProbability", "missRate", "entropyReduction"]
+Floats = NDArray[np.float64]
 
 
 class FraudDetectionParameters(Parameters):
@@ -37,24 +51,47 @@ class FraudDetectionParameters(Parameters):
     state_seq_window_size: int = Field(
         5, ge=2, le=1000, description="how many of a customer's last transactions are scored together"
     )
+    detection_algorithm: Algorithm = Field(
+        "missProbability", description=f"what is scored: {', '.join(get_args(Algorithm))}"
+    )
     metric_threshold: float = Field(0.96, ge=0, le=1, description="a score above it is an outlier")
     customers: int = Field(10_000, ge=1, le=1_000_000, description="how many customers there are")
     frauds: float = Field(0.001, ge=0, le=1, description="share of the customers whose transactions are all planted")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the transactions without a state that is known")
 
 
 @lru_cache(maxsize=1)
-def surprises() -> NDArray[np.float64]:
-    """Of each state after each other one: how likely another had followed. Shape (18, 18), [before, state]."""
+def likelihoods() -> Floats:
+    """How likely each state is after each other one. Shape (18, 18), [before, state]."""
     same = np.array([[before[0] == state[0] for state in STATES] for before in STATES])
     likely = shares() * np.where(same, SAME_AMOUNT, 1.0)
-    return 1 - np.rint(likely / likely.sum(axis=1, keepdims=True) * GRID) / GRID
+    return _on_grid(likely / likely.sum(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=3)
+def steps(algorithm: Algorithm) -> tuple[Floats, Floats]:
+    """What a step adds to A, shape (18, 18), [before, state], and to B, shape (18,)."""
+    likely = likelihoods()
+    if algorithm == "missProbability":
+        return 1 - likely, np.ones(len(STATES))
+    if algorithm == "missRate":
+        return (likely < likely.max(axis=1, keepdims=True)).astype(np.float64), np.ones(len(STATES))
+    parts = _on_grid(-likely * np.log(likely))
+    whole = parts.sum(axis=1)
+    return whole[:, None] - parts, whole
+
+
+def _on_grid(numbers: Floats) -> Floats:
+    rounded: Floats = np.rint(numbers * GRID) / GRID
+    return rounded
 
 
 class SequenceScore(Processor):
     """The score of each customer's last transactions, at every one that has enough before it."""
 
-    def __init__(self, window: int, threshold: float) -> None:
+    def __init__(self, window: int, threshold: float, algorithm: Algorithm) -> None:
         self._threshold, self._window = threshold, window
+        self._missed, self._whole = steps(algorithm)
         self._states = Recent(window)
 
     def open(self, schema: pa.Schema) -> None:
@@ -67,7 +104,8 @@ class SequenceScore(Processor):
         windows = self._states.add(self._customers.of(customers), states[rows].astype(np.float64))
         whole = np.flatnonzero(windows.counts == self._window)
         sequences = windows.values.astype(np.int64)[windows.end[whole, None] - self._window + np.arange(self._window)]
-        scores = surprises()[sequences[:, :-1], sequences[:, 1:]].sum(axis=1) / (self._window - 1)
+        before, after = sequences[:, :-1], sequences[:, 1:]
+        scores = self._missed[before, after].sum(axis=1) / self._whole[before].sum(axis=1)
         found = np.flatnonzero(scores > self._threshold)
         at = whole[found]
         columns = [customers.take(pa.array(at)), pa.array(scores[found]), _joined(sequences[found]), pa.array(rows[at])]
@@ -90,10 +128,11 @@ def _joined(sequences: NDArray[np.int64]) -> pa.Array:
     )
 
 
-def truth(window: int, threshold: float) -> str:
+def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
     """The score as DuckDB SQL, with the model as a table of values."""
+    missed, whole = steps(algorithm)
     model = ", ".join(
-        f"('{before}', '{state}', {float(surprises()[row, column])!r}::DOUBLE)"
+        f"('{before}', '{state}', {float(missed[row, column])!r}::DOUBLE, {float(whole[row])!r}::DOUBLE)"
         for row, before in enumerate(STATES)
         for column, state in enumerate(STATES)
     )
@@ -101,12 +140,12 @@ def truth(window: int, threshold: float) -> str:
     last = f"OVER (PARTITION BY customer ORDER BY _row ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW)"
     pairs = f"OVER (PARTITION BY customer ORDER BY _row ROWS BETWEEN {window - 2} PRECEDING AND CURRENT ROW)"
     return (
-        f"WITH model(before, after, surprise) AS (VALUES {model}),"
-        " steps AS (SELECT *, lag(state) OVER (PARTITION BY customer ORDER BY _row) AS before"
+        f"WITH model(before, after, missed, whole) AS (VALUES {model}),"
+        " pairs AS (SELECT *, lag(state) OVER (PARTITION BY customer ORDER BY _row) AS before"
         f" FROM input WHERE state IN ({states})),"
-        f" scored AS (SELECT customer, _row, sum(surprise) {pairs} / {window - 1} AS score,"
+        f" scored AS (SELECT customer, _row, sum(missed) {pairs} / sum(whole) {pairs} AS score,"
         f" list(state) {last} AS sequence"
-        " FROM steps LEFT JOIN model ON steps.before = model.before AND steps.state = model.after)"
+        " FROM pairs LEFT JOIN model ON pairs.before = model.before AND pairs.state = model.after)"
         " SELECT customer, score, array_to_string(sequence, ',') AS states, _row"
         f" FROM scored WHERE len(sequence) = {window} AND score > {threshold!r}::DOUBLE"
     )
@@ -114,17 +153,22 @@ def truth(window: int, threshold: float) -> str:
 
 def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
     customer = Key("customer", parameters.customers)
-    transactions = StreamSpec("transactions", (customer, State("state", customer, 0, parameters.frauds)))
+    state = State("state", customer, 0, parameters.frauds)
+    transactions = StreamSpec(
+        "transactions", (customer, with_malformed(state, parameters.malformed, None, UNKNOWN_STATE))
+    )
     window, threshold = parameters.state_seq_window_size, parameters.metric_threshold
+    algorithm = parameters.detection_algorithm
     outliers = source("transactions", transactions.schema).process(
         SequenceScore,
         keys="customer",
         gives=Schema.of(customer="int", score="double", states="string"),
-        parameters={"window": window, "threshold": threshold},
-        truth=truth(window, threshold),
+        parameters={"window": window, "threshold": threshold, "algorithm": algorithm},
+        truth=truth(window, threshold, algorithm),
         name="predictor",
     )
-    return Job(outliers.sink("outliers"), (transactions,))
+    known = ", ".join(f"'{state}'" for state in STATES)
+    return Job(outliers.sink("outliers"), (transactions,), {"transactions": unless(f"state IN ({known})")})
 
 
 WORKLOAD = Workload(
@@ -134,5 +178,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.9",
     parameters=FraudDetectionParameters,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),
     prefix="fd",
 )

@@ -45,7 +45,9 @@ from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.machines import Cluster, InTurn, Usage
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.load.malformed import with_malformed
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.features import Feature
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -53,6 +55,8 @@ Columns = dict[str, NDArray[Any]]
 
 MEANS = {"cpu": 0.4, "memory": 0.5}
 """What is used of each on an ordinary machine, as a share."""
+NO_SHARE = 40.0
+"""What some malformed readings have: percent, where a share is asked for."""
 GRID = 2**20
 """Scores are whole multiples of 1/2**20."""
 SUM_MARGIN, SCORE_MARGIN = 2 * math.sqrt(2), 0.1
@@ -82,6 +86,7 @@ class MachineOutlier(Parameters):
     clusters: int = Field(8, ge=1, le=10_000, description="how many clusters there are, each with batches of its own")
     machines: int = Field(1000, ge=1, le=100_000, description="how many machines there are, which report in turn")
     overloaded: float = Field(0.01, ge=0, le=1, description="share of the machines that are overloaded at a time")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings whose processor's share is none")
 
 
 class OverBatches(Processor):
@@ -247,7 +252,8 @@ def alerts_truth(interval_us: int) -> str:
 
 def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
     machine, place = InTurn("machine", parameters.machines), 1
-    metrics = (Usage(name, machine, place, mean, parameters.overloaded) for name, mean in MEANS.items())
+    cpu, memory = (Usage(name, machine, place, mean, parameters.overloaded) for name, mean in MEANS.items())
+    metrics = (with_malformed(cpu, parameters.malformed, None, math.nan, NO_SHARE), memory)
     machines = StreamSpec("machines", (Cluster("cluster", machine, place, parameters.clusters), machine, *metrics))
     interval_us, window = round(parameters.interval * US), parameters.anomaly_scorer_window_length
     scored = source("machines", machines.schema).process(
@@ -278,7 +284,9 @@ def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
         truth=alerts_truth(interval_us),
         name="alert_trigger",
     )
-    return Job(alerts.sink("alerts"), (machines,))
+    named = "cluster IS NOT NULL AND machine IS NOT NULL"
+    malformed = unless(f"{named} AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1")
+    return Job(alerts.sink("alerts"), (machines,), {"machines": malformed})
 
 
 WORKLOAD = Workload(
@@ -288,5 +296,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.4",
     parameters=MachineOutlier,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.WINDOW, Feature.PYTHON),
     prefix="mo",
 )

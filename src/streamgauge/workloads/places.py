@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, flow
 
-MADE = Path(__file__).parent / "data" / "places.mmdb"
+DATA = "data"
+MADE = Path(__file__).parent / DATA / "places.mmdb"
 PREFIX_BITS = 10
 """Of the made networks: 1024 of them, of four million addresses each."""
 COUNTRIES, CITIES = 24, 5
@@ -53,7 +55,11 @@ def networks() -> Iterator[tuple[int, int, str, str | None]]:
 
 @lru_cache(maxsize=4)
 def _reader(database: str) -> Any:
-    return maxminddb.open_database(database or MADE)
+    if database:
+        return maxminddb.open_database(database)
+    # Executors on other machines have this package as an archive; what the reader has mapped may be removed.
+    with as_file(files(__package__) / DATA / MADE.name) as path:
+        return maxminddb.open_database(path)
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -47,7 +47,8 @@ from streamgauge.flow.process import INPUT, ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import INT_MAX, Integer, StreamSpec
 from streamgauge.load.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round, Turn
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Workload, unless
+from streamgauge.workloads.features import Feature
 
 ACTIONS_MAX = 100
 PIECE_CELLS = 2**19
@@ -400,7 +401,13 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
         truth=truth(rule),
         name="learner",
     )
-    return Job(actions.sink("actions"), (events, rewards))
+    known = f"learner BETWEEN 0 AND {rule.learners - 1}"
+    actions_there_are = ", ".join(f"'{name}'" for name in names)
+    malformed = {
+        "events": unless(f"{known} AND session >= 0 AND round >= 0"),
+        "rewards": unless(f"{known} AND action IN ({actions_there_are}) AND reward >= 0"),
+    }
+    return Job(actions.sink("actions"), (events, rewards), malformed)
 
 
 def _checked(parameters: ReinforcementLearnerParameters) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
@@ -434,5 +441,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.12",
     parameters=ReinforcementLearnerParameters,
     build=build,
+    features=(Feature.TWO_STREAMS, Feature.PYTHON),
     prefix="rl",
 )

@@ -29,8 +29,10 @@ from pydantic import Field
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.fields import OwnNumber, StreamSpec
 from streamgauge.load.fitted import Choice
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.opinions import Opinion
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
 """Language to its share of the tweets that are not English."""
@@ -55,6 +57,7 @@ class SentimentAnalysis(Parameters):
     words: int = Field(15, ge=1, le=140, description="how many words a tweet has")
     opinions: float = Field(0.15, ge=0, le=1, description="share of the words that are positive or negative")
     english: float = Field(0.5, ge=0, le=1, description="share of the tweets that are in English")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the tweets without a text")
 
 
 def _shipped(package: str, file: str) -> Path:
@@ -160,7 +163,7 @@ def _timeline(parameters: SentimentAnalysis) -> StreamSpec:
     others = [(1 - parameters.english) * share for share in OTHER_LANGUAGES.values()]
     lang = Choice("lang", ("en", *OTHER_LANGUAGES), (parameters.english, *others))
     text = Opinion("text", parameters.words, parameters.opinions, positive_words(), negative_words(), stop_words())
-    return StreamSpec("timeline", (OwnNumber("id"), lang, text))
+    return StreamSpec("timeline", (OwnNumber("id"), lang, with_malformed(text, parameters.malformed, None)))
 
 
 def build(parameters: SentimentAnalysis, rate_per_s: float) -> Job:
@@ -171,7 +174,8 @@ def build(parameters: SentimentAnalysis, rate_per_s: float) -> Job:
         .select(id="id", text=CLEAN, name="text_filter")
     )
     found = _classified(cleaned) if parameters.classifier_type == "basic" else _scored(cleaned)
-    return Job(found.sink("sentiments"), (timeline,))
+    malformed = "id IS NULL OR lang IS NULL OR text IS NULL"
+    return Job(found.sink("sentiments"), (timeline,), {"timeline": malformed})
 
 
 WORKLOAD = Workload(
@@ -181,5 +185,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.5",
     parameters=SentimentAnalysis,
     build=build,
+    features=(Feature.FILTER, Feature.SELF_JOIN, Feature.LOOKUP),
     prefix="sa",
 )

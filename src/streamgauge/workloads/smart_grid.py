@@ -42,13 +42,18 @@ from streamgauge.flow.schema import seconds
 from streamgauge.flow.stream import Stream, flow, hop, source, tumble
 from streamgauge.load.fields import StreamSpec
 from streamgauge.load.plugs import HOUSES_MAX, LOAD, PlugId, PlugProperty, PlugValue
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.features import Feature
 
 LOAD_MAX_W = 1_000_000
 PLUG = ("house", "household", "plug")
 """A plug's number is unique in its household only, and a household's in its house."""
 TWICE_A_WATT = 2000
 """Twice a median in milliwatts is whole; this many of it are a watt."""
+
+IS_LOAD = f"property = {LOAD}"
+WHOLE = f"value >= 0 AND value <= {LOAD_MAX_W} AND " + " AND ".join(f"{name}_id IS NOT NULL" for name in PLUG)
+"""Of a load; readings of work are not looked at."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -239,7 +244,8 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
         for found, by in ((averages, PLUG), (of_houses, ("house",)))
     )
     outliers = _outliers(loads, window)
-    return Job(flow(outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions")), (plugs,))
+    asked = flow(outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions"))
+    return Job(asked, (plugs,), {"plugs": f"{IS_LOAD} AND {unless(WHOLE)}"})
 
 
 def _check(window: Window, slices: Window) -> None:
@@ -263,9 +269,7 @@ def _plugs(parameters: SmartGridParameters, rate_per_s: float) -> StreamSpec:
 
 def _loads(readings: Stream) -> Stream:
     """The well-formed loads in whole milliwatts, rounded."""
-    named = " AND ".join(f"{name}_id IS NOT NULL" for name in PLUG)
-    sound = f"property = {LOAD} AND value >= 0 AND value <= {LOAD_MAX_W} AND {named}"
-    return readings.where(sound, name="load_readings").select(
+    return readings.where(f"{IS_LOAD} AND {WHOLE}", name="load_readings").select(
         {name: f"{name}_id" for name in PLUG}, load_mw="try_cast(value * 1e3 + 0.5e0 AS bigint)", name="loads"
     )
 
@@ -322,5 +326,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.13",
     parameters=SmartGridParameters,
     build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.GLOBAL, Feature.SINKS, Feature.PYTHON),
     prefix="sg",
 )

@@ -36,7 +36,9 @@ from streamgauge.flow.stream import Stream, source
 from streamgauge.flow.tables import Table, table
 from streamgauge.load.fields import OwnNumber, StreamSpec
 from streamgauge.load.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
+from streamgauge.load.malformed import with_malformed
 from streamgauge.workloads.base import Job, Parameters, Workload, double
+from streamgauge.workloads.features import Feature
 
 TOKENS = "lower(trim(regexp_replace(coalesce(message, ''), '[^A-Za-z0-9_]+', ' ')))"
 """The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then."""
@@ -64,6 +66,9 @@ class SpamFilter(Parameters):
     )
     vocabulary: int = Field(
         10_000, ge=VOCABULARY_MIN, le=VOCABULARY_MAX, description="how many words there are, with Zipf's frequencies"
+    )
+    malformed: float = Field(
+        0.001, ge=0, le=1, description="share of the training mails without a label, and of the others without an id"
     )
 
 
@@ -296,12 +301,15 @@ def _offline(addressed: Stream, known: Table) -> Stream:
 
 def build(parameters: SpamFilter, rate_per_s: float) -> Job:
     message = Message("message", parameters.words, parameters.vocabulary, parameters.spam)
-    share = parameters.training_share
-    analysis = StreamSpec("analysis", (OwnNumber("id"), message), 1 - share)
+    share, malformed = parameters.training_share, {"analysis": "id IS NULL"}
+    number = with_malformed(OwnNumber("id"), parameters.malformed, None)
+    analysis = StreamSpec("analysis", (number, message), 1 - share)
     addressed = source("analysis", analysis.schema).where("id IS NOT NULL", name="addressed")
     streams: tuple[StreamSpec, ...] = (analysis,)
     if share:
-        training = StreamSpec("training", (OwnNumber("id"), message, IsSpam("spam", message, 1)), share)
+        label = with_malformed(IsSpam("spam", message, 1), parameters.malformed, None)
+        training = StreamSpec("training", (OwnNumber("id"), message, label), share)
+        malformed |= {"training": "spam IS NULL"}
         streams = (training, analysis)
         known = _learning(source("training", training.schema), addressed)
     else:
@@ -309,7 +317,7 @@ def build(parameters: SpamFilter, rate_per_s: float) -> Job:
     above = f"spam_probability > {double(parameters.bayesrule_spam_probability)} + {ROUNDING}"
     columns = {"id": "id", "spam_probability": "spam_probability", "is_spam": above}
     verdicts = bayes_rule(known).select(columns, name="decision")
-    return Job(verdicts.sink("verdicts"), streams)
+    return Job(verdicts.sink("verdicts"), streams, malformed)
 
 
 WORKLOAD = Workload(
@@ -319,5 +327,14 @@ WORKLOAD = Workload(
     source="thesis §3.3.6",
     parameters=SpamFilter,
     build=build,
+    features=(
+        Feature.FLAT_MAP,
+        Feature.COUNTER,
+        Feature.GLOBAL,
+        Feature.SELF_JOIN,
+        Feature.TWO_STREAMS,
+        Feature.PYTHON,
+    ),
+    features_with={Feature.LOOKUP: ("training_share", 0)},
     prefix="sf",
 )

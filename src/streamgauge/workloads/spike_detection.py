@@ -8,6 +8,7 @@ Readings that are null or no finite number are malformed: they give no result an
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -19,8 +20,10 @@ from streamgauge.flow.keyed import Codes, Recent, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import Job, Parameters, Workload, double
+from streamgauge.workloads.base import FINITE_MAX, Job, Parameters, Workload, double, unless
+from streamgauge.workloads.features import Feature
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
 """What a sensor of the Intel Berkeley lab shows on an ordinary day: degrees Celsius, percent, lux, volts."""
@@ -40,6 +43,7 @@ class SpikeDetection(Parameters):
     )
     devices: int = Field(54, ge=1, le=100_000, description="how many sensors there are")
     spikes: float = Field(0.001, ge=0, le=1, description="share of the readings that are planted spikes")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings that are null or no finite number")
 
 
 class MovingAverage(Processor):
@@ -79,7 +83,8 @@ def truth(window: int) -> str:
 def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
     device = Key("device", parameters.devices)
     readings = (Reading(name, device, 0, mean, parameters.spikes) for name, mean in MEANS.items())
-    sensors = StreamSpec("sensors", (device, *readings))
+    told = (with_malformed(reading, parameters.malformed, None, math.nan, math.inf) for reading in readings)
+    sensors = StreamSpec("sensors", (device, *told))
     averaged = (
         source("sensors", sensors.schema)
         .select(device="device", value=parameters.parser_value_field)
@@ -95,7 +100,8 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
     far = f"abs(value - avg) > {double(parameters.spike_detector_threshold)} * abs(avg)"
     spikes = averaged.where(far, name="spike_detector")
     result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
-    return Job(result.sink("spikes"), (sensors,))
+    malformed = unless(f"abs({parameters.parser_value_field}) <= {FINITE_MAX}")
+    return Job(result.sink("spikes"), (sensors,), {"sensors": malformed})
 
 
 WORKLOAD = Workload(
@@ -105,5 +111,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.10",
     parameters=SpikeDetection,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),
     prefix="sd",
 )

@@ -11,6 +11,7 @@ from pydantic import Field
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Payload, StreamSpec
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 
 class Throughput(Parameters):
@@ -31,4 +32,5 @@ WORKLOAD = Workload(
     source="thesis, micro-benchmark",
     parameters=Throughput,
     build=build,
+    features=(Feature.NOTHING,),
 )

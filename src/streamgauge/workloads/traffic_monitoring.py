@@ -1,10 +1,11 @@
 """Traffic Monitoring (TM) [thesis §3.3.3]: how fast traffic goes on each road, from the GPS traces of taxis.
 
 Map matcher: a trace belongs to the nearest road, if that is nearer than `map_matcher_radius` metres; of roads equally
-near, to the one with the smallest number. Standing taxis, and traces outside of the box, are left out before (as are
-speeds and places that are null, no number or out of bounds). Not repeated of the thesis's code: degrees of
-latitude as distances whichever way they lead (here a degree of longitude is as long as it is), the first road within
-5 m instead of the nearest, cells of the map searched without their neighbours, roads parsed anew for every trace.
+near, to the one with the smallest number. Standing taxis, and traces outside of the box, are left out before, and so
+are malformed ones: speeds that are null, no number, below 0 or above 500 km/h, and places that are null, no number or
+not on Earth. Not repeated of the thesis's code: degrees of latitude as distances whichever way they lead (here a degree
+of longitude is as long as it is), the first road within 5 m instead of the nearest, cells of the map searched without
+their neighbours, roads parsed anew for every trace.
 
 Speed calculator: the thesis's rule, on the last `speed_calculator_window` accepted speeds x of a road, n of them, and
 its average a. A speed v comes with the average c = (sum of x + v) / (n + 1); it is accepted where |v - c| <= 2 sigma,
@@ -21,6 +22,7 @@ process on the results of another one. Both have a truth in SQL that shares no c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -34,6 +36,7 @@ from streamgauge.flow.keyed import Codes, begins, by_key, groups, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.fields import Key, StreamSpec
+from streamgauge.load.malformed import with_malformed
 from streamgauge.load.roads import (
     BEND_X,
     BEND_Y,
@@ -57,7 +60,8 @@ from streamgauge.load.roads import (
     to_plane,
 )
 from streamgauge.load.traces import SPEED_GRID, Coordinate, Speed, Taxis
-from streamgauge.workloads.base import Job, Parameters, Workload, double
+from streamgauge.workloads.base import Job, Parameters, Workload, double, unless
+from streamgauge.workloads.features import Feature
 
 SPEED_MAX, WINDOW_MAX = 500, 60
 """km/h, and accepted speeds: up to here all that the rule multiplies stays below 2**63."""
@@ -93,6 +97,7 @@ class TrafficMonitoringParameters(Parameters):
     outliers: float = Field(0.01, ge=0, le=0.5, description="share of the traces with a planted, far greater speed")
     stopped: float = Field(0.05, ge=0, le=0.5, description="share of the traces of taxis that stand")
     outside: float = Field(0.02, ge=0, le=1, description="share of the traces outside of the map's box")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the traces without a speed that can be")
 
 
 class RoadIndex:
@@ -372,14 +377,17 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     taxis = Taxis(taxi, 0, parameters.streets)
     lat, lon = Coordinate("lat", taxis, "lat", parameters.outside), Coordinate("lon", taxis, "lon")
     speed = Speed("speed", taxis, parameters.slow_downs, parameters.outliers, parameters.stopped)
-    traces = StreamSpec("traces", (taxi, lat, lon, speed))
+    told = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
+    traces = StreamSpec("traces", (taxi, lat, lon, told))
     # Not a number is above every one, so the upper bound leaves it out.
     sound = f"speed > 0 AND speed <= {SPEED_MAX}"
     inside = f"lat BETWEEN {double(SOUTH)} AND {double(NORTH)} AND lon BETWEEN {double(WEST)} AND {double(EAST)}"
     moving = source("traces", traces.schema).where(f"{sound} AND {inside}", name="moving_inside")
     matched = match_roads(moving, parameters.streets, parameters.map_matcher_radius)
     averaged = average_speeds(matched, parameters.speed_calculator_window)
-    return Job(averaged.sink("speeds"), (traces,))
+    anywhere = "lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180"
+    malformed = unless(f"speed BETWEEN 0 AND {SPEED_MAX} AND {anywhere}")
+    return Job(averaged.sink("speeds"), (traces,), {"traces": malformed})
 
 
 WORKLOAD = Workload(
@@ -389,5 +397,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.3",
     parameters=TrafficMonitoringParameters,
     build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),
     prefix="tm",
 )

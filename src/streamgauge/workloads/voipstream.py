@@ -23,9 +23,9 @@ What was decided:
 - A call becomes two rows, one of each number (`parties`), so a caller's RCR is counted where the other sums are.
 
 The thesis's sums and the memory of who called whom are probabilistic. With `filter` `exact`, the default, all of them
-are exact; with `bloom` they are kept in Bloom filters of the thesis's sizes (`decayed` says which, and how they differ
-from the thesis's). Filters bound the state, and exact sums do not; yet as long as there are fewer numbers than cells,
-a number takes one cell exactly and one for each hash in a filter. Both ways have a truth in SQL.
+are exact; with `bloom` they are kept in Bloom filters of the thesis's sizes (`bloom` and `decayed` say which, and how
+they differ from the thesis's). Filters bound the state, and exact sums do not; yet as long as there are fewer numbers
+than cells, a number takes one cell exactly and one for each hash in a filter of sums. Both ways have a truth in SQL.
 
 Numbers that are null or below 0, calls to oneself, and durations that are null, below 0 or longer than a day are
 malformed: such calls are left out, as those that were not established.
@@ -47,10 +47,13 @@ from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, double
+from streamgauge.load.malformed import with_malformed
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, double, unless
+from streamgauge.workloads.bloom import Bloom, SeenInBloom
 from streamgauge.workloads.decayed import (
     HASHES_MAX,
     SHARDS,
+    WORD,
     DecayedSums,
     Exact,
     Filter,
@@ -59,11 +62,11 @@ from streamgauge.workloads.decayed import (
     decayed_sql,
     seen_sql,
 )
+from streamgauge.workloads.features import Feature
 
 DAY_S = 86_400
-SOUND = (
-    f"established = 1 AND calling >= 0 AND called >= 0 AND calling <> called AND duration >= 0 AND duration <= {DAY_S}"
-)
+WHOLE = f"calling >= 0 AND called >= 0 AND calling <> called AND duration >= 0 AND duration <= {DAY_S}"
+SOUND = f"established = 1 AND {WHOLE}"
 RATES = ("ecr", "rcr", "encr", "ecr24", "ct24")
 RATED = Schema.of(calling="int", gacd="double", **dict.fromkeys(RATES, "double"))
 
@@ -85,7 +88,7 @@ class VoipStream(Parameters):
         180_000, ge=1, le=10**8, description="of bloom: for how many pairs of caller and callee there is room"
     )
     variation_error_rate: float = Field(
-        0.01, ge=0.004, lt=1, description="of bloom: share of the new callees that may pass for known"
+        0.01, ge=1e-6, lt=0.5, description="of bloom: share of the new callees that may pass for known"
     )
     variation_memory: Seconds = _decay(DAY_S, "a callee is new again after one to two of these times")
     ecr_decay: Seconds = _decay(30.0, "over how long calls count in ECR, RCR and ENCR: after it, a call counts 1 / e")
@@ -111,6 +114,7 @@ class VoipStream(Parameters):
     strangers: float = Field(0.1, ge=0, le=1, description="share of the subscribers' calls that go to anyone")
     telemarketers: int = Field(100, ge=1, le=100_000, description="how many telemarketers there are besides")
     telemarketing: float = Field(0.02, ge=0, le=1, description="share of the calls that are theirs")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the calls without a duration that can be")
 
     @field_validator("fofir_threshold_max", "url_threshold_max", "acd_threshold_max")
     @classmethod
@@ -143,15 +147,17 @@ class GlobalAcd(Processor):
 
 
 class CallRates(Processor):
-    """The rates of who calls, at each of its calls; `pairs` and `parties` say where callees and sums are kept.
+    """The rates of who calls, at each of its calls; `pairs` is the filter of callees (none: exactly), `parties` says
+    where sums are kept.
 
     It is given two rows of each call, one with the caller as `party` and one with the callee.
     """
 
-    def __init__(self, decay_us: int, decay24_us: int, memory_us: int, pairs: Places, parties: Places) -> None:
+    def __init__(self, decay_us: int, decay24_us: int, memory_us: int, pairs: Bloom | None, parties: Places) -> None:
         decays = (decay_us, decay_us, decay_us, decay24_us, decay24_us)
-        self._pairs, self._parties = pairs, parties
-        self._seen, self._sums = Seen(memory_us), DecayedSums(decays)
+        self._parties = parties
+        self._seen = Seen(memory_us) if pairs is None else SeenInBloom(memory_us, pairs)
+        self._sums = DecayedSums(decays)
         self._decays_s = np.array(decays, np.float64)[:, None] / US
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
@@ -169,7 +175,7 @@ class CallRates(Processor):
         """The variation detector: which of the batch's rows are a caller's (`rows`) and call somebody new."""
         calling, called, times = (_whole(batch, name)[rows] for name in ("calling", "called", TIME))
         new = np.zeros(batch.num_rows, np.bool_)
-        new[rows] = self._seen.add(self._pairs.addresses(calling % SHARDS, calling, called), times)
+        new[rows] = self._seen.add(calling * WORD + called, times)
         return new
 
     def snapshot(self) -> bytes:
@@ -179,7 +185,7 @@ class CallRates(Processor):
     def restore(self, state: bytes) -> None:
         saved = load(state)
         self._sums.restore(saved["addresses"], saved["numbers"])
-        self._seen.restore(saved["seen_addresses"], saved["seen_numbers"])
+        self._seen.restore(**{name.removeprefix("seen_"): saved[name] for name in saved if name.startswith("seen_")})
 
 
 def _whole(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
@@ -221,12 +227,11 @@ def call_rates(parties: Stream, parameters: VoipStream) -> Stream:
     )
 
 
-def places(parameters: VoipStream) -> tuple[Places, Places]:
-    """Where pairs of caller and callee are kept, and where the sums of a number are: best sizes of a Bloom filter."""
+def places(parameters: VoipStream) -> tuple[Bloom | None, Places]:
+    """The filter of pairs of caller and callee (none: exactly), and where the sums of a number are: best sizes."""
     if parameters.filter == "exact":
-        return Exact(), Exact()
-    bits = math.ceil(math.log2(1 / parameters.variation_error_rate))
-    pairs = Filter(min(max(bits, 1), HASHES_MAX), _width(parameters.variation_aprox_size / math.log(2)))
+        return None, Exact()
+    pairs = Bloom(parameters.variation_aprox_size, parameters.variation_error_rate)
     hashes = min(max(round(parameters.buckets_per_element * math.log(2)), 1), HASHES_MAX)
     cells = parameters.num_elements * parameters.buckets_per_element
     return pairs, Filter(hashes, _width(cells / hashes))
@@ -237,9 +242,10 @@ def _width(cells: float) -> int:
     return math.ceil(cells / SHARDS)
 
 
-def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: Places, parties: Places) -> str:
+def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: Bloom | None, parties: Places) -> str:
     """The rates as DuckDB SQL: each row once for each of its cells, window functions over a cell, then rows again."""
-    pair = ", ".join(pairs.sql(f"(party % {SHARDS})", "calling", "called"))
+    exactly = (f"calling::BIGINT * {WORD} + called",)
+    pair = ", ".join(exactly if pairs is None else pairs.sql(f"(party % {SHARDS})", "calling", "called"))
     cell = ", ".join(parties.sql(f"(party % {SHARDS})", "party"))
     amounts = ("calls::INT", "(NOT calls)::INT", "calls_new::INT", "calls::INT", "calls::INT * duration")
     decays = (decay_us, decay_us, decay_us, decay24_us, decay24_us)
@@ -296,7 +302,7 @@ def build(parameters: VoipStream, rate_per_s: float) -> Job:
         (
             caller,
             Called("called", caller, 0, parameters.contacts, parameters.strangers),
-            Duration("duration", caller, 0),
+            with_malformed(Duration("duration", caller, 0), parameters.malformed, None, -1, DAY_S + 1),
             Established("established", parameters.generator_error_prob),
         ),
     )
@@ -307,7 +313,7 @@ def build(parameters: VoipStream, rate_per_s: float) -> Job:
     )
     parties = global_acd(established, parameters).explode(party="array(calling, called)", name="parties")
     result = scored(call_rates(parties, parameters), parameters)
-    return Job(result.sink("telemarketers"), (calls,))
+    return Job(result.sink("telemarketers"), (calls,), {"calls": unless(WHOLE)})
 
 
 WORKLOAD = Workload(
@@ -317,5 +323,7 @@ WORKLOAD = Workload(
     source="thesis §3.3.14",
     parameters=VoipStream,
     build=build,
+    features=(Feature.FLAT_MAP, Feature.FILTER, Feature.GLOBAL, Feature.PYTHON),
+    features_with={Feature.PROBABILISTIC: ("filter", "bloom")},
     prefix="vs",
 )

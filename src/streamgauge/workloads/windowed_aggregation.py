@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamgauge.flow.stream import source
 from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.purchases import Purchases, Windowed, purchases
 
 
@@ -24,4 +25,5 @@ WORKLOAD = Workload(
     source="[K §IV]",
     parameters=Parameters,
     build=build,
+    features=(Feature.WINDOW,),
 )

@@ -13,6 +13,7 @@ from pydantic import Field
 from streamgauge.flow.stream import source
 from streamgauge.load.keys import probabilities
 from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.features import Feature
 from streamgauge.workloads.purchases import Packs, Windowed, ads, purchases
 
 SHARE = 0.5
@@ -48,4 +49,5 @@ WORKLOAD = Workload(
     source="[K §IV]",
     parameters=Parameters,
     build=build,
+    features=(Feature.WINDOW, Feature.TWO_STREAMS),
 )

@@ -11,6 +11,7 @@ from pydantic import Field
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import WORDS_MAX, StreamSpec, Text
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.features import Feature
 
 WORDS = "regexp_extract_all(lower(regexp_replace(text, '[^A-Za-z0-9_]+', ' ')), '[a-z0-9_]+', 0)"
 """Letters of other alphabets go before `lower`: engines do not agree on all of those ('İ'), nor are they of a word."""
@@ -36,5 +37,6 @@ WORKLOAD = Workload(
     source="thesis §3.3.1",
     parameters=WordCount,
     build=build,
+    features=(Feature.FLAT_MAP, Feature.COUNTER),
     prefix="wc",
 )

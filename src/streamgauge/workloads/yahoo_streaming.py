@@ -14,6 +14,7 @@ from streamgauge.flow.tables import Table, table
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.fitted import Choice
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.features import Feature
 
 EVENT_TYPES = ("view", "click", "purchase")
 AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")
@@ -61,5 +62,6 @@ WORKLOAD = Workload(
     source="Yahoo 2015; in DSPBench",
     parameters=YahooStreaming,
     build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.LOOKUP),
     prefix="ysb",
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 from streamgauge.engines.spark import session
 from streamgauge.engines.spark.session import unknown
 from streamgauge.errors import SettingError
+from streamgauge.workloads.places import place_of
 
 KNOWN = frozenset({"spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"})
 
@@ -108,3 +112,24 @@ def test_only_a_jvm_of_this_machine_is_told_how_to_compile(tmp_path: Path) -> No
     )
     assert options.split() == [f"-Djava.io.tmpdir={tmp_path / 'jvm'}", "-Xms2g", "-XX:One", "-XX:Two"]
     assert session._jvm("spark://there:7077", tmp_path, "2g", ("-XX:One",)) == {}
+
+
+ADDRESSES = ("1.2.3.4", "77.0.0.1", "no address")
+FROM_THE_ARCHIVE = f"""
+import json
+import streamgauge.engines.spark.source
+from streamgauge.workloads import places
+print(json.dumps([places.__file__, [places.place_of("", address) for address in {ADDRESSES}]]))
+"""
+
+
+def test_what_is_shipped_works_from_its_archive(tmp_path: Path) -> None:
+    """Executors elsewhere have no folder of the package: what its modules read beside them is found there too."""
+    archive = session._own_code(tmp_path)
+    asked = [sys.executable, "-c", FROM_THE_ARCHIVE]
+    done = subprocess.run(asked, cwd=tmp_path, env={"PYTHONPATH": archive}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    file, found = json.loads(done.stdout)
+    assert file.startswith(archive)
+    assert [tuple(place) for place in found] == [place_of("", address) for address in ADDRESSES]
+    assert any(country for country, _ in found)

@@ -39,6 +39,11 @@ class Applies:
     reason: str
 
 
+def unless_told(readers: int) -> int:
+    """How many of `SETTING` a run has unless an option says so: as many as read its input, two at least."""
+    return max(2, readers)
+
+
 def applies(node: Node) -> Applies:
     """Whether `SETTING` decides how many instances an operator has."""
     match node:

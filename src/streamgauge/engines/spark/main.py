@@ -20,6 +20,7 @@ import cloudpickle
 from streamgauge.engines.seam import Edges, OperatorCounts
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
+from streamgauge.engines.spark.instances import unless_told
 from streamgauge.engines.spark.interval import interval_of
 from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
@@ -113,7 +114,7 @@ class Sut:
         raw_files = self._own_job is None
         # Executors elsewhere find Spark's driver where they find ours.
         host = LOOPBACK if local else urlsplit(self._job.edges.output.location).hostname or LOOPBACK
-        partitions = max(2, len(self._job.edges.inputs))
+        partitions = unless_told(len(self._job.edges.inputs))
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_state(self._job.flow):
             conf = with_python_state(conf)

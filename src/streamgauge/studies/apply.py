@@ -1,0 +1,71 @@
+"""`characterize --apply`: the workload is run with the instances that were advised, where Spark has any.
+
+What is advised comes to one setting of Spark. A trial with it, at the rate that was characterized, has every answer
+verified; its run folder lies in that of the characterization, beside `applied.toml`, which asks for the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from streamgauge.engines.spark.instances import SETTING, applies, unless_told
+from streamgauge.experiment import Experiment, build, to_toml
+from streamgauge.flow import graph
+from streamgauge.report.store import OUT, write_text
+from streamgauge.run.check import check
+from streamgauge.run.replayed import found_anywhere
+from streamgauge.run.single import Progress, run_single
+from streamgauge.studies.characterize import keep
+
+APPLIED = "applied.toml"
+
+
+def check_trial(experiment: Experiment) -> None:
+    """InputError with everything that is wrong with a characterization, and with the trial that would follow it."""
+    flow = check(experiment).flow
+    if any(applies(node).acts for node in graph.operators(flow)):
+        check(trial_of(experiment, 1))
+
+
+def trial_of(experiment: Experiment, instances: int) -> Experiment:
+    """The run of what was characterized with so many instances; an option of the user's own is replaced by them."""
+    load = experiment.load
+    return build(
+        {
+            "command": "run",
+            "workload": experiment.workload,
+            "engine": experiment.engine,
+            "parameters": experiment.parameters,
+            "options": {**experiment.options, SETTING: str(instances)},
+            "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
+        }
+    )
+
+
+def apply_advice(experiment: Experiment, found: Mapping[str, Any], on_progress: Progress) -> dict[str, Any]:
+    """A characterization with what became of its advice, `applied`, which is kept in its folder too.
+
+    As it was where nothing is advised that acts on Spark. Errors are those of `run_single`.
+    """
+    value = found["apply"]["value"]
+    if value is None:
+        return dict(found)
+    folder = Path(found["folder"])
+    trial = found_anywhere(trial_of(experiment, value))
+    before = experiment.options.get(SETTING) or str(unless_told(check(trial).generators))
+    write_text(folder / APPLIED, to_toml(trial), OUT)
+    result = run_single(trial.model_copy(update={"out": str(folder)}), on_progress)
+    applied = {
+        "setting": SETTING,
+        "before": before,
+        "after": str(value),
+        "experiment": str(folder / APPLIED),
+        "run": result.folder,
+        "verdict": result.verdict.value,
+        "sentence": result.verdict.sentence,
+    }
+    whole = {**found, "applied": applied}
+    keep(folder, whole)
+    return whole

@@ -1,0 +1,46 @@
+"""bench/whole_run.py: what its rows say of results, and what is said where there is none. No run is started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from bench.__main__ import said
+from bench.whole_run import EVERY_EVENT, FEW_RESULTS
+
+from bench import whole_run
+
+
+def made(memory: float, verified_s: float) -> dict[str, Any]:
+    """As much of a result of 100 s as is looked at."""
+    phases = [{"start_us": 5_000_000, "end_us": 50_000_000}, {"start_us": 50_000_000, "end_us": 105_000_000}]
+    return {
+        "driver": {"memory_bytes_max": memory * 1e9}, "phases": phases, "verification": {"seconds": verified_s}
+    }  # fmt: skip
+
+
+def test_both_runs_have_both_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory, of which less is better, and the run's length over that of its verification; medians of the repeats."""
+    given = {FEW_RESULTS: made(0.6, 8.0), EVERY_EVENT: made(2.5, 125.0)}
+    asked: list[Any] = []
+    monkeypatch.setattr(whole_run, "result", lambda one: asked.append(one) or given[one])
+    rows = whole_run.main()
+    assert asked == [FEW_RESULTS, EVERY_EVENT] * whole_run.REPEATS
+    assert [(row["value"], said(row)) for row in rows] == [
+        (0.6, "goal"), (12.5, "goal"), (2.5, "missed"), (0.8, "missed"),
+    ]  # fmt: skip
+    assert ["identity" in row["what"] for row in rows] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [(json.dumps({"verdict": {"sentence": "not sustained: slow"}}), "not sustained: slow"), ("", "no Java")],
+)
+def test_a_run_that_was_not_sustained_gives_no_row(monkeypatch: pytest.MonkeyPatch, out: str, told: str) -> None:
+    """The verdict's own words, or those of the error."""
+    ended = subprocess.CompletedProcess([], 1, out, "no Java")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
+    with pytest.raises(RuntimeError, match=told):
+        whole_run.result(EVERY_EVENT)
