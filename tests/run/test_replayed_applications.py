@@ -21,6 +21,7 @@ from streamgauge.load.rates import parse_profile
 from streamgauge.result import ReplayedData
 from streamgauge.run.check import check
 from streamgauge.run.data_facts import notes_of, replayed_data
+from streamgauge.run.malformed import counting
 from streamgauge.run.ready import Ready
 from streamgauge.workloads.base import names
 
@@ -115,7 +116,8 @@ def about(found: tuple[ReplayedData, ...]) -> dict[tuple[str, str], tuple[int, i
 @pytest.mark.parametrize("workload", names())
 def test_malformed_cells_stop_nothing(tmp_path: Path, workload: str) -> None:
     """In every column that is read, some cells are no value and some are empty: each is counted, and there is one right
-    answer, which the flow's classes and their truths agree on. What the flow does not read is not in the file at all.
+    answer, which the flow's classes and their truths agree on; records that a rule calls malformed are counted. What
+    the flow does not read is not in the file at all.
     """
     cells = made_cells(ready_for(workload))
     spoilt: dict[tuple[str, str], tuple[int, int]] = {}
@@ -133,3 +135,5 @@ def test_malformed_cells_stop_nothing(tmp_path: Path, workload: str) -> None:
     assert about(found) == spoilt
     assert all(any(f"{name} is null in" in note for note in notes_of(found)) for _, name in spoilt)
     assert answers(ready, plan, by_classes=False) == answers(ready, plan, by_classes=True)
+    with counting(plan, ready.malformed, plan.end_us) as counted:
+        assert all(one.malformed * EVERY >= one.records / 2 for one in counted.found().values())

@@ -53,6 +53,10 @@ class Malformed(FieldSpec):
         return self.whole.nullable or None in self.forms
 
     @property
+    def tells_apart(self) -> str | None:
+        return self.whole.tells_apart
+
+    @property
     def row_bytes(self) -> float:
         return self.whole.row_bytes + (_NULL_BYTES if self.nullable and not self.whole.nullable else 0)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.experiment import DATA, DATA_TIME, Experiment, is_data, is_data_time
+from streamgauge.flow.expressions import checked
 from streamgauge.flow.graph import with_schemas
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.load.fields import StreamSpec
@@ -98,9 +99,11 @@ def _times(paths: Mapping[str, str], times: Mapping[str, str]) -> dict[str, str]
 
 def _on_files(job: Job, paths: Mapping[str, str], times: Mapping[str, str], known: Mapping[str, str]) -> Job:
     """The job on the rows of files; its sources may hold nulls where the files do."""
-    needed = needed_columns(with_lineage(job.flow))
+    read = needed_columns(with_lineage(job.flow))
     asked = [
-        Asked(stream, Path(path), needed.get(stream.name, ()), times.get(stream.name), known.get(path))
+        Asked(
+            stream, Path(path), read.get(stream.name, ()) + _ruled(job, stream), times.get(stream.name), known.get(path)
+        )
         for stream in job.streams
         if (path := paths.get(stream.name)) is not None
     ]
@@ -109,6 +112,13 @@ def _on_files(job: Job, paths: Mapping[str, str], times: Mapping[str, str], know
     return job._replace(
         flow=with_schemas(job.flow, {stream.name: stream.schema for stream in streams}), streams=streams
     )
+
+
+def _ruled(job: Job, stream: StreamSpec) -> tuple[str, ...]:
+    """The columns by which a record is malformed: they are looked at, whether the flow reads them or not."""
+    if (rule := job.malformed.get(stream.name)) is None:
+        return ()
+    return tuple(checked(rule, stream.schema.types(), f"malformed {stream.name}").columns)
 
 
 def idle(workload: Workload, parameters: Parameters, rate_per_s: float, job: Job) -> Iterator[Problem]:
