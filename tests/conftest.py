@@ -17,6 +17,13 @@ settings.register_profile("streamgauge", deadline=None)
 settings.load_profile("streamgauge")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where Spark is started, what py4j leaves open to the garbage collector is not ours, and hits any test."""
+    if any(item.get_closest_marker("spark") for item in items):
+        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Without a Java every test on Spark would fail for itself, minutes later."""
     if session.config.option.collectonly or not any(item.get_closest_marker("spark") for item in session.items):

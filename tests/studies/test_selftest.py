@@ -33,6 +33,7 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)  # beside busy neighbours trials are made up to three times
 @pytest.mark.parametrize("mode", selftest.MODES)
 def test_a_consumer_slower_than_claimed_is_found_as_what_it_is(mode: Mode) -> None:
     """a: by real searches and trials in every way of reading; neither the capacity nor the verdicts are as claimed."""

@@ -152,6 +152,16 @@ def test_a_child_that_ends_is_reported_with_its_exit_code(start: Start) -> None:
     assert child.exit_code == 7
 
 
+@pytest.mark.parametrize("end", [Child.stop, Child.kill], ids=lambda end: end.__name__)
+def test_a_child_that_was_ended_leaves_no_pipe_open(start: Start, end: Callable[[Child], None]) -> None:
+    """A search starts many of them; none is left for the garbage collector."""
+    open_before = psutil.Process().num_fds()
+    child = start()
+    assert child.ask("echo", value=1) == 1
+    end(child)
+    assert wait_until(lambda: psutil.Process().num_fds() == open_before, 10)
+
+
 def test_an_ended_child_is_told_of_at_every_request(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the request still finds a reader, as that of a child's own child: no time is waited out."""
     child = start()

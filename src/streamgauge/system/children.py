@@ -124,6 +124,9 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # what was not sent yet has nobody to read it
+            self._process.stdin.close()
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -152,8 +155,9 @@ class Child:
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
         try:
-            for line in self._process.stdout:
-                self._answers.put(json.loads(line))
+            with self._process.stdout as answers:
+                for line in answers:
+                    self._answers.put(json.loads(line))
         except ValueError:  # half an answer: the child was killed while it wrote
             pass
         finally:
