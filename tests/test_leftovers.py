@@ -1,5 +1,5 @@
 """A command that is killed or stopped leaves its run folder only, and a search goes on from that: real ones, on the
-engine that needs no Java.
+engine that needs no Java, and one on Spark.
 """
 
 from __future__ import annotations
@@ -26,20 +26,25 @@ from streamgauge.system.scratch import LOCK, PREFIX
 
 ON_KNOWN = ("identity", "--engine", "known", "--generators", "2", "--warmup", "1s", "--out", "runs")
 RUN = ("run", *ON_KNOWN, "--rate", "2k", "--duration", "10m")
+RUN_ON_SPARK = (
+    "run", "windowed_aggregation", "--set", "range=2s", "--set", "slide=1s", "--set", "packs=50", "--generators", "2",
+    "--warmup", "5s", "--rate", "5k", "--duration", "10m", "--out", "runs",
+)  # fmt: skip
 SEARCH = ("sustain", *ON_KNOWN, "--start-rate", "2k", "--duration", "1s", "--quick", "--trials-max", "3")
 STARTED_S = 120.0
 """For a machine that is busy; what is waited for comes within a few seconds."""
 
 
-def environment(at: Path) -> dict[str, str]:
-    """Without a Java."""
+def environment(at: Path, java: bool = False) -> dict[str, str]:
+    """Without a Java, unless it is asked for."""
     paths = os.pathsep.join(filter(None, sys.path))
-    return {**os.environ, "TMPDIR": str(at / "tmp"), "JAVA_HOME": str(at / "nowhere"), "PYTHONPATH": paths}
+    home = {} if java else {"JAVA_HOME": str(at / "nowhere")}
+    return {**os.environ, "TMPDIR": str(at / "tmp"), "PYTHONPATH": paths, **home}
 
 
 @contextmanager
 def running(
-    at: Path, words: Sequence[str], until: Callable[[Path], bool]
+    at: Path, words: Sequence[str], until: Callable[[Path], bool], java: bool = False
 ) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
     """(the command, its children) once `until` holds, beside what a run that was killed has left."""
     old = at / "tmp" / f"{PREFIX}verify-old"
@@ -47,7 +52,7 @@ def running(
     (old / LOCK).touch()
     command = [sys.executable, "-m", "streamgauge", *words]
     with subprocess.Popen(
-        command, cwd=at, env=environment(at), stderr=subprocess.DEVNULL, preexec_fn=_hears_ctrl_c
+        command, cwd=at, env=environment(at, java), stderr=subprocess.DEVNULL, preexec_fn=_hears_ctrl_c
     ) as process:
         try:
             assert wait_until(lambda: until(at) or process.poll() is not None, STARTED_S)
@@ -102,6 +107,27 @@ def test_a_command_that_is_asked_to_stop_leaves_its_run_folder_only(tmp_path: Pa
     assert left(tmp_path) == []
     (folder,) = (tmp_path / "runs").iterdir()
     assert '"interrupted"' in (folder / "result.json").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> None:
+    """In mid-run: its figures up to then are in the folder, and no process of Spark's or ours is left."""
+    with running(tmp_path, RUN_ON_SPARK, results_flow, java=True) as (command, children):
+        programs = {child.name() for child in children}
+        command.send_signal(signal.SIGINT)
+        assert command.wait(60) == 1
+        assert "java" in programs
+        assert all(map(ended, children))
+    assert left(tmp_path) == []
+    (path,) = (tmp_path / "runs").iterdir()
+    folder = RunFolder.open(path)
+    result = folder.read_result()
+    assert result.verdict.value == "interrupted"
+    assert result.driver is not None
+    assert result.driver.events_offered >= result.driver.events_committed > 0
+    assert sum(folder.read_series().column("handed_out").to_pylist()) > 0
+    assert folder.read_batches().num_rows > 0
 
 
 def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
