@@ -30,15 +30,15 @@ def run_of(application: str, out: Path) -> tuple[int, Result]:
 
 @pytest.mark.parametrize("application", [*NATIVE, *OTHERS])
 def test_it_holds_its_floor_and_is_right(tmp_path: Path, application: str) -> None:
-    """Nothing speaks against the rate, and every answer is right by an independent reference.
+    """No check fails, and every answer is right by an independent reference.
 
-    The verdict may be undecided: of so short a span a trend's interval may lie on both sides of its limit.
+    The verdict may be undecided, as of so short a span a trend's interval may lie on both sides of its limit; and then
+    invalid, where other programs use the machine meanwhile.
     """
     code, result = run_of(application, tmp_path)
     states = {check.name: check.state for check in result.verdict.checks}
-    assert (states["connected"], states["answers"]) == ("ok", "ok"), result.verdict.sentence
-    assert states["backlog_trend"] in ("ok", "undecided"), result.verdict.sentence
-    assert result.verdict.value in ("sustained", "undecided"), result.verdict.sentence
+    assert (states["driver"], states["connected"], states["answers"]) == ("ok", "ok", "ok"), result.verdict.sentence
+    assert set(states.values()) <= {"ok", "undecided"}, result.verdict.sentence
     assert code == EXITS[result.verdict.value]
     found = result.verification
     assert found is not None

@@ -85,4 +85,6 @@ def test_spread_leaves_a_twentieth_at_each_end() -> None:
     low, high = advised(samples[4])["b"], advised(samples[94])["b"]
     assert spread(samples) == {"a": (1, 2), "b": (low, high), "c": None}
     assert (low, high) == (9, 10)
+    finer = [advised(samples[place], 1000)["b"] for place in (4, 94)]
+    assert spread(samples, 1000)["b"] == tuple(finer)
     assert spread([]) == {}

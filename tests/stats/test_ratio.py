@@ -161,3 +161,12 @@ def test_one_second_has_no_error() -> None:
     assert math.isinf(one.quantile(2.0, 0.5).error)
     assert math.isinf(one.mean(2.0).error)
     assert math.isinf(mean_over([]).error)
+
+
+def test_two_seconds_carry_an_error_and_one_carries_none() -> None:
+    """Of their results merged as of their mean: what was seen once may be anything."""
+    counts, values = np.array([[3, 1], [1, 3]]), np.array([1.0, 2.0])
+    one, two = Resampled(counts[:1], values), Resampled(counts, values)
+    assert (one.quantile(1.0, 0.5).error, one.mean(1.25).error) == (math.inf, math.inf)
+    assert 0 < two.quantile(1.0, 0.5).error < math.inf
+    assert 0 < two.mean(1.5).error < math.inf

@@ -67,7 +67,7 @@ def noisy(us: float, spread_us: float, seed: int) -> list[Slice]:
 
 
 def test_p99_is_not_that_of_the_baseline() -> None:
-    """Only reading is quick in one slice of two: its own noise must not be the operator's."""
+    """Only reading is quick in one slice of five: its own noise must not be the operator's."""
     slices = [Slice(1000, 0.012, 0.010 if number % 5 else 0.001) for number in range(100)]
     found = tuple_time(slices)
     assert found is not None
