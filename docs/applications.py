@@ -80,7 +80,7 @@ def _rate(found: Found) -> tuple[str, ...]:
     latency = found["latency"]["event_time_us"] or {}
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
     return (
-        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.exercises()), said,
+        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features), said,
         *(typed(words.time_us(latency.get(name))) for name in ("p50", "p99", "max")),
         found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
     )  # fmt: skip
