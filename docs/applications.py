@@ -82,7 +82,7 @@ def _rate(found: Found) -> tuple[str, ...]:
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
     thesis = typed("; ".join(map(str, best_on_one_node(workload.name, "Spark")))) or words.NONE
     return (
-        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.exercises()), said,
+        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features), said,
         *(typed(words.time_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
         thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
     )  # fmt: skip

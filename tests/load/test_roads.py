@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 
 from streamgauge.load.roads import (
-    EAST,
-    METRES_EAST,
+    BOX,
     METRES_NORTH,
-    NORTH,
     PRIME,
     SIDE,
-    SOUTH,
     STREETS_MAX,
     STREETS_MIN,
-    WEST,
     mixed,
     road_count,
     roads,
     to_degrees,
-    to_plane,
 )
 
 EACH_SIZE = pytest.mark.parametrize("streets", [STREETS_MIN, 3, 50, STREETS_MAX])
@@ -76,14 +71,14 @@ def test_a_map_is_made_once_and_cannot_be_changed() -> None:
 
 def test_the_plane_is_the_box() -> None:
     """Its corners, there and back; a degree of longitude is shorter by the cosine of the latitude."""
-    lat, lon = np.array([SOUTH, NORTH]), np.array([WEST, EAST])
-    east, north = to_plane(lat, lon)
+    lat, lon = np.array([BOX.south, BOX.north]), np.array([BOX.west, BOX.east])
+    east, north = BOX.to_plane(lat, lon)
     assert (east[0], north[0]) == (0, 0)
     assert [east[1], north[1]] == pytest.approx([SIDE, SIDE], abs=2)
     back = to_degrees(east, north)
     assert np.allclose(back, (lat, lon), rtol=0, atol=1e-12)
-    middle = math.radians((SOUTH + NORTH) / 2)
-    assert abs(METRES_NORTH * math.cos(middle) - METRES_EAST) < 1
+    middle = math.radians((BOX.south + BOX.north) / 2)
+    assert abs(METRES_NORTH * math.cos(middle) - BOX.metres_east) < 1
 
 
 def test_mixed_numbers_are_spread_evenly() -> None:

@@ -11,7 +11,7 @@ import pytest
 from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import FieldSpec, Key
-from streamgauge.load.roads import EAST, NORTH, SOUTH, WEST, road_count, roads, to_plane
+from streamgauge.load.roads import BOX, road_count, roads
 from streamgauge.load.traces import (
     GPS_METRES,
     NOISE,
@@ -98,7 +98,7 @@ def test_a_taxi_drives_up_and_down_its_street() -> None:
 def test_a_trace_lies_near_its_taxi() -> None:
     """Within 15 m east and north, half of them within about 4.4 m of each: the sum of two even numbers is peaked."""
     lat = replace(LAT, outside=0.0).column(bits(1), 0, 4000)
-    metres = np.stack(to_plane(lat, LON.column(bits(2), 0, 4000)), axis=1)
+    metres = np.stack(BOX.to_plane(lat, LON.column(bits(2), 0, 4000)), axis=1)
     off = np.abs(metres - where(4000)[0])
     assert off.max() < GPS_METRES + 1e-6
     # Half of the area of a triangle lies within 1 - sqrt(1/2) of its height.
@@ -109,9 +109,9 @@ def test_a_trace_lies_near_its_taxi() -> None:
 def test_traces_outside_of_the_box_are_as_many_as_planted() -> None:
     """All others are inside."""
     lat, lon = LAT.column(bits(1), 0, 40_000), LON.column(bits(2), 0, 40_000)
-    inside = (lat >= SOUTH) & (lat <= NORTH)
+    inside = (lat >= BOX.south) & (lat <= BOX.north)
     assert 1 - inside.mean() == pytest.approx(0.25, abs=0.01)
-    assert ((lon >= WEST) & (lon <= EAST)).all()
+    assert ((lon >= BOX.west) & (lon <= BOX.east)).all()
 
 
 def test_a_road_has_its_usual_speed() -> None:

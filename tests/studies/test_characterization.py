@@ -312,7 +312,7 @@ def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
     (file,) = tmp_path.glob("runs/*-word_count-characterize/characterization.json")
     assert json.loads(file.read_text()) == found
     assert found["finished"] is True
-    assert found["parameters"] == {"words": 4}
+    assert found["parameters"] == {"window": 0.0, "words": 4}
     rows = by_name(found)
     assert list(rows) == ["sentences", "splitter", "counter", "counts"]
     assert (rows["splitter"]["selectivity"], rows["splitter"]["rows_in"]) == (4.0, [1020])

@@ -165,4 +165,6 @@ def test_a_feature_that_needs_a_setting_is_named_with_it() -> None:
     """So that a reader can have it."""
     assert "probabilistic structures (--set filter=bloom)" in base.get("voipstream").exercises()
     (row,) = base.catalogue(name="word_count")
-    assert [each["name"] for each in row["features"]] == ["flat-map", "unbounded keyed counter"]
+    assert [each["name"] for each in row["features"]] == [
+        "flat-map", "unbounded keyed counter", "event-time window (--set window=10s)",
+    ]  # fmt: skip

@@ -10,7 +10,6 @@ from statistics import fmean, median
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -29,7 +28,6 @@ from streamgauge.load.plan import Plan
 from streamgauge.load.plugs import PlugValue
 from streamgauge.load.rates import parse_profile
 from streamgauge.workloads import base
-from streamgauge.workloads.smart_grid import medians_between, numbered, twice_the_medians
 
 WORKLOAD = base.get("smart_grid")
 WORK, LOAD = 0, 1
@@ -130,6 +128,31 @@ def test_a_windows_results_are_of_its_borders_and_its_last_event(way: Any) -> No
     assert {row["window_start"] for row in first.values()} == {-2 * US}
     assert {house: row["event_time"] for house, row in first.items()} == {1: 1_250_000, 2: 1_500_000}
     assert {row["window_end"] - row["window_start"] for row in found} == {4 * US}
+
+
+@BOTH
+def test_a_second_window_beside_the_first_by_hand(way: Any) -> None:
+    """Of 2 s and of 4 s, both every 2 s; the first stays what it is alone."""
+    events: list[Event] = [(0, A, 10.0, LOAD), (0, C, 20.0, LOAD), (2, A, 50.0, LOAD), (2, C, 20.0, LOAD)]
+    asked = {"range": "2s", "slide": "2s", "second_range": "4s"}
+    assert outliers(way(flow_of("house_outliers", **asked)), table(events)) == {
+        (2, 1): (0, 1), (2, 2): (1, 1), (4, 1): (1, 1), (4, 2): (0, 1),
+    }  # fmt: skip
+    assert outliers(way(flow_of("second_house_outliers", **asked)), table(events)) == {
+        (2, 1): (0, 1), (2, 2): (1, 1),
+        # Until 4 s: A 30, C 20; all of 10 20 20 50: 20.
+        (4, 1): (1, 1), (4, 2): (0, 1),
+        (6, 1): (1, 1), (6, 2): (0, 1),
+    }  # fmt: skip
+
+
+def test_there_is_no_second_window_unless_asked_for() -> None:
+    """Three sinks; with it four, and every operator has a name of its own."""
+    assert len(WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow.sinks) == 3
+    flow = WORKLOAD.build(WORKLOAD.read({"second_range": "20s"}), 1000.0).flow
+    assert [sink.name for sink in flow.sinks][:2] == ["house_outliers", "second_house_outliers"]
+    names = [node.name for node in graph.operators(flow)]
+    assert len(set(names)) == len(names)
 
 
 @BOTH
@@ -370,30 +393,6 @@ def test_times_before_1970_have_their_time_of_day_too() -> None:
     assert [row["predicted_load"] for row in whole] == [4.0, 6.0, 7.0]
 
 
-def test_numbers_of_rows() -> None:
-    """Equal in all columns, and none left out; of no rows there are none."""
-    ones, twos = np.array([7, 5, 7, 7]), np.array([1, 1, 2, 1])
-    assert numbered(ones, twos).tolist() == [1, 0, 2, 1]
-    assert numbered(ones).tolist() == [1, 0, 1, 1]
-    assert numbered(np.empty(0)).tolist() == []
-
-
-def test_medians_of_counted_values() -> None:
-    """9 9 9 1 of one group and 2 4 of another; then 5 counted two times."""
-    groups, values, counts = np.array([0, 1, 0, 1]), np.array([9, 4, 1, 2]), np.array([3, 1, 1, 1])
-    assert twice_the_medians(groups, values, counts).tolist() == [18, 6]
-    assert twice_the_medians(np.array([0]), np.array([5]), np.array([2])).tolist() == [10]
-    nothing = np.empty(0, np.int64)
-    assert twice_the_medians(nothing, nothing, nothing).tolist() == []
-
-
-def test_medians_of_pieces() -> None:
-    """In any order, overlapping, and empty."""
-    values = np.array([3.0, 1.0, 2.0, 8.0])
-    found = medians_between(values, np.array([0, 1, 2, 0]), np.array([3, 4, 2, 4]))
-    assert found.tolist() == pytest.approx([2.0, 2.0, math.nan, 2.5], nan_ok=True)
-
-
 def made(rate: float, seconds: float, **parameters: Any) -> tuple[dict[str, Flow], pa.Table]:
     """Flows by their sinks, and what two generators make."""
     flow, streams, _ = WORKLOAD.build(WORKLOAD.read(parameters), rate)
@@ -482,6 +481,7 @@ def test_parameters_have_the_thesiss_names() -> None:
         ({"range": "5s", "slide": "2s"}, "slide: must go into the range 5s without a rest; got '2s'"),
         ({"range": "2s", "slide": "4s"}, "slide 4s is longer than its range 2s"),
         ({"range": "10s", "slice_length": "11s"}, "slice_length: must be at most the range 10s"),
+        ({"slide": "2s", "second_range": "5s"}, "second_range: must be a multiple of the slide 2s; got .5s"),
         ({"houses": 0}, "set houses: must be at least 1"),
         ({"heavy": 1.5}, "set heavy: must be at most 1"),
     ],

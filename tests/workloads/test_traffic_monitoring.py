@@ -29,7 +29,7 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import source
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
-from streamgauge.load.roads import NORTH, SOUTH, WEST, roads, to_degrees, to_plane
+from streamgauge.load.roads import BOX, roads, to_degrees
 from streamgauge.load.traces import SPEED_GRID
 from streamgauge.workloads import base
 from streamgauge.workloads.traffic_monitoring import (
@@ -162,7 +162,7 @@ def test_a_trace_as_far_away_as_the_radius_has_no_road(way: Any) -> None:
     corner = roads(2)[0, 0]
     for metres in range(1, 20):
         place = (corner[0] - metres, corner[1] - metres / 2)
-        east, north = to_plane(*to_degrees(*(np.array([one]) for one in place)))
+        east, north = BOX.to_plane(*to_degrees(*(np.array([one]) for one in place)))
         squared = ((east - corner[0]) ** 2 + (north - corner[1]) ** 2).item()
         if (radius := math.sqrt(squared)) * radius == squared:
             break
@@ -209,7 +209,7 @@ def test_roads_against_plain_python(near: list[tuple[int, int, float, float, flo
         x, y = start + along * (end - start)
         places.append((float(x) + east, float(y) + north))
     # What the flow sees went through degrees, and came back a little off.
-    seen = np.stack(to_plane(*to_degrees(*np.array(places, np.float64).reshape(-1, 2).T)), axis=1).tolist()
+    seen = np.stack(BOX.to_plane(*to_degrees(*np.array(places, np.float64).reshape(-1, 2).T)), axis=1).tolist()
     expected = {number: nearest_in_python(vertices, (x, y), radius) for number, (x, y) in enumerate(seen)}
     flow = matcher(4, radius)
     for each in (flow, without_truth(flow)):
@@ -403,8 +403,8 @@ def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
     bad: list[tuple[float | None, float | None, float | None]] = [
         (lat, lon, 0.0), (lat, lon, -5.0), (lat, lon, None), (lat, lon, nan), (lat, lon, inf), (lat, lon, -inf),
         (lat, lon, SPEED_MAX + 1 / 64), (None, lon, 30.0), (lat, None, 30.0), (nan, lon, 30.0), (lat, nan, 30.0),
-        (inf, lon, 30.0), (lat, -inf, 30.0), (NORTH + 1e-6, lon, 30.0), (SOUTH - 1e-6, lon, 30.0),
-        (lat, WEST - 1e-6, 30.0), (lat, lon + 1, 30.0),
+        (inf, lon, 30.0), (lat, -inf, 30.0), (BOX.north + 1e-6, lon, 30.0), (BOX.south - 1e-6, lon, 30.0),
+        (lat, BOX.west - 1e-6, 30.0), (lat, lon + 1, 30.0),
     ]  # fmt: skip
     rows = [*bad[:8], good[0], *bad[8:], *good[1:]]
     table = pa.table({
@@ -428,10 +428,12 @@ def test_made_traces_against_plain_python() -> None:
     """The whole way: what is left out, the roads, the averages."""
     flow, rows = made(0.15, streets=3, taxis=5)
     vertices = roads(3)
-    moving = [(number, row) for number, row in enumerate(rows.to_pylist()) if row["speed"] > 0 and row["lat"] <= NORTH]
+    moving = [
+        (number, row) for number, row in enumerate(rows.to_pylist()) if row["speed"] > 0 and row["lat"] <= BOX.north
+    ]
     matched = []
     for _, row in moving:
-        x, y = to_plane(np.float64(row["lat"]), np.float64(row["lon"]))
+        x, y = BOX.to_plane(np.float64(row["lat"]), np.float64(row["lon"]))
         road = nearest_in_python(vertices, (float(x), float(y)), 11.18)
         if road is not None:
             matched.append((row["event_id"], road, row["speed"]))

@@ -11,16 +11,16 @@ northern one.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-SOUTH, NORTH, WEST, EAST = 39.689602, 40.122410, 116.105789, 116.670021
-"""The box, in degrees."""
-METRES_NORTH, METRES_EAST = 111_200, 85_301
-"""Of a degree of latitude, as the thesis has it; and of one of longitude, that times the cosine of 39.906 degrees."""
+METRES_NORTH = 111_200
+"""Of a degree of latitude, as the thesis has it."""
 SIDE = 48_128
 """Metres: the box is as wide as it is high, but for two metres."""
 STREETS_MIN, STREETS_MAX = 2, 200
@@ -34,6 +34,29 @@ FACTORS, PRIME = (7_919, 104_729, 1_299_709, 12_345), 2**31 - 1
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Number = TypeVar("Number", int, Ints)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The bounds of a map, in degrees."""
+
+    south: float
+    north: float
+    west: float
+    east: float
+
+    @property
+    def metres_east(self) -> int:
+        """Of a degree of longitude: whole, so that a statement in another language has the same."""
+        return round(METRES_NORTH * math.cos(math.radians((self.south + self.north) / 2)))
+
+    def to_plane(self, lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
+        """Metres east and north of the south-western corner."""
+        return (lon - self.west) * self.metres_east, (lat - self.south) * METRES_NORTH
+
+
+BOX = Box(39.689602, 40.122410, 116.105789, 116.670021)
+"""Of the made map."""
 
 
 def mixed(first: Number, second: Number, kind: int) -> Number:
@@ -79,14 +102,9 @@ def bend_most(step: int) -> int:
     return step // 20
 
 
-def to_plane(lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
-    """Metres east and north of the corner."""
-    return (lon - WEST) * METRES_EAST, (lat - SOUTH) * METRES_NORTH
-
-
 def to_degrees(east: Floats, north: Floats) -> tuple[Floats, Floats]:
     """(latitude, longitude) of a place in the plane."""
-    return SOUTH + north / METRES_NORTH, WEST + east / METRES_EAST
+    return BOX.south + north / METRES_NORTH, BOX.west + east / BOX.metres_east
 
 
 def _crossings(step: int, i: Ints, j: Ints) -> Ints:

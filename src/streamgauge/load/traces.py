@@ -1,6 +1,7 @@
 """GPS traces of taxis on the made map of `roads.py`: where they are, roughly, and how fast they go.
 
-Each taxi drives up and down a street of its own, most taxis on the first streets (Zipf's frequencies). It moves on with
+Each taxi drives up and down a street of its own, most taxis on the first streets (Zipf's frequencies); on a map of
+one's own (`road_file.py`), up and down a road, each of its straight parts in the same time. It moves on with
 the events of its generator, not with seconds, so that a place is a pure function of the event's number and the same
 traces come at every rate. What goes wrong with such traces is planted in known shares: places outside of the map's box,
 taxis that stand, speeds that cannot be, and roads on which all are slow for a while.
@@ -8,6 +9,7 @@ taxis that stand, speeds that cannot be, and roads on which all are slow for a w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,15 +22,13 @@ from streamgauge.errors import InputError, Problem
 from streamgauge.load.bits import Bits, Lanes, empty
 from streamgauge.load.fields import FieldSpec, Key
 from streamgauge.load.keys import sampler
+from streamgauge.load.road_file import read_roads
 from streamgauge.load.roads import (
-    METRES_EAST,
+    BOX,
     METRES_NORTH,
-    SOUTH,
     STREETS_MAX,
     STREETS_MIN,
     VERTICES,
-    WEST,
-    road_count,
     roads,
 )
 
@@ -60,22 +60,51 @@ _ROUTES, _USUAL, _SLOW = 2**15, 2**15 + 1, 2**15 + 2
 
 @dataclass(frozen=True)
 class Taxis:
-    """The taxis that the stream's field `taxi` (number `taxi_place`) names, on a map of `streets` streets each way."""
+    """The taxis that the stream's field `taxi` (number `taxi_place`) names, on a map of `streets` streets each way, or
+    on that of a file.
+    """
 
     taxi: Key
     taxi_place: int
     streets: int
+    file: str = ""
 
     def __post_init__(self) -> None:
         if not STREETS_MIN <= self.streets <= STREETS_MAX:
             rule = f"must be {STREETS_MIN} to {STREETS_MAX}"
             raise InputError(Problem("streets", rule, self.streets, "50"))
 
+    @property
+    def streets_and_roads(self) -> tuple[int, int]:
+        """How many streets there are, and how many roads each has."""
+        if self.file:
+            return len(read_roads(self.file).parts.first) - 1, 1
+        return 2 * self.streets, self.streets - 1
+
+    @property
+    def origin(self) -> dict[str, tuple[float, float]]:
+        """Of each axis: the degrees of the map's corner, and the metres of a degree."""
+        box = read_roads(self.file).box if self.file else BOX
+        return {"lat": (box.south, METRES_NORTH), "lon": (box.west, box.metres_east)}
+
+    def places(self, road: Ints, along: Floats, axis: int) -> Floats:
+        """Metres from the map's corner, to the east (0) or to the north (1)."""
+        if self.file:
+            parts = read_roads(self.file).parts
+            first, many = parts.first[:-1][road], np.diff(parts.first)[road]
+            part = np.minimum((along * many).astype(np.int64), many - 1)
+            return parts.start[first + part, axis] + (along * many - part) * parts.way[first + part, axis]
+        vertices = roads(self.streets)[:, :, axis]
+        thirds = along * (VERTICES - 1)
+        part = np.minimum(thirds.astype(np.int64), VERTICES - 2)
+        before, after = vertices[road, part], vertices[road, part + 1]
+        return before + (thirds - part) * (after - before)
+
     def on_roads(self, bits: Bits, first: int, last: int) -> tuple[Ints, Floats]:
         """The road on which the taxi of each event is, and how far along it: 0 to 1."""
         taxis = self.taxi.column(replace(bits, field=self.taxi_place), first, last)
-        street, start, pace = _routes(_everywhere(bits, _ROUTES), self.taxi.domain, self.streets)
-        longest = self.streets - 1
+        streets, longest = self.streets_and_roads
+        street, start, pace = _routes(_everywhere(bits, _ROUTES), self.taxi.domain, streets, longest)
         way = start[taxis] + pace[taxis] * (np.arange(first, last) / 2**ROAD_LOG_EVENTS)
         way %= 2 * longest
         way = np.minimum(way, 2 * longest - way)
@@ -97,20 +126,12 @@ class Coordinate(FieldSpec):
 
     def column(self, bits: Bits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
-        origin, metres = (SOUTH, METRES_NORTH) if self.axis == "lat" else (WEST, METRES_EAST)
+        origin, metres = self.taxis.origin[self.axis]
         for part, lanes, road, along in _blocks(self.taxis, bits, first, last):
-            exact = self._place(road, along) + GPS_METRES * _peaked(lanes[::2])
+            exact = self.taxis.places(road, along, 1 if self.axis == "lat" else 0) + GPS_METRES * _peaked(lanes[::2])
             degrees = origin + exact / metres
             out[part] = np.where(lanes[1::2] < self.outside * 2.0**32, degrees + OUTSIDE_DEGREES, degrees)
         return out
-
-    def _place(self, road: Ints, along: Floats) -> Floats:
-        """Metres from the corner of the box, along this axis."""
-        vertices = roads(self.taxis.streets)[:, :, 1 if self.axis == "lat" else 0]
-        thirds = along * (VERTICES - 1)
-        part = np.minimum(thirds.astype(np.int64), VERTICES - 2)
-        before, after = vertices[road, part], vertices[road, part + 1]
-        return before + (thirds - part) * (after - before)
 
 
 @dataclass(frozen=True)
@@ -134,7 +155,7 @@ class Speed(FieldSpec):
 
     def column(self, bits: Bits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
-        usual = _usual(_everywhere(bits, _USUAL), road_count(self.taxis.streets))
+        usual = _usual(_everywhere(bits, _USUAL), math.prod(self.taxis.streets_and_roads))
         for part, lanes, road, _ in _blocks(self.taxis, bits, first, last):
             size, kind = lanes[::2] * 2.0**-32, lanes[1::2] * 2.0**-32
             ordinary = (1 + NOISE * (2 * size - 1)) * self._pace(bits, road, first + part.start)
@@ -148,10 +169,8 @@ class Speed(FieldSpec):
         """What is left of the usual speed on each road, at the events from `first` on."""
         cells = np.arange(first, first + len(road)) >> SLOW_LOG_EVENTS
         low, high = int(cells[0]), int(cells[-1])
-        lanes = _everywhere(bits, _SLOW)
-        slow = np.stack([
-            _slow(lanes, cell, road_count(self.taxis.streets), self.slow_downs) for cell in range(low, high + 1)
-        ])  # fmt: skip
+        lanes, count = _everywhere(bits, _SLOW), math.prod(self.taxis.streets_and_roads)
+        slow = np.stack([_slow(lanes, cell, count, self.slow_downs) for cell in range(low, high + 1)])
         return np.where(slow[cells - low, road], SLOW, 1.0)
 
 
@@ -176,11 +195,11 @@ def _peaked(lanes: Lanes) -> Floats:
 
 
 @lru_cache(maxsize=16)
-def _routes(bits: Bits, taxis: int, streets: int) -> Routes:
+def _routes(bits: Bits, taxis: int, streets: int, longest: int) -> Routes:
     lanes = bits.lanes(0, 3 * taxis)
     shares = lanes.astype(np.float64) * 2.0**-32
-    start = shares[1::3] * (2 * (streets - 1))
-    return sampler("zipf", 2 * streets).drawn(lanes[::3]), start, 0.5 + shares[2::3]
+    start = shares[1::3] * (2 * longest)
+    return sampler("zipf", streets).drawn(lanes[::3]), start, 0.5 + shares[2::3]
 
 
 @lru_cache(maxsize=16)

@@ -3,26 +3,28 @@ and from which countries and cities they came.
 
 A visitor is who the click says, or its address where it says nobody. A click without a page, or without a visitor, is
 malformed and counts nowhere. The thesis's code counts firsts in as many places as the operator has instances, so its
-totals depend on the parallelism; here there is one total. What was seen is never forgotten: the state grows with the
-pairs of visitor and page, and with nothing else.
+totals depend on the parallelism; here there is one total. What was seen is never forgotten, so the state grows with the
+pairs of visitor and page, and with nothing else. With a `window` everything is of one window alone, first visits too.
 """
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from streamgauge.flow.stream import flow, source
+from streamgauge.flow.stream import flow, source, tumble
 from streamgauge.load.access_log import ADDRESSES_MAX
 from streamgauge.load.clicks import PAGES_MAX, Address, Page, Visitor
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Workload, unless
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.counts import MEANING, counted
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
 
 
 class ClickAnalytics(Parameters):
-    """The clicks; the thesis itself has no parameter but how many instances there are."""
+    """The clicks, and what bounds the state; the thesis itself has no parameter but how many instances there are."""
 
+    window: Seconds = Field(0.0, ge=0, le=86_400, description=MEANING)
     visitors: int = Field(
         65_536, ge=1, le=ADDRESSES_MAX, description="how many visitors there are, by name and address"
     )
@@ -48,12 +50,16 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
         .select(site="'all'", url="url", client="coalesce(client, ip)", address="ip", name="parser")
         .where("length(url) > 0 AND client IS NOT NULL", name="well_formed")
     )
-    visits = whole.running(keys="site", visits="count(*)", name="visit_stats").sink("visits")
-    first = whole.distinct(keys=("client", "url"), name="repeat_visit").select(site="site", name="first_visit")
-    uniques = first.running(keys="site", uniques="count(*)", name="unique_stats").sink("uniques")
-    places = count_places(whole.select(address="address", name="client"), parameters.database)
+    within = parameters.window
+    visits = counted(whole, within, keys="site", column="visits", name="visit_stats")
+    window = tumble(within) if within else None
+    first = whole.distinct(keys=("client", "url"), window=window, name="repeat_visit")
+    sites = first.select(site="site", name="first_visit")
+    uniques = counted(sites, within, keys="site", column="uniques", name="unique_stats")
+    places = count_places(whole.select(address="address", name="client"), parameters.database, within)
     malformed = unless("length(url) > 0 AND coalesce(client, ip) IS NOT NULL")
-    return Job(flow(visits, uniques, places), (clicks,), {"clicks": malformed})
+    asked = flow(visits.sink("visits"), uniques.sink("uniques"), places)
+    return Job(asked, (clicks,), {"clicks": malformed})
 
 
 WORKLOAD = Workload(
@@ -64,5 +70,6 @@ WORKLOAD = Workload(
     parameters=ClickAnalytics,
     build=build,
     features=(Feature.COUNTER, Feature.GLOBAL, Feature.LOOKUP, Feature.SINKS),
+    features_with={Feature.WINDOW: ("window", "10s")},
     prefix="ca",
 )

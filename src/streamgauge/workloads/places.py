@@ -24,6 +24,7 @@ from streamgauge.events import Schema
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, flow
+from streamgauge.workloads.counts import counted
 
 DATA = "data"
 MADE = Path(__file__).parent / DATA / "places.mmdb"
@@ -121,12 +122,12 @@ def find_places(addresses: Stream, database: str) -> Stream:
     )
 
 
-def count_places(addresses: Stream, database: str) -> Flow:
-    """How often each country and each city came so far: the sinks `countries` and `cities`."""
+def count_places(addresses: Stream, database: str, window_s: float = 0) -> Flow:
+    """How often each country and each city came so far, or in each window: the sinks `countries` and `cities`."""
     places = find_places(addresses, database)
-    countries = places.running(keys="country", count="count(*)", name="country_stats").sink("countries")
-    cities = places.running(keys=("country", "city"), count="count(*)", name="city_stats").sink("cities")
-    return flow(countries, cities)
+    countries = counted(places, window_s, keys="country", column="count", name="country_stats")
+    cities = counted(places, window_s, keys=("country", "city"), column="count", name="city_stats")
+    return flow(countries.sink("countries"), cities.sink("cities"))
 
 
 def check_database(database: str) -> None:

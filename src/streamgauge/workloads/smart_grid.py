@@ -2,7 +2,8 @@
 and houses will draw next.
 
 **Outliers** [DEBS query 2]: of each house and window, the share of its plugs whose median load is greater than the
-median of all loads of all plugs in that window. Windows slide by time and close; the thesis slides with every reading,
+median of all loads of all plugs in that window. DEBS asks for an hour and a day: with `second_range` there is a second
+window beside the first, with a sink of its own. Windows slide by time and close; the thesis slides with every reading,
 and takes readings back one by one. Loads are first counted by plug, window and load, which any engine can do in its own
 way and in parts; medians are then exact, of counts instead of readings, and the loads of a window meet in one place,
 as they do in the thesis's global median. So no median has to be sent to all plugs, and none waits for another that
@@ -63,6 +64,9 @@ class SmartGridParameters(Parameters):
     """The windows, the slices, and the plugs."""
 
     range: Seconds = Field(10.0, gt=0, le=86_400, description="length of a window of loads; the thesis's: 1h")
+    second_range: Seconds = Field(
+        0.0, ge=0, le=86_400, description="length of a second window beside it, with a sink of its own; 0: none"
+    )
     slide: Seconds = Field(2.0, gt=0, le=86_400, description="how often a window ends; a range is a multiple of it")
     slice_length: Seconds = Field(2.0, gt=0, le=86_400, description="length of a slice; the thesis's: 60s")
     slices_per_day: int = Field(
@@ -227,7 +231,8 @@ def truth_of_predictions(by: tuple[str, ...], slice_us: int, slices_per_day: int
 
 def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
     window, slices = hop(parameters.range, parameters.slide), tumble(parameters.slice_length)
-    _check(window, slices)
+    second = hop(parameters.second_range, parameters.slide) if parameters.second_range else None
+    _check(window, slices, second)
     plugs = _plugs(parameters, rate_per_s)
     loads = _loads(source("plugs", plugs.schema))
     averages = (
@@ -243,13 +248,17 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
         _predicted(found, by, slices.range_us, parameters.slices_per_day, f"{by[-1]}_load")
         for found, by in ((averages, PLUG), (of_houses, ("house",)))
     )
-    outliers = _outliers(loads, window)
-    asked = flow(outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions"))
+    outliers = [_outliers(loads, window)] + ([_outliers(loads, second, "second_")] if second else [])
+    asked = flow(*outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions"))
     return Job(asked, (plugs,), {"plugs": f"{IS_LOAD} AND {unless(WHOLE)}"})
 
 
-def _check(window: Window, slices: Window) -> None:
+def _check(window: Window, slices: Window, second: Window | None) -> None:
     """Raises InputError where a window's end would lie within a slide, or slices are open when a trial ends."""
+    if second and second.range_us % second.slide_us:
+        rule = f"must be a multiple of the slide {seconds(second.slide_us)}"
+        way_out = f"--set second_range={seconds(2 * window.range_us)}"
+        raise InputError(Problem("second_range", rule, seconds(second.range_us), way_out))
     range_, slide, length = seconds(window.range_us), seconds(window.slide_us), seconds(slices.range_us)
     if window.range_us % window.slide_us:
         raise InputError(Problem("slide", f"must go into the range {range_} without a rest", slide, "--set slide=2s"))
@@ -274,8 +283,9 @@ def _loads(readings: Stream) -> Stream:
     )
 
 
-def _outliers(loads: Stream, window: Window) -> Flow:
-    counted = loads.window(window, keys=(*PLUG, "load_mw")).aggregate(readings="count(*)", name="load_counts")
+def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
+    """The sink `house_outliers`, and its operators, with `prefix` before their names."""
+    counted = loads.window(window, keys=(*PLUG, "load_mw")).aggregate(readings="count(*)", name=f"{prefix}load_counts")
     medians = counted.process(
         Medians,
         keys="window_start",
@@ -283,20 +293,20 @@ def _outliers(loads: Stream, window: Window) -> Flow:
         gives=Schema.of(house="int", lowest="int", plug_median="double", global_median="double"),
         reach="0s",
         truth=truth_of_medians(),
-        name="medians",
+        name=f"{prefix}medians",
     )
     # What comes of a window stands at its last microsecond, so each of these has the rows of one window.
     houses = medians.window(tumble(window.slide_us / US), keys="house").aggregate(
         outliers="sum(CASE WHEN plug_median > global_median THEN lowest ELSE 0 END)",
         plugs="sum(lowest)",
-        name="outlier_detector",
+        name=f"{prefix}outlier_detector",
     )
     begins = f"timestamp_micros(unix_micros(window_end) - {window.range_us})"
     shares = houses.select(
         house="house", window_start=begins, window_end="window_end", share="try_divide(outliers, plugs)",
-        outliers="outliers", plugs="plugs", name="outlier_shares",
+        outliers="outliers", plugs="plugs", name=f"{prefix}outlier_shares",
     )  # fmt: skip
-    return shares.sink("house_outliers")
+    return shares.sink(f"{prefix}house_outliers")
 
 
 def _predicted(averages: Stream, by: tuple[str, ...], slice_us: int, slices_per_day: int, name: str) -> Stream:

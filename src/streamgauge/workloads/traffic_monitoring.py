@@ -1,11 +1,12 @@
 """Traffic Monitoring (TM) [thesis §3.3.3]: how fast traffic goes on each road, from the GPS traces of taxis.
 
 Map matcher: a trace belongs to the nearest road, if that is nearer than `map_matcher_radius` metres; of roads equally
-near, to the one with the smallest number. Standing taxis, and traces outside of the box, are left out before, and so
-are malformed ones: speeds that are null, no number, below 0 or above 500 km/h, and places that are null, no number or
-not on Earth. Not repeated of the thesis's code: degrees of latitude as distances whichever way they lead (here a degree
-of longitude is as long as it is), the first road within 5 m instead of the nearest, cells of the map searched without
-their neighbours, roads parsed anew for every trace.
+near, to the one with the smallest number. Roads are those of a made map, or of a file (`map_matcher_shapefile`), whose
+box then is that of the traces. Standing taxis, and traces outside of the box, are left out before, and so are malformed
+ones: speeds that are null, no number, below 0 or above 500 km/h, and places that are null, no number or not on Earth.
+Not repeated of the thesis's code: degrees of latitude as distances whichever way they lead (here a degree of longitude
+is as long as it is), the first road within 5 m instead of the nearest, cells of the map searched without their
+neighbours, roads parsed anew for every trace.
 
 Speed calculator: the thesis's rule, on the last `speed_calculator_window` accepted speeds x of a road, n of them, and
 its average a. A speed v comes with the average c = (sum of x + v) / (n + 1); it is accepted where |v - c| <= 2 sigma,
@@ -25,39 +26,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgauge.errors import InputError, Problem
 from streamgauge.events import Schema
 from streamgauge.flow.keyed import Codes, begins, by_key, groups, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.malformed import with_malformed
+from streamgauge.load.road_file import Parts, read_roads
 from streamgauge.load.roads import (
     BEND_X,
     BEND_Y,
+    BOX,
     CROSSING_X,
     CROSSING_Y,
-    EAST,
     FACTORS,
-    METRES_EAST,
     METRES_NORTH,
-    NORTH,
     PRIME,
     SIDE,
-    SOUTH,
     STREETS_MAX,
     STREETS_MIN,
     VERTICES,
-    WEST,
+    Box,
     bend_most,
     crossing_most,
     roads,
-    to_plane,
 )
 from streamgauge.load.traces import SPEED_GRID, Coordinate, Speed, Taxis
 from streamgauge.workloads.base import Job, Parameters, Workload, double, unless
@@ -86,6 +86,9 @@ class TrafficMonitoringParameters(Parameters):
         allow_inf_nan=False,
         description="a trace belongs to the nearest road within so many metres",
     )
+    map_matcher_shapefile: str = Field(
+        "", description="a GeoJSON file of roads, whose box is that of the traces too; none: the made map"
+    )
     speed_calculator_window: int = Field(
         30, ge=2, le=WINDOW_MAX, description="how many of a road's last accepted speeds the next one is judged by"
     )
@@ -101,16 +104,13 @@ class TrafficMonitoringParameters(Parameters):
 
 
 class RoadIndex:
-    """The roads of the made map, part by part, in an R-tree; `nearest` finds a road for many places at once."""
+    """The roads of a map, part by part, in an R-tree; `nearest` finds a road for many places at once."""
 
-    def __init__(self, streets: int) -> None:
+    def __init__(self, parts: Parts) -> None:
         # Here, so that commands that only list workloads need not wait for it.
         import shapely  # type: ignore[import-untyped]
 
-        vertices = roads(streets)
-        self._start = vertices[:, :-1].reshape(-1, 2)
-        self._way = vertices[:, 1:].reshape(-1, 2) - self._start
-        self._road = np.repeat(np.arange(len(vertices)), VERTICES - 1)
+        self._start, self._way, self._road = parts.start, parts.way, parts.road
         ends = np.stack([self._start, self._start + self._way], axis=1)
         self._points, self._tree = shapely.points, shapely.STRtree(shapely.linestrings(ends))
 
@@ -132,23 +132,36 @@ class RoadIndex:
 
 
 @lru_cache(maxsize=4)
-def road_index(streets: int) -> RoadIndex:
+def road_index(streets: int, file: str) -> RoadIndex:
     """Kept: an engine opens an instance for every task of every batch."""
-    return RoadIndex(streets)
+    return RoadIndex(read_roads(file).parts if file else made_parts(streets))
+
+
+def made_parts(streets: int) -> Parts:
+    """The straight parts of the made map's roads."""
+    vertices = roads(streets)
+    start = vertices[:, :-1].reshape(-1, 2)
+    road = np.repeat(np.arange(len(vertices)), VERTICES - 1)
+    return Parts(start, vertices[:, 1:].reshape(-1, 2) - start, road)
+
+
+def box_of(file: str) -> Box:
+    """The box of a file's roads, or of the made map."""
+    return read_roads(file).box if file else BOX
 
 
 class MapMatcher(Processor):
     """The road of each trace that has one, and the trace's speed."""
 
-    def __init__(self, streets: int, radius: float) -> None:
-        self._streets, self._radius = streets, radius
+    def __init__(self, streets: int, radius: float, file: str) -> None:
+        self._streets, self._radius, self._file = streets, radius, file
 
     def open(self, schema: pa.Schema) -> None:
-        self._index = road_index(self._streets)
+        self._index, self._box = road_index(self._streets, self._file), box_of(self._file)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         lat, lon = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lon"))
-        rows, found = self._index.nearest(*to_plane(lat, lon), self._radius)
+        rows, found = self._index.nearest(*self._box.to_plane(lat, lon), self._radius)
         taken = pa.array(rows)
         columns = [pa.array(found, pa.int32()), batch.column("speed").take(taken), taken]
         return pa.RecordBatch.from_arrays(columns, names=["road_id", "speed", ROW])
@@ -271,8 +284,30 @@ def map_in_sql(streets: int) -> str:
     )
 
 
-def matcher_truth(streets: int, radius: float) -> str:
+def file_in_sql(file: str) -> str:
+    """The roads of a file as common tables of DuckDB SQL, which reads the file itself; the last one is `segments`."""
+    box, path = box_of(file), file.replace("'", "''")
+    one, many = (f"json_extract(feature, '$.geometry.coordinates')::{kind}" for kind in ("DOUBLE[][]", "DOUBLE[][][]"))
+    kind = "json_extract_string(feature, '$.geometry.type')"
+    return (
+        f"file AS (SELECT json_extract(content, '$.features[*]') AS features FROM read_text('{path}')),"
+        " features AS (SELECT unnest(range(len(features)))::INT AS road_id, unnest(features) AS feature FROM file),"
+        f" shapes AS (SELECT road_id, CASE {kind} WHEN 'LineString' THEN [{one}] WHEN 'MultiLineString' THEN {many}"
+        " ELSE [] END AS lines FROM features),"
+        " lines AS (SELECT road_id, unnest(lines) AS line FROM shapes),"
+        " vertices AS (SELECT road_id, row_number() OVER () AS line,"
+        f" list_transform(line, lambda p: (p[1] - {double(box.west)}) * {box.metres_east}) AS xs,"
+        f" list_transform(line, lambda p: (p[2] - {double(box.south)}) * {METRES_NORTH}) AS ys FROM lines),"
+        " ends AS (SELECT *, unnest(range(1, len(xs))) AS part FROM vertices),"
+        " segments AS (SELECT road_id, line, part, xs[part] AS ax, ys[part] AS ay, xs[part + 1] - xs[part] AS dx,"
+        " ys[part + 1] - ys[part] AS dy FROM ends WHERE xs[part + 1] <> xs[part] OR ys[part + 1] <> ys[part])"
+    )
+
+
+def matcher_truth(streets: int, radius: float, file: str = "") -> str:
     """The nearest road as DuckDB SQL: each trace against the parts of roads that come near its cell of a grid."""
+
+    box = box_of(file)
 
     def cell(metres: str) -> str:
         return f"floor({metres} / {CELL_METRES})::BIGINT"
@@ -286,11 +321,12 @@ def matcher_truth(streets: int, radius: float) -> str:
         return f"({metres} - ({a} + along * {d}))"
 
     return (
-        f"WITH {map_in_sql(streets)},"
+        f"WITH {file_in_sql(file) if file else map_in_sql(streets)},"
         f" strips AS (SELECT *, unnest({cells('ax', 'dx')}) AS cell_x FROM segments),"
         f" cells AS (SELECT *, unnest({cells('ay', 'dy')}) AS cell_y FROM strips),"
         " traces AS (SELECT speed, _row, row_number() OVER () AS number,"
-        f" (lon - {double(WEST)}) * {METRES_EAST} AS x, (lat - {double(SOUTH)}) * {METRES_NORTH} AS y FROM input),"
+        f" (lon - {double(box.west)}) * {box.metres_east} AS x, (lat - {double(box.south)}) * {METRES_NORTH} AS y"
+        " FROM input),"
         " met AS (SELECT *, greatest(0e0, least(1e0, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy))) AS along"
         f" FROM traces JOIN cells ON cell_x = {cell('x')} AND cell_y = {cell('y')}),"
         f" distances AS (SELECT *, {off('x', 'ax', 'dx')} * {off('x', 'ax', 'dx')}"
@@ -348,14 +384,14 @@ def calculator_truth(window: int) -> str:
     )
 
 
-def match_roads(traces: Stream, streets: int, radius: float) -> Stream:
+def match_roads(traces: Stream, streets: int, radius: float, file: str = "") -> Stream:
     """The road and the speed of each trace of a stream with `lat`, `lon` and `speed`."""
     return traces.process(
         MapMatcher,
         reads=("lat", "lon", "speed"),
         gives=Schema.of(road_id="int", speed="double"),
-        parameters={"streets": streets, "radius": radius},
-        truth=matcher_truth(streets, radius),
+        parameters={"streets": streets, "radius": radius, "file": file},
+        truth=matcher_truth(streets, radius, file),
         name="map_matcher",
     )
 
@@ -374,20 +410,35 @@ def average_speeds(speeds: Stream, window: int) -> Stream:
 
 def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     taxi = Key("taxi", parameters.taxis)
-    taxis = Taxis(taxi, 0, parameters.streets)
+    file = _file(parameters)
+    taxis, box = Taxis(taxi, 0, parameters.streets, file), box_of(file)
     lat, lon = Coordinate("lat", taxis, "lat", parameters.outside), Coordinate("lon", taxis, "lon")
     speed = Speed("speed", taxis, parameters.slow_downs, parameters.outliers, parameters.stopped)
     told = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
     traces = StreamSpec("traces", (taxi, lat, lon, told))
     # Not a number is above every one, so the upper bound leaves it out.
     sound = f"speed > 0 AND speed <= {SPEED_MAX}"
-    inside = f"lat BETWEEN {double(SOUTH)} AND {double(NORTH)} AND lon BETWEEN {double(WEST)} AND {double(EAST)}"
+    inside = " AND ".join(
+        f"{axis} BETWEEN {double(low)} AND {double(high)}"
+        for axis, low, high in (("lat", box.south, box.north), ("lon", box.west, box.east))
+    )
     moving = source("traces", traces.schema).where(f"{sound} AND {inside}", name="moving_inside")
-    matched = match_roads(moving, parameters.streets, parameters.map_matcher_radius)
+    matched = match_roads(moving, parameters.streets, parameters.map_matcher_radius, file)
     averaged = average_speeds(matched, parameters.speed_calculator_window)
     anywhere = "lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180"
     malformed = unless(f"speed BETWEEN 0 AND {SPEED_MAX} AND {anywhere}")
     return Job(averaged.sink("speeds"), (traces,), {"traces": malformed})
+
+
+def _file(parameters: TrafficMonitoringParameters) -> str:
+    """The whole path of the file of roads, empty where there is none: workers may run elsewhere."""
+    if not parameters.map_matcher_shapefile:
+        return ""
+    if "streets" in parameters.model_fields_set:
+        rule = "is of the made map, and there is a file of roads (map_matcher_shapefile)"
+        raise InputError(Problem("set streets", rule, parameters.streets, "leave one of the two out"))
+    read_roads(parameters.map_matcher_shapefile)
+    return str(Path(parameters.map_matcher_shapefile).resolve())
 
 
 WORKLOAD = Workload(

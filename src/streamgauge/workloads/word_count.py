@@ -1,7 +1,8 @@
 """Word Count (WC) [thesis §3.3.1]: how often each word was said so far.
 
 A word is a run of ASCII letters, digits and underscores, in lower case: the engines of the thesis's code disagree about
-case, and so about every count. A line without a word, empty or null, gives no row.
+case, and so about every count. A line without a word, empty or null, gives no row. Words are never forgotten, unless
+there is a `window`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from pydantic import Field
 
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import WORDS_MAX, StreamSpec, Text
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.counts import MEANING, counted
 from streamgauge.workloads.features import Feature
 
 WORDS = "regexp_extract_all(lower(regexp_replace(text, '[^A-Za-z0-9_]+', ' ')), '[a-z0-9_]+', 0)"
@@ -18,16 +20,17 @@ WORDS = "regexp_extract_all(lower(regexp_replace(text, '[^A-Za-z0-9_]+', ' ')), 
 
 
 class WordCount(Parameters):
-    """The lines; the thesis itself has no parameter but how many instances there are."""
+    """The lines, and what bounds the state; the thesis itself has no parameter but how many instances there are."""
 
+    window: Seconds = Field(0.0, ge=0, le=86_400, description=MEANING)
     words: int = Field(10, ge=1, le=WORDS_MAX, description="how many words a line has")
 
 
 def build(parameters: WordCount, rate_per_s: float) -> Job:
     sentences = StreamSpec("sentences", (Text("text", parameters.words),))
     words = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
-    counted = words.running(keys="word", count="count(*)", name="counter")
-    return Job(counted.sink("counts"), (sentences,))
+    counts = counted(words, parameters.window, keys="word", column="count", name="counter")
+    return Job(counts.sink("counts"), (sentences,))
 
 
 WORKLOAD = Workload(
@@ -38,5 +41,6 @@ WORKLOAD = Workload(
     parameters=WordCount,
     build=build,
     features=(Feature.FLAT_MAP, Feature.COUNTER),
+    features_with={Feature.WINDOW: ("window", "10s")},
     prefix="wc",
 )
