@@ -192,6 +192,14 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Count:
+    """A window of the last `size` events of a key, at every `slide`-th of them; of fewer where it has had fewer."""
+
+    size: int
+    slide: int
+
+
+@dataclass(frozen=True)
 class SessionAggregate:
     """One row per (keys, session) when the session closes: keys, window_start, window_end, aggregates.
 

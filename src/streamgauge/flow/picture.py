@@ -112,8 +112,7 @@ def _label(node: Node) -> str:
             among = f" of each {', '.join(node.keys)}" if node.keys else ""
             return f"greatest {node.n} by {node.by}{among} in each window"
         case Process():
-            given = [f"{name}={value!r}" for name, value in node.parameters]
-            made = f"{node.operator.__name__}({', '.join(given)})"
+            made = node.operator.label(**dict(node.parameters))
             return f"{made} by {', '.join(node.keys)}" if node.keys else made
 
 

@@ -21,7 +21,7 @@ No call and no state per row: NumPy and Arrow on whole batches. `flow.keyed` has
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.events import FAR_FUTURE_US, FAR_PAST_US
 
@@ -36,6 +36,11 @@ BEFORE_ALL, AFTER_ALL = FAR_PAST_US, FAR_FUTURE_US
 
 class Processor(ABC):
     """Base of the classes that `Stream.process` takes; made with the node's parameters, once for each instance."""
+
+    @classmethod
+    def label(cls, **parameters: Any) -> str:
+        """What one made with these parameters does, in words, for pictures of a flow."""
+        return f"{cls.__name__}({', '.join(f'{name}={value!r}' for name, value in parameters.items())})"
 
     def open(self, schema: pa.Schema) -> None:  # noqa: B027 - few need it
         """Called once, before anything else; `schema` is that of the batches to come."""
