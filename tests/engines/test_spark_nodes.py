@@ -18,6 +18,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.flow import totals
+from tests.flow.totals import with_totals
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
@@ -91,6 +93,10 @@ STATEFUL: dict[str, Flow] = {
     .aggregate(n="count(*)", total="sum(v)", mean="avg(v)", least="min(v)", now="last(text)").sink("out"),
     "windows by count, of words": WORDS.window(count(4, slide=3), keys=("word", "k"))
     .aggregate(n="count(*)", most="max(v)").sink("out"),
+    "a broadcast edge, packed by the reader": with_totals(A.select(k="k", v="v"), B.select(w="w")).sink("out"),
+    "a broadcast edge after conditions, string keys": with_totals(
+        A.where("v > 0").select(k="text", v="v"), B.where("w > 0").select(w="w")
+    ).sink("out"),
 }  # fmt: skip
 """Keyed processes: their state is Python's own, which Spark has for streams alone."""
 
@@ -149,13 +155,17 @@ def _session(spark: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def spark_with_state(spark: Any) -> Iterator[Any]:
-    """The session, set to keep the state of processes."""
+    """The session, set to keep the state of processes; their classes travel by value."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(totals)
     settings = with_python_state({})
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield spark
     for name in settings:
         spark.conf.unset(name)
+    cloudpickle.unregister_pickle_by_value(totals)
 
 
 def needed(flow: Flow) -> dict[str, pa.Table]:

@@ -113,7 +113,8 @@ def _label(node: Node) -> str:
             return f"greatest {node.n} by {node.by}{among} in each window"
         case Process():
             made = node.operator.label(**dict(node.parameters))
-            return f"{made} by {', '.join(node.keys)}" if node.keys else made
+            everywhere = f", all of {node.inputs[-1].name} to each instance" if node.broadcast else ""
+            return (f"{made} by {', '.join(node.keys)}" if node.keys else made) + everywhere
 
 
 def _list(columns: Columns) -> str:

@@ -15,6 +15,9 @@ What it gives. The node's output columns, and where each row comes from:
   `event_time` and `ingest_time` (the greatest of the rows that it came from; the batch has them too). This is for
   results of the watermark, which come from no row of the batch.
 
+A broadcast input is the last one. Every instance is given all of its rows, and its results come from the others' rows
+alone: it has as many instances as an engine likes, and each would give them.
+
 No call and no state per row: NumPy and Arrow on whole batches. `flow.keyed` has the usual patterns.
 """
 

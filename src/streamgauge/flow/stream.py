@@ -206,6 +206,7 @@ class Stream:
         parameters: Mapping[str, Any] | None = None,
         several: bool = False,
         identity: Names = (),
+        broadcast: Stream | None = None,
         reach: str | float | None = None,
         truth: str | None = None,
         name: str | None = None,
@@ -213,11 +214,12 @@ class Stream:
         """What a class makes of the rows of this stream, and of `others` (`flow.process` says what it is given).
 
         `keys`: all rows of a key meet one instance, in event-time order; without keys it keeps no state. `reads`: the
-        columns it needs (default: all). `reach`: how long a row can influence results (`"10s"`; None: without end; a
-        stateless class has none). `truth`: its semantics as DuckDB SQL (`flow.truth`).
+        columns it needs (default: all). `broadcast`: one more stream, the last, all of which every instance meets,
+        whatever its keys; no result comes from its rows. `reach`: how long a row can influence results (`"10s"`; None:
+        without end; a stateless class has none). `truth`: its semantics as DuckDB SQL (`flow.truth`).
         """
         nodes = [self.node]
-        for other in others:
+        for other in (*others, *([broadcast] if broadcast else [])):
             nodes.append(_apart(other.node, tuple(each for node in nodes for each in graph.walk(node))))
         there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
         wanted = (*_names(keys), *(there if reads is None else _names(reads)))
@@ -225,7 +227,8 @@ class Stream:
         node = Process(
             inputs=tuple(nodes), operator=operator, reads=tuple(dict.fromkeys(wanted)),
             gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
-            several=several, identity=_names(identity), reach_us=reach_us if _names(keys) else 0, truth=truth,
+            several=several, identity=_names(identity), broadcast=broadcast is not None,
+            reach_us=reach_us if _names(keys) else 0, truth=truth,
             name=name or _free("process", {name for node in nodes for name in Stream(node)._taken()}),
         )  # fmt: skip
         _check_plain(node)
