@@ -123,6 +123,8 @@ WORDS = {
     "TopN": ".top(...)", "Process": ".process(...)",
 }  # fmt: skip
 """Node of a flow to the word that makes it; `NativeJob` has none, it is an own job."""
+MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
+"""Words that make a node of another word."""
 
 
 def words_of_engines() -> str:
@@ -131,10 +133,8 @@ def words_of_engines() -> str:
 
     engines = matrix()
     nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob"}
-    rows = [
-        (code(WORDS[node]), code(node), *(_mark(node in engine["nodes"]) for engine in engines))
-        for node in sorted(nodes, key=list(WORDS).index)
-    ]
+    words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
+    rows = [(code(word), code(node), *(_mark(node in engine["nodes"]) for engine in engines)) for word, node in words]
     return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)
 
 

@@ -18,15 +18,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.flow import totals
+from tests.flow.totals import with_totals
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.engines.spark.settings import with_python_state
 from streamgauge.events import US, Schema, arrow_type, event_id_base
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, RunningAggregate, Source
-from streamgauge.flow.stream import hop, session, source, table, tumble, union
+from streamgauge.flow.stream import count, hop, session, source, table, tumble, union
 
 pytestmark = pytest.mark.spark
 
@@ -85,6 +88,18 @@ FLOWS: dict[str, Flow] = {
     "join of exploded": WORDS.select(k="k", word="word").join(B, window=tumble("2s"), on="k").sink("out"),
 }  # fmt: skip
 
+STATEFUL: dict[str, Flow] = {
+    "windows by count, packed by the reader": A.window(count(3, slide=1), keys="k")
+    .aggregate(n="count(*)", total="sum(v)", mean="avg(v)", least="min(v)", now="last(text)").sink("out"),
+    "windows by count, of words": WORDS.window(count(4, slide=3), keys=("word", "k"))
+    .aggregate(n="count(*)", most="max(v)").sink("out"),
+    "a broadcast edge, packed by the reader": with_totals(A.select(k="k", v="v"), B.select(w="w")).sink("out"),
+    "a broadcast edge after conditions, string keys": with_totals(
+        A.where("v > 0").select(k="text", v="v"), B.where("w > 0").select(w="w")
+    ).sink("out"),
+}  # fmt: skip
+"""Keyed processes: their state is Python's own, which Spark has for streams alone."""
+
 CUTS_S = (4, 8, 9, 14, 20, 40)
 """Event times at which the stream is cut into batches; events of the last seconds only close what is open."""
 JUDGED_S = 20
@@ -136,6 +151,21 @@ def _session(spark: Any) -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark_with_state(spark: Any) -> Iterator[Any]:
+    """The session, set to keep the state of processes; their classes travel by value."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(totals)
+    settings = with_python_state({})
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in settings:
+        spark.conf.unset(name)
+    cloudpickle.unregister_pickle_by_value(totals)
 
 
 def needed(flow: Flow) -> dict[str, pa.Table]:
@@ -265,6 +295,15 @@ def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: 
     flow = with_lineage(FLOWS[name])
     batches = streamed(spark, flow, tmp_path)
     assert len([batch for batch in batches if batch or name in ALL_AT_ONCE]) > 1, "one batch proves nothing"
+    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: Path, name: str) -> None:
+    """As a stream it is the oracle's answer, though events of one key come in several batches and instances."""
+    flow = with_lineage(STATEFUL[name])
+    batches = streamed(spark_with_state, flow, tmp_path)
+    assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
 

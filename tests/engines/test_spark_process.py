@@ -17,6 +17,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.flow import totals
 
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.events import EVENT_TIME, INGEST_TIME, US, Clock, Schema
@@ -45,10 +46,13 @@ WARMUP = "16s"
 
 @pytest.fixture(autouse=True)
 def by_value() -> Iterator[None]:
-    """The classes of this module travel with the job."""
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    """The classes of the tests travel with the job."""
+    modules = (sys.modules[__name__], totals)
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
     yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 class LastPrice(Processor):
@@ -227,8 +231,15 @@ def check_answers(judged: Judged, independent: bool, rows_least: int) -> None:
     assert min(matched) >= rows_least
 
 
+def broadcast() -> Flow:
+    """Each purchase, by pack, beside a sum over all advertisements."""
+    bought, shown = PURCHASES.select(k="gem_pack_id", v="price"), ADS.select(w="gem_pack_id")
+    return totals.with_totals(bought, shown).sink("totals")
+
+
 CASES = {
     "two inputs, string keys": ("windowed_join", last_price(), False, 16_000),
+    "a broadcast edge": ("windowed_join", broadcast(), True, 16_000),
     "results of the watermark, chained, after windows": (
         "windowed_aggregation",
         flow_of(watermark_alone(), chained(), after_windows()),

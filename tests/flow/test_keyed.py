@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, load, save
+from streamgauge.flow.keyed import Codes, Recent, RowCodes, begins, by_key, groups, load, over, save
 
 READINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(-100, 100)), max_size=60)
 
@@ -54,6 +54,28 @@ def test_codes_are_given_in_the_order_of_meeting() -> None:
     again.restore(load(save(keys=book.keys))["keys"])
     assert again.of(pa.array(["c", None, "a"])).tolist() == [3, 2, 1]
     assert len(again) == 4
+
+
+def test_codes_of_rows_tell_every_column() -> None:
+    """Equal only where all columns are, null included; a restored book goes on where it ended."""
+    book = RowCodes([pa.string(), pa.int32(), pa.int32()])
+    columns = [pa.array(["a", "a", None, "a", None]), pa.array([1, 2, 1, 1, 1]), pa.array([0, 0, 0, 0, 0])]
+    assert book.of(columns).tolist() == [0, 1, 2, 0, 2]
+    again = RowCodes([pa.string(), pa.int32(), pa.int32()])
+    again.restore(load(save(**book.state)))
+    assert again.of([pa.array(["a", "a"]), pa.array([2, 1]), pa.array([0, 7])]).tolist() == [1, 3]
+    assert len(again) == 4
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=40), st.data())
+def test_over_takes_what_is_in_each_window(values: list[int], data: st.DataObject) -> None:
+    """Of any length, empty ones too, in any order."""
+    places = st.integers(0, len(values))
+    windows = data.draw(st.lists(st.tuples(places, places).map(sorted), max_size=9))
+    first, end = (np.array([window[side] for window in windows], np.int64) for side in (0, 1))
+    inside = [values[low:high] for low, high in windows]
+    assert over(np.add, np.array(values), first, end, 0).tolist() == [sum(part) for part in inside]
+    assert over(np.maximum, np.array(values), first, end, -10).tolist() == [max(part, default=-10) for part in inside]
 
 
 def test_state_keeps_types_and_lengths() -> None:

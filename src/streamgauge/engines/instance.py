@@ -133,6 +133,9 @@ class Instance:
         if index.null_count:
             raise ValueError(f"process {self._node.name!r}: {ROW} has nulls; a result without a row needs an identity")
         numbers = index.cast(pa.int64()).to_numpy()
+        if self._node.broadcast and (rows.column(INPUT).to_numpy()[numbers] == len(self._node.inputs) - 1).any():
+            rule = "gave a result of a row of its broadcast input, which every instance would give"
+            raise ValueError(f"process {self._node.name!r}: {rule}")
         every = len(numbers) == len(rows) and bool(np.array_equal(numbers, np.arange(len(rows))))
 
         def of(column: str) -> pa.Array:

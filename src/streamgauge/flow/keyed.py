@@ -6,6 +6,7 @@ They work on NumPy arrays over all keys of an instance; nothing loops over rows,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,34 @@ class Codes:
         self._codes = {key: code for code, key in enumerate(keys.to_pylist())}
 
 
+class RowCodes:
+    """Keys of several columns as 0, 1, 2, ...: the `Codes` of each column, then of pairs of their numbers."""
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._columns = [Codes(type_) for type_ in types]
+        self._pairs = [Codes(pa.int64()) for _ in types[1:]]
+
+    def of(self, columns: Sequence[pa.Array]) -> Ints:
+        """The code of each row, of columns of one length."""
+        found, *others = (book.of(column) for book, column in zip(self._columns, columns, strict=True))
+        for book, codes in zip(self._pairs, others, strict=True):
+            found = book.of(pa.array(found << 32 | codes))
+        return found
+
+    def __len__(self) -> int:
+        return len((*self._columns, *self._pairs)[-1])
+
+    @property
+    def state(self) -> dict[str, pa.Array]:
+        """For `save`."""
+        return {f"keys_{number}": book.keys for number, book in enumerate((*self._columns, *self._pairs))}
+
+    def restore(self, saved: Mapping[str, pa.Array]) -> None:
+        """From what `load` gives; columns of others may be among it."""
+        for number, book in enumerate((*self._columns, *self._pairs)):
+            book.restore(saved[f"keys_{number}"])
+
+
 def by_key(codes: Ints) -> Ints:
     """The order that brings equal codes together and keeps the order within each, shape (len(codes),)."""
     # A stable sort of 16-bit numbers is a radix sort, ten times faster than one of 64 bits.
@@ -82,6 +111,61 @@ def groups(*columns: NDArray[Any]) -> tuple[Ints, Ints]:
     """Of rows that are sorted by `columns`: the first row of each group of equal ones, and the group of each row."""
     new = begins(*columns)
     return np.flatnonzero(new), np.cumsum(new) - 1
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Kept and new events by key, each key's oldest first, and where the windows by count are among them.
+
+    `order` brings them there (kept ones were before new ones), and `codes` are their keys. Of each new event: the
+    window `first:at + 1` of which it is the last, and its `place` among the new ones of its key, from 1. `kept` are
+    those that the next windows need.
+    """
+
+    order: Ints
+    codes: Ints
+    at: Ints
+    first: Ints
+    place: Ints
+    kept: Bools
+
+
+def laid(old: Ints, new: Ints, size: int) -> Laid:
+    """Events by key: `old` and `new` are their keys' codes, in order of time; windows are of `size` events at most."""
+    codes = np.concatenate((old, new))
+    order = by_key(codes)
+    codes = codes[order]
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    at = places[len(old) :]
+    starts, group = groups(codes)
+    ends = np.append(starts, len(codes))[1:]
+    of_old = np.bincount(old, minlength=int(codes[-1]) + 1 if len(codes) else 0)
+    place = at - starts[group[at]] - of_old[new] + 1
+    kept = ends[group] - np.arange(len(codes)) <= size
+    return Laid(order, codes, at, np.maximum(starts[group[at]], at - size + 1), place, kept)
+
+
+def over(take: Callable[[Any, Any], Any], values: NDArray[Any], first: Ints, end: Ints, nothing: float) -> NDArray[Any]:
+    """`take` (such as `np.add`) over `values[first:end]` of each window; `nothing` is what it changes nothing with.
+
+    By spans of 1, 2, 4, ... values that end at each place, of which a window is a few: what lies outside a window never
+    touches it, so that it does not matter what came before, and no large value is left in later windows.
+    """
+    length, at = end - first, end - 1
+    found = np.full(len(length), nothing, values.dtype)
+    spans, step, longest = values, 1, int(length.max(initial=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        while step <= longest:
+            some = np.flatnonzero(length & step)
+            found[some] = take(found[some], spans[at[some]])
+            at[some] -= step
+            if 2 * step <= longest:
+                longer = spans.copy()
+                longer[step:] = take(spans[step:], spans[:-step])
+                spans = longer
+            step *= 2
+    return found
 
 
 @dataclass(frozen=True)
@@ -112,19 +196,10 @@ class Recent:
 
     def add(self, codes: Ints, values: Floats) -> Windows:
         """Takes new values, oldest first; gives the window that ends at each of them (it included)."""
-        old = len(self._codes)
-        codes, values = np.concatenate((self._codes, codes)), np.concatenate((self._values, values))
-        order = by_key(codes)
-        codes, values = codes[order], values[order]
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        starts, group = groups(codes)
-        ends = np.append(starts, len(codes))[1:]
-        at = place[old:]
-        first = np.maximum(starts[group[at]], at - self._size + 1)
-        kept = ends[group] - np.arange(len(codes)) <= self._size
-        self._codes, self._values = codes[kept], values[kept]
-        return Windows(values, first, at + 1)
+        windows = laid(self._codes, codes, self._size)
+        values = np.concatenate((self._values, values))[windows.order]
+        self._codes, self._values = windows.codes[windows.kept], values[windows.kept]
+        return Windows(values, windows.first, windows.at + 1)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:

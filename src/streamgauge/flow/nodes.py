@@ -108,6 +108,7 @@ class Process:
     Several inputs are a tagged union. The class is made with `parameters` and reads the columns `reads` (keys first);
     `gives` are its results' columns. `several`: a row may give several results. `identity`: the output columns that
     tell one result from another, where the class states times itself; else each result comes from a row.
+    `broadcast`: every instance meets all rows of the last input, which give no results themselves.
     `reach_us`: how far in event time a row can influence results; None without end. `truth`: the same semantics as
     DuckDB SQL (`flow.truth`); without it the reference runs the class itself, and verification is not independent.
 
@@ -123,11 +124,16 @@ class Process:
     parameters: tuple[tuple[str, Any], ...] = ()
     several: bool = False
     identity: tuple[str, ...] = ()
+    broadcast: bool = False
     reach_us: int | None = None
     truth: str | None = None
     lineage: Columns = ()
     order: tuple[str, ...] = ()
     name: str = "process"
+
+    def is_broadcast(self, number: int) -> bool:
+        """Whether every instance meets the rows of that input, by its number from 0."""
+        return self.broadcast and number == len(self.inputs) - 1
 
 
 @dataclass(frozen=True)
@@ -189,6 +195,14 @@ class Session:
     """A window for each key that ends when the key has had no event for more than `gap_us` microseconds."""
 
     gap_us: int
+
+
+@dataclass(frozen=True)
+class Count:
+    """A window of the last `size` events of a key, at every `slide`-th of them; of fewer where it has had fewer."""
+
+    size: int
+    slide: int
 
 
 @dataclass(frozen=True)

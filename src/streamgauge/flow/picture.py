@@ -112,9 +112,9 @@ def _label(node: Node) -> str:
             among = f" of each {', '.join(node.keys)}" if node.keys else ""
             return f"greatest {node.n} by {node.by}{among} in each window"
         case Process():
-            given = [f"{name}={value!r}" for name, value in node.parameters]
-            made = f"{node.operator.__name__}({', '.join(given)})"
-            return f"{made} by {', '.join(node.keys)}" if node.keys else made
+            made = node.operator.label(**dict(node.parameters))
+            everywhere = f", all of {node.inputs[-1].name} to each instance" if node.broadcast else ""
+            return (f"{made} by {', '.join(node.keys)}" if node.keys else made) + everywhere
 
 
 def _list(columns: Columns) -> str:

@@ -15,13 +15,16 @@ What it gives. The node's output columns, and where each row comes from:
   `event_time` and `ingest_time` (the greatest of the rows that it came from; the batch has them too). This is for
   results of the watermark, which come from no row of the batch.
 
+A broadcast input is the last one. Every instance is given all of its rows, and its results come from the others' rows
+alone: it has as many instances as an engine likes, and each would give them.
+
 No call and no state per row: NumPy and Arrow on whole batches. `flow.keyed` has the usual patterns.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.events import FAR_FUTURE_US, FAR_PAST_US
 
@@ -36,6 +39,11 @@ BEFORE_ALL, AFTER_ALL = FAR_PAST_US, FAR_FUTURE_US
 
 class Processor(ABC):
     """Base of the classes that `Stream.process` takes; made with the node's parameters, once for each instance."""
+
+    @classmethod
+    def label(cls, **parameters: Any) -> str:
+        """What one made with these parameters does, in words, for pictures of a flow."""
+        return f"{cls.__name__}({', '.join(f'{name}={value!r}' for name, value in parameters.items())})"
 
     def open(self, schema: pa.Schema) -> None:  # noqa: B027 - few need it
         """Called once, before anything else; `schema` is that of the batches to come."""

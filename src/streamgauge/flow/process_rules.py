@@ -57,8 +57,13 @@ def _reading_problems(node: Process, columns: Sequence[Types], setting: str) -> 
         elif len(found) > 1:
             rule = f"column {name!r} must have one type in all inputs"
             yield Problem(setting, rule, ", ".join(sorted(found)), "select one of them under another name before")
-        elif name in node.keys and any(name not in there for there in columns):
+        elif name in node.keys and any(name not in there for there in _by_key(node, columns)):
             yield Problem(setting, f"key {name!r} must be in every input", name, "select it before")
+
+
+def _by_key(node: Process, columns: Sequence[Types]) -> Sequence[Types]:
+    """Of the inputs whose rows go to the instance of their key."""
+    return columns[:-1] if node.broadcast else columns
 
 
 def _giving_problems(node: Process, setting: str) -> Iterator[Problem]:
@@ -74,5 +79,8 @@ def _giving_problems(node: Process, setting: str) -> Iterator[Problem]:
     if node.identity and not node.keys:
         rule = "states times itself, so it keeps state, and has no keys"
         yield Problem(setting, rule, "no keys", "keys='...', or no identity")
+    if node.broadcast and (node.identity or not node.keys):
+        rule = "sends an input to every instance, so it has keys, and its results come from rows of the other inputs"
+        yield Problem(setting, rule, "an identity" if node.identity else "no keys", "keys='...' and no identity")
     if node.identity and node.several:
         yield Problem(setting, "has an identity, so results do not come from rows", "several", "no several")

@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema, parse_duration
-from streamgauge.flow import graph, lineage, validity
+from streamgauge.flow import count_windows, graph, lineage, validity
 from streamgauge.flow import schema as schemas
 from streamgauge.flow.nodes import (
     Columns,
+    Count,
     Distinct,
     Explode,
     Flow,
@@ -46,7 +47,7 @@ from streamgauge.flow.nodes import (
 from streamgauge.flow.process import Processor
 from streamgauge.flow.tables import Table, table
 
-__all__ = ["Stream", "Windowed", "hop", "session", "source", "table", "tumble", "union"]
+__all__ = ["Stream", "Windowed", "count", "hop", "session", "source", "table", "tumble", "union"]
 
 Names = str | tuple[str, ...] | list[str]
 
@@ -72,6 +73,19 @@ def session(gap: str | float) -> Session:
     if found.gap_us <= 0:
         raise InputError(Problem("gap", "must be at least 1 us", gap, "session('30s')"))
     return found
+
+
+def count(size: int, slide: int | None = None) -> Count:
+    """A window of the last `size` events of a key, at every `slide`-th of them (default: `size`, one after the other).
+
+    The first windows of a key are of the events that it has had, so `slide=1` gives a row for each event. Raises
+    InputError where the slide is not from 1 to the size: events between windows would be counted nowhere.
+    """
+    for setting, given, most in (("size", size, None), ("slide", size if slide is None else slide, size)):
+        if not isinstance(given, int) or given < 1 or (most is not None and given > most):
+            rule = "must be a whole number from 1" + (f" to the size, {most}" if most is not None else "")
+            raise InputError(Problem(f"count window, {setting}", rule, given, "count(1000, slide=1)"))
+    return Count(size, size if slide is None else slide)
 
 
 def source(name: str, schema: Schema) -> Stream:
@@ -165,7 +179,7 @@ class Stream:
         bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
         return _checked(IntervalJoin(self.node, right, *bounds, _names(on), named))
 
-    def window(self, window: Window | Session, *, keys: Names) -> Windowed:
+    def window(self, window: Window | Session | Count, *, keys: Names) -> Windowed:
         """Groups by `keys` and window; say what to compute with `aggregate`."""
         return Windowed(self, window, _names(keys))
 
@@ -192,6 +206,7 @@ class Stream:
         parameters: Mapping[str, Any] | None = None,
         several: bool = False,
         identity: Names = (),
+        broadcast: Stream | None = None,
         reach: str | float | None = None,
         truth: str | None = None,
         name: str | None = None,
@@ -199,11 +214,12 @@ class Stream:
         """What a class makes of the rows of this stream, and of `others` (`flow.process` says what it is given).
 
         `keys`: all rows of a key meet one instance, in event-time order; without keys it keeps no state. `reads`: the
-        columns it needs (default: all). `reach`: how long a row can influence results (`"10s"`; None: without end; a
-        stateless class has none). `truth`: its semantics as DuckDB SQL (`flow.truth`).
+        columns it needs (default: all). `broadcast`: one more stream, the last, all of which every instance meets,
+        whatever its keys; no result comes from its rows. `reach`: how long a row can influence results (`"10s"`; None:
+        without end; a stateless class has none). `truth`: its semantics as DuckDB SQL (`flow.truth`).
         """
         nodes = [self.node]
-        for other in others:
+        for other in (*others, *([broadcast] if broadcast else [])):
             nodes.append(_apart(other.node, tuple(each for node in nodes for each in graph.walk(node))))
         there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
         wanted = (*_names(keys), *(there if reads is None else _names(reads)))
@@ -211,7 +227,8 @@ class Stream:
         node = Process(
             inputs=tuple(nodes), operator=operator, reads=tuple(dict.fromkeys(wanted)),
             gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
-            several=several, identity=_names(identity), reach_us=reach_us if _names(keys) else 0, truth=truth,
+            several=several, identity=_names(identity), broadcast=broadcast is not None,
+            reach_us=reach_us if _names(keys) else 0, truth=truth,
             name=name or _free("process", {name for node in nodes for name in Stream(node)._taken()}),
         )  # fmt: skip
         _check_plain(node)
@@ -236,19 +253,46 @@ class Windowed:
     """A stream grouped by keys and window."""
 
     stream: Stream
-    over: Window | Session
+    over: Window | Session | Count
     keys: tuple[str, ...]
 
     def aggregate(
         self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
     ) -> Stream:
-        """One row per keys and window when the window closes: keys, window_start, window_end, the named aggregates."""
+        """One row per keys and window when the window closes: keys, window_start, window_end, the named aggregates.
+
+        Windows by count have no start and end; their aggregates are `count`, `sum`, `avg`, `min`, `max` or `last` (its
+        value at the window's last event) of one column.
+        """
         pairs = _pairs(columns, expressions)
+        if isinstance(self.over, Count):
+            return self._by_count(self.over, pairs, self.stream._name(name, "count_window"))
         if isinstance(self.over, Session):
             named = self.stream._name(name, "session")
             return _checked(SessionAggregate(self.stream.node, self.over, self.keys, pairs, named))
         named = self.stream._name(name, "aggregate")
         return _checked(WindowAggregate(self.stream.node, self.over, self.keys, pairs, named))
+
+    def _by_count(self, window: Count, pairs: Columns, name: str) -> Stream:
+        """A keyed process: Spark has no such windows on streams."""
+        from streamgauge.flow.last_events import CountWindow
+
+        there = self.stream.columns
+        asked = count_windows.read(pairs, self.keys, there, f"count window {name!r}")
+        return self.stream.process(
+            CountWindow,
+            keys=self.keys,
+            reads=tuple(each.column for each in asked if each.column != "*"),
+            gives=count_windows.gives(asked, self.keys, there),
+            parameters={
+                "size": window.size,
+                "slide": window.slide,
+                "keys": self.keys,
+                "aggregates": tuple((each.name, each.function, each.column) for each in asked),
+            },
+            truth=count_windows.truth(window, self.keys, asked),
+            name=name,
+        )
 
 
 def _checked(node: Node) -> Stream:
@@ -274,7 +318,8 @@ def _free(kind: str, taken: set[str]) -> str:
 
 
 _GIVEN_BY_US = re.compile(
-    r"(where|select|explode|lookup|union|distinct|top|aggregate|session|running|join|interval_join|process)(_[0-9]+)?"
+    r"(where|select|explode|lookup|union|distinct|top|aggregate|session|count_window|running|join|interval_join|process)"
+    r"(_[0-9]+)?"
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,10 +28,10 @@ from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTEN
 from streamgauge.run.data_facts import notes_of, replayed_data
 from streamgauge.run.evidence import evidence_of
 from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
-from streamgauge.run.journal import Journal
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
+from streamgauge.run.repeated import done_twice, read_twice, times
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
@@ -377,31 +376,10 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
             f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
             "and a trend may be its doing"
         )
-    warnings += _work_done_twice(done.journal)
+    warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
     if done.looks > 1:
-        warnings.append(f"extended {_times(done.looks - 1)} because a trend was undecided")
+        warnings.append(f"extended {times(done.looks - 1)} because a trend was undecided")
     return tuple(warnings)
-
-
-def _times(n: int) -> str:
-    return {1: "once", 2: "twice"}.get(n, f"{n} times")
-
-
-def _work_done_twice(journal: Journal) -> list[str]:
-    """Where the system reads the same events more than once: at which streams, and how often on average."""
-    shared: Counter[str] = Counter()
-    first: Counter[str] = Counter()
-    for part in journal.all_hand_outs():
-        shared[part.stream] += part.events if part.shared else 0
-        first[part.stream] += part.events if part.first else 0
-    queries = {query: journal.of_query(query).sinks for query in journal.queries()}
-    who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
-    return [
-        f"{stream} is read {1 + shared[stream] / first[stream]:.2g} times: its {len(queries)} queries{who} "
-        "each do their own work on it; rates count every event once"
-        for stream in sorted(shared)
-        if shared[stream] and first[stream]
-    ]
 
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:

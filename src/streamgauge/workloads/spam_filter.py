@@ -4,9 +4,9 @@ Two streams, `training` (labelled) and `analysis`, become one in the order of ti
 right answer, where the thesis lets both race each other. Then, as the thesis has it, by word and by mail:
 
 - `tokenizer` and `each_word`: runs of ASCII letters, digits and underscores, in lower case; native
-- `training_sum`: how many words of spam and of ham were learned so far. The thesis sends them to every instance; the
-  flow language has no such broadcast edge, so all mails pass one instance, one row a mail, and the sums are written on
-  them
+- `training_sum`: how many words of spam and of ham were learned so far. The thesis sends them to every instance; here
+  all mails pass one instance, one row a mail, and the sums are written on them: a broadcast edge takes rows of one time
+  input by input, where mails of both streams go by their ids, and would do each training mail once for every bucket
 - `word_probability`, by word: how often the word was learned from spam and from ham, and so how likely a mail that has
   it is spam. What was learned is never forgotten
 - `bayes_rule`, by mail: the 15 distinct words that tell most, equal ones in the order of the alphabet, and what they

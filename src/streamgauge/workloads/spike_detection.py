@@ -2,8 +2,9 @@
 
 The average is over the last `window` readings of the device, the current one included; a reading is a spike where it
 lies further from it than `threshold` times the average. The average's absolute value is taken, or every reading of a
-device below zero would be a spike. A window by count has no SQL window function on streams, so it is a process.
-Readings that are null or no finite number are malformed: they give no result and enter no average.
+device below zero would be a spike. Readings that are null or no finite number are malformed: they give no result and
+enter no average. It is a process of its own, and no `count` window of the flow language, because malformed readings
+would have to be left out before that one, and then the reader of the stream could not pack its rows for it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 1. pack: each task cuts its rows by bucket of the keys and writes every part as one Arrow IPC block; the reader does it
    where the inputs are nothing but columns of their streams and keys are whole numbers
-2. gather: the blocks of a bucket meet in one task, in `transformWithStateInPandas`, one call a bucket and batch
+2. gather: the blocks of a bucket meet in one task, in `transformWithStateInPandas`, one call a bucket and batch; those
+   of a broadcast input are packed whole, and go to every bucket
 3. process: the bucket's instance is restored from its snapshot, gets all rows of the batch in event-time order, gives
    results as blocks, and its snapshot is the bucket's state
 4. unpack: blocks become rows again
@@ -106,7 +107,7 @@ def _packed_inputs(
     """All inputs as blocks with a marked `_time`; all in one way, because their buckets must agree."""
     plans = [_packing(node, number, buckets) for number in range(len(node.inputs))]
     if all(plans):
-        frames = [read_packed(*plan) for plan in plans if plan is not None]
+        frames = [_placed(read_packed(*plan), node, plan[1].side, buckets) for plan in plans if plan is not None]
         together = frames[0]
         for frame in frames[1:]:
             together = together.unionByName(frame)
@@ -125,22 +126,32 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
     """
     found = plain_columns(node.inputs[number])
     kinds = schema.columns(node.inputs[number])
-    if found is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
+    keys = () if node.is_broadcast(number) else node.keys
+    if found is None or any(kinds[key] not in ("int", "bigint") for key in keys):
         return None
     source, columns = found
     names = {**dict(columns), EVENT_TIME: EVENT_TIME}
     taken = dict.fromkeys([*shapes(node).sides[number].names, EVENT_TIME])
     kept = tuple((name, names[name]) for name in taken if name != TIME)
-    return source, Packing(number, kept, tuple(names[key] for key in node.keys), EVENT_TIME, buckets, ONE_PANE_US)
+    return source, Packing(number, kept, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
 
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int) -> DataFrame:
     marked = "spark.watermarkDelayMs" in frame.schema[TIME].metadata
-    bucket = F.pmod(F.hash(*[F.col(f"`{key}`") for key in node.keys]), F.lit(buckets)).alias(BUCKET)
-    packed = _rows(frame, shapes(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
+    by_key = F.pmod(F.hash(*[F.col(f"`{key}`") for key in node.keys]), F.lit(buckets))
+    bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
+    rows = _rows(frame, shapes(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
+    packed = _placed(rows, node, number, buckets)
     if marked:
         return packed.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
     return packed.withWatermark(TIME, "0 seconds")
+
+
+def _placed(packed: DataFrame, node: Process, number: int, buckets: int) -> DataFrame:
+    """The blocks of an input, those of a broadcast one for every bucket: they come in the first."""
+    if not node.is_broadcast(number):
+        return packed
+    return packed.withColumn(BUCKET, F.explode(F.sequence(F.lit(0), F.lit(buckets - 1))))
 
 
 def _packer(side: int, buckets: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:

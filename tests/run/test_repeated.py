@@ -1,0 +1,58 @@
+"""run/repeated.py: what a job of several queries does more than once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.run.made_trials import START
+
+from streamgauge.events import US, Schema
+from streamgauge.experiment import build
+from streamgauge.flow.stream import flow, source
+from streamgauge.run import trial
+from streamgauge.run.check import check
+from streamgauge.run.journal import Journal
+from streamgauge.run.repeated import done_twice
+
+SOUND = source("purchases", Schema.of(user_id="int", price="int")).where("price > 0", name="sound")
+DEAR = SOUND.where("price > 90", name="dear")
+FLOW = flow(
+    SOUND.running(keys="user_id", n="count(*)", name="per_user").sink("users"),
+    DEAR.running(keys="price", n="count(*)", name="per_price").sink("prices"),
+    DEAR.sink("dear"),
+    DEAR.select(user_id="user_id", name="buyer").sink("buyers"),
+)
+SINKS = ("users", "prices", "dear", "buyers")
+
+
+def journal_of(make: Any, **sinks: str) -> Journal:
+    """Of each sink one commit, by its query."""
+    commits = [make.commit(0, START + US, query=query, sink=sink) for sink, query in sinks.items()]
+    journal = Journal(make.plan(partitions=1), SINKS)
+    journal.add(make.tick([[]], [[]], commits))
+    return journal
+
+
+def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) -> None:
+    """By name, with the queries and their sinks; the source itself is told of by what the transport counts."""
+    journal = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
+    assert done_twice(FLOW, journal) == [
+        "sound is done 3 times: by queries q0 (users), q1 (prices), q2 (dear, buyers)",
+        "dear is done twice: by queries q1 (prices), q2 (dear, buyers)",
+    ]
+
+
+def test_one_query_does_everything_once(make: Any) -> None:
+    """However many sinks it serves."""
+    assert done_twice(FLOW, journal_of(make, users="q0", prices="q0", dear="q0", buyers="q0")) == []
+
+
+def test_a_trial_warns_of_it(make: Any) -> None:
+    """Beside what is read twice."""
+    ready = replace(check(build({"workload": "identity"})), flow=FLOW)
+    done = make.story().done()
+    done.journal = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
+    assert "sound, dear are done twice: by queries q0 (users, prices), q1 (dear, buyers)" in trial._warnings(
+        ready, done, 1000.0
+    )
