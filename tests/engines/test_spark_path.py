@@ -287,7 +287,8 @@ def together(parts: dict[str, dict[str, Any]]) -> Workload:
         found = [base.get(name) for name in parts]
         jobs = [each.build(each.read(parts[each.name]), rate_per_s * share) for each in found]
         streams = (replace(stream, share=stream.share * share) for job in jobs for stream in job.streams)
-        return Job(flow(*(job.flow for job in jobs)), tuple(streams))
+        rules = {stream: rule for job in jobs for stream, rule in job.malformed.items()}
+        return Job(flow(*(job.flow for job in jobs)), tuple(streams), rules)
 
     return Workload("together", "several applications", "side by side", "test", Parameters, build)
 

@@ -116,7 +116,7 @@ def test_sql_reads_the_same_roads(tmp_path_factory: pytest.TempPathFactory, geom
 def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
     """By truth and by class alike. Of a road on the border of the box half of the traces lie outside."""
     path = written(tmp_path, line([10, 50], [10.05, 50], [10.1, 50.1]), line([10, 50.2], [10.3, 50.2]))
-    flow, streams = WORKLOAD.build(
+    flow, streams, _ = WORKLOAD.build(
         WORKLOAD.read({"tm.map_matcher.shapefile": path, "tm.map_matcher.radius": 30, "taxis": 50}), 10_000.0
     )
     plan = Plan(streams, parse_profile("constant", 10_000.0, 0.2), 0, 0.2, 2, 1)
