@@ -127,7 +127,11 @@ echo '{}'
 """
 
 
-@pytest.mark.parametrize("made", [lambda: sustained.search(AGGREGATION), whole_run.result], ids=["search", "run"])
+@pytest.mark.parametrize(
+    "made",
+    [lambda: sustained.search(AGGREGATION), lambda: whole_run.result(whole_run.FEW_RESULTS)],
+    ids=["search", "run"],
+)
 def test_what_takes_minutes_is_not_silent(
     made: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
