@@ -63,7 +63,7 @@ def test_worked_by_hand() -> None:
 TEXTS = st.sampled_from([None, "", "a", "b"])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.tuples(st.sampled_from([None, HERE, THERE, "x"]), TEXTS, TEXTS), max_size=25))
 def test_as_plain_python_counts(clicks: list[Click]) -> None:
     """Whatever comes."""

@@ -189,7 +189,7 @@ PARTS = st.tuples(
 
 
 @given(st.lists(PARTS, max_size=8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_as_plain_python_counts(parts: list[tuple[str, ...]]) -> None:
     """All four sinks, whatever the parts of the lines are."""
     shape = re.compile(

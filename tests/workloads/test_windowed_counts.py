@@ -91,7 +91,7 @@ TEXTS = st.sampled_from([None, "", "a", "b"])
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, HERE, THERE, "x"]), TEXTS, TEXTS), max_size=20))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_clicks_of_windows_in_plain_python(clicks: list[Click]) -> None:
     """Whatever comes."""
     named = [(at // 2 * 2 + 2, ip, url, ip if client is None else client) for at, ip, url, client in clicks]
