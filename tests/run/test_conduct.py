@@ -428,6 +428,25 @@ def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(rig: Fa
     assert done.journal.commits[-1].batch == last + 1
 
 
+def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(rig: FakeRig) -> None:
+    """An engine whose batches took up to eight seconds is not given up on after five."""
+    plain, last, held_us = rig.batch, 19, START + 19 * US
+
+    def with_closing(number: int) -> Any:
+        tick = plain(number)
+        if 10 <= number < last - 1:  # what these batches read comes in one piece
+            return replace(tick, commits=[replace(commit, committed_us=held_us) for commit in tick.commits])
+        if number != last:
+            return tick
+        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 7 * US)
+        return replace(tick, commits=[*tick.commits, closing])
+
+    rig.batch = with_closing  # type: ignore[method-assign]
+    done = conductor(rig, closes_late=("",)).conduct()
+    assert done.drained
+    assert done.journal.commits[-1].batch == last + 1
+
+
 def test_the_time_to_drain_grows_with_the_interval(rig: FakeRig) -> None:
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
     rig.story.commit_after_us = 100 * US

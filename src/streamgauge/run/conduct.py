@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from streamgauge.errors import DriverError
@@ -258,8 +259,13 @@ class Conductor:
         last = min(batch for (_, batch), end in journal.batch_ends().items() if end >= self.done.spans.end_us)
         arrived_us = [commit.committed_us for commit in journal.commits if commit.batch == last]
         waited_us = self._rig.clock.now_us() - max(arrived_us, default=self._rig.clock.now_us())
-        patience_us = CLOSING_US + CLOSING_INTERVALS * self._interval_s * US
-        return waited_us >= patience_us or any(commit.batch > last for commit in journal.commits)
+        return waited_us >= self._patience_us(journal) or any(commit.batch > last for commit in journal.commits)
+
+    def _patience_us(self, journal: Journal) -> float:
+        """How long the batch that closes windows is waited for: no shorter than any batch of the query took so far."""
+        commits_us = sorted({commit.committed_us for commit in journal.commits})
+        longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
+        return max(CLOSING_US + CLOSING_INTERVALS * self._interval_s * US, longest_us)
 
     def _wind_up(self) -> None:
         try:
