@@ -38,7 +38,7 @@ from streamgauge.engines.spark.settings import (
     split,
     with_python_state,
 )
-from streamgauge.engines.spark.source import FORMAT, StreamgaugeSource
+from streamgauge.engines.spark.source import named
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
 from streamgauge.flow.lineage import added
@@ -77,7 +77,6 @@ class Sut:
             self._native = load(self._own_job) if self._own_job is not None else None
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
-            self._session.dataSource.register(StreamgaugeSource)
             self._probes = Probes(self._session, added(self._job.flow)) if self._ours["probes"] == "on" else None
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)
@@ -132,6 +131,7 @@ class Sut:
         return trace or own_reason(text)
 
     def _run(self, session: Any, query: Query) -> Any:
+        session.dataSource.register(named(_format(query.name)))
         read = self._reading(session, query)
         if self._native is not None:
             frame = self._native.streaming(
@@ -150,7 +150,7 @@ class Sut:
     def _start(self, writer: Any, query: Query) -> Any:
         if query.mode == "update":
             return writer.outputMode("update").foreachBatch(partial(self._write_batch, query)).start()
-        return writer.outputMode("append").format(FORMAT).options(**self._output(query)).start()
+        return writer.outputMode("append").format(_format(query.name)).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
         return interval_of(query.sinks, self._ours)
@@ -211,7 +211,7 @@ class Sut:
             "nullable": json.dumps(nullable),
             **who,
         }
-        stream = session.readStream.format(FORMAT)
+        stream = session.readStream.format(_format(who["query"]))
         if packing is not None:
             return stream.schema(PACKED).options(**options, packing=json.dumps(asdict(packing))).load()
         if self._ours["source"] == "rows":
@@ -224,7 +224,7 @@ class Sut:
 
     def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
         options = {**self._output(query), "batch": str(batch)}
-        frame.write.format(FORMAT).options(**options).mode("append").save()
+        frame.write.format(_format(query.name)).options(**options).mode("append").save()
         if query in self._queries:
             self._counting(Probes.count_in, query.name, self._queries[query], batch)
 
@@ -239,6 +239,11 @@ class Sut:
         except Exception as error:
             self._counting_ended = own_reason(str(error))
             print(f"streamgauge: the rows of operators are counted no more: {error}", file=sys.stderr, flush=True)
+
+
+def _format(query: str) -> str:
+    """What Spark calls the edges of a query."""
+    return f"streamgauge_{query}"
 
 
 def _with_choice(used: str, asked: str) -> str:

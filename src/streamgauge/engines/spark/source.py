@@ -26,7 +26,6 @@ from streamgauge.engines.spark.blocks import Packing, first_serial
 from streamgauge.engines.spark.bundles import bundled, single
 from streamgauge.transports.flight import client
 
-FORMAT = "streamgauge"
 POSITIONS = "t"
 
 
@@ -52,10 +51,6 @@ class StreamgaugeSource(DataSource):
     writing: location, sinks, batch.
     """
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         return Reader(dict(self.options))
 
@@ -64,6 +59,15 @@ class StreamgaugeSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         return BatchWriter(dict(self.options))
+
+
+def named(format_name: str) -> type[StreamgaugeSource]:
+    """The source under a name of its own.
+
+    All queries that read a source by one name share one map of its workers' environment, which each writes to as it
+    starts and Spark serialises with every stage, unguarded: two at once can break it for good (OptionalDataException).
+    """
+    return type("StreamgaugeSource", (StreamgaugeSource,), {"name": classmethod(lambda cls: format_name)})
 
 
 class Reader(DataSourceStreamReader):

@@ -1,0 +1,48 @@
+"""The data source at both edges of a Spark job."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.engines.spark.test_main import BOUGHT, MEAN, REVENUE
+
+from streamgauge.engines.seam import Edge, Edges
+from streamgauge.engines.spark.main import SparkJob, Sut
+from streamgauge.engines.spark.queries import queries
+from streamgauge.engines.spark.source import named
+from streamgauge.flow.nodes import Flow
+
+
+def test_named_sources_differ_by_nothing_but_their_names() -> None:
+    one, other = named("one"), named("other")
+    assert (one.name(), other.name()) == ("one", "other")
+    assert one.streamReader is other.streamReader
+
+
+class Asked(Exception):
+    """What is asked of a session comes no further."""
+
+
+@pytest.mark.spark
+def test_each_query_reads_a_source_of_its_own() -> None:
+    """Queries that share one write to one map in Spark's JVM, each from its own thread."""
+    registered: list[str] = []
+
+    def formatted(name: str) -> Any:
+        assert registered[-1] == name
+        raise Asked
+
+    session = SimpleNamespace(
+        dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
+        readStream=SimpleNamespace(format=formatted),
+    )
+    two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
+    edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
+    with SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate():  # parses types
+        for query in queries(two):
+            with pytest.raises(Asked):
+                Sut(SparkJob(two, edges, {}, "local[1]", "", ""))._run(session, query)
+    assert len(set(registered)) == len(queries(two)) == 2
