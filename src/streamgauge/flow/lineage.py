@@ -260,8 +260,8 @@ def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> 
 
 
 def _carry_process(node: Process, times: Times, wanted: bool) -> Carried:
-    """Ids come as far as here in any case: they order rows of one time."""
-    inputs = tuple(_carry(input_, times, wanted=True) for input_ in node.inputs)
+    """Ids come as far as a keyed one in any case: they order rows of one time."""
+    inputs = tuple(_carry(input_, times, wanted or bool(node.keys)) for input_ in node.inputs)
     order = _alike(node, [input_.ids for input_ in inputs])
     kept: dict[str, str] = {}
     if wanted and not node.identity:

@@ -1,7 +1,7 @@
 """The generator process: follows a plan into the outlet of a transport, which hands it out.
 
 Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a
-chunk that comes late is logged as late, never shifted. Chunks are made one ahead, so that making them costs no slip.
+chunk that comes late is logged as late, never shifted. Events are made ahead, so that making them costs no slip.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
 
 
+MADE_US = 50_000
+"""How much event time is made at once, at least."""
+
+
 @dataclass(frozen=True)
 class GeneratorSettings:
     """What one generator process is told at its start."""
@@ -40,6 +44,41 @@ class GeneratorSettings:
     columns: dict[str, list[str]]
     plan: str
     transport: str
+
+
+class Stock:
+    """Events of one partition of a plan, made ahead of their time and for several chunks at once.
+
+    What it costs to make a batch hardly depends on how long it is, so chunks of 10 ms made one by one took a fifth of a
+    core in each generator. A chunk is cut out of the batch without a copy.
+    """
+
+    def __init__(self, plan: Plan, partition: int, columns: dict[str, list[str]]) -> None:
+        self._plan, self._partition, self._columns = plan, partition, columns
+        self._from_us = self._to_us = plan.start_us
+        self._made: dict[str, tuple[int, pa.RecordBatch]] = {}
+
+    def take(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
+        """The events of [from_us, to_us) of each stream."""
+        if not self._made or from_us < self._from_us or to_us > self._to_us:
+            self._make(from_us, max(to_us, min(from_us + MADE_US, self._plan.end_us)))
+        found = {}
+        for index, stream in enumerate(self._plan.streams):
+            base, batch = self._made[stream.name]
+            first, last = self._sequences(index, from_us, to_us)
+            found[stream.name] = batch.slice(first - base, last - first)
+        return found
+
+    def _make(self, from_us: int, to_us: int) -> None:
+        self._from_us, self._to_us = from_us, to_us
+        for index, stream in enumerate(self._plan.streams):
+            first, last = self._sequences(index, from_us, to_us)
+            batch = self._plan.batch(index, self._partition, first, last, self._columns[stream.name])
+            self._made[stream.name] = (first, batch)
+
+    def _sequences(self, index: int, from_us: int, to_us: int) -> tuple[int, int]:
+        count = self._plan.count_before
+        return count(index, self._partition, from_us), count(index, self._partition, to_us)
 
 
 class Segment:
@@ -96,7 +135,7 @@ class Generator:
     def level(self, to_us: int) -> None:
         """Between two plans: nothing more comes before `to_us`, so what others offered until then may be read."""
         if self._segment is not None and (from_us := self._outlet.frontier()) < to_us:
-            nothing = self._make(self._segment.plan, from_us, from_us)
+            nothing = self._stock(self._segment.plan).take(from_us, from_us)
             self._outlet.offer(from_us, to_us, nothing, self._clock.now_us())
 
     def commit(self, before_us: int) -> None:
@@ -129,10 +168,10 @@ class Generator:
             segment.ended = True
 
     def _follow(self, segment: Segment) -> None:
-        from_us = segment.plan.start_us
+        from_us, stock = segment.plan.start_us, self._stock(segment.plan)
         while from_us < segment.end_us and not segment.halted.is_set():
             to_us = min(from_us + segment.chunk_us, segment.end_us)
-            batches = self._make(segment.plan, from_us, to_us)
+            batches = stock.take(from_us, to_us)
             self._clock.sleep_until(to_us)
             if not self._offer(segment, from_us, to_us, batches):
                 return
@@ -147,14 +186,8 @@ class Generator:
         self._outlet.offer(from_us, to_us, batches, self._clock.now_us())
         return True
 
-    def _make(self, plan: Plan, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
-        made = {}
-        for index, stream in enumerate(plan.streams):
-            first = plan.count_before(index, self._settings.partition, from_us)
-            last = plan.count_before(index, self._settings.partition, to_us)
-            columns = self._settings.columns[stream.name]
-            made[stream.name] = plan.batch(index, self._settings.partition, first, last, columns)
-        return made
+    def _stock(self, plan: Plan) -> Stock:
+        return Stock(plan, self._settings.partition, self._settings.columns)
 
 
 def _full_schema(fields: pa.Schema) -> pa.Schema:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamgauge.engines.seam import OperatorRows
 from streamgauge.events import US
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Flow, Node, Source
+from streamgauge.flow.nodes import Flow, Node, Select, Source
 from streamgauge.report.series import OPERATORS
 from streamgauge.result import Operator
 from streamgauge.run.conduct import Spans
@@ -56,7 +56,9 @@ class Counted:
         for sink in sinks:
             if sink in self.taken.get(batch, {}):
                 return self.taken[batch][sink]
-        return self.engine.get(batch, {}).get(node.name)
+        counted = self.engine.get(batch, {}).get(node.name)
+        # Where several sinks share a query nobody counts behind a select on the way to one of them.
+        return self.gave(node.input, batch, ()) if counted is None and isinstance(node, Select) else counted
 
     @property
     def batches(self) -> list[Batch]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.engines.oracle.lower import last_of_spans
+from streamgauge.engines.oracle.lower import kept_rows, last_of_spans
 from streamgauge.engines.oracle.lower import sql as oracle_sql
 from streamgauge.engines.oracle.process import computed, is_independent
 from streamgauge.events import (
@@ -58,6 +58,8 @@ from streamgauge.run.running import Ints
 from streamgauge.run.spool import Received
 
 SLICE_US = 5 * US
+KEPT = {"kept": "kept"}
+"""The rows that a running aggregate takes in, by the name of the stream and of the table."""
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
 BY_CLASSES = Truth(
     "DuckDB, by SQL made from the flow, and the flow's own classes over the whole input in order", independent=False
@@ -174,11 +176,12 @@ def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: An
     if cuts and not done.owes_all:
         cuts.append(max(cuts[-1], _measured_until(done)))
     connection.register("cuts", pa.table({"cut": pa.array(cuts, pa.int64())}))
-    due = last_of_spans(ready.lineage_flow, _planned(ready, done, source, connection), "cuts")
-    connection.execute(f"CREATE TABLE due AS {due}")
+    query, kept = kept_rows(ready.lineage_flow, _planned(ready, done, source, connection), "kept")
+    connection.execute(query)
+    connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
     columns = quoted([*keys, EVENT_TIME])
     connection.execute(f"CREATE VIEW points AS SELECT {columns} FROM received UNION SELECT {columns} FROM due")
-    values = oracle_sql(ready.lineage_flow, _planned(ready, done, source, connection), "points")
+    values = oracle_sql(kept, KEPT, "points")
     same = " AND ".join(f"value.{quote(name)} IS NOT DISTINCT FROM due.{quote(name)}" for name in (*keys, EVENT_TIME))
     connection.execute(
         f"CREATE TABLE expected AS SELECT value.*, due.{quote(EVENT_TIME)} IS NOT NULL AS {DUE}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamgauge.engines.spark.queries import operator_of, queries, steps_of
+from streamgauge.engines.spark.queries import operator_of, queries, steps_to
 from streamgauge.engines.spark.source import _taken_apart
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
@@ -40,6 +40,22 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
         ),
         [("revenue",), ("packs",)],
     ),
+    "running aggregates on one source": (
+        flow(
+            COUNTS.sink("counts"),
+            DEAR.running(keys="pack", count="count(*)", name="packs").sink("packs"),
+            DEAR.sink("dear"),
+            BOUGHT.distinct(keys="pack").running(keys="pack", n="count(*)", name="firsts").sink("firsts"),
+        ),
+        [("counts", "packs"), ("dear",), ("firsts",)],
+    ),
+    "what is aggregated under one name has one type": (
+        flow(
+            BOUGHT.running(keys="user_id", most="max(price)").sink("numbers"),
+            BOUGHT.select(pack="pack", price="note").running(keys="pack", most="max(price)", name="n").sink("texts"),
+        ),
+        [("numbers",), ("texts",)],
+    ),
     "on one join": (
         flow(
             BOUGHT.join(ADS, window=tumble(2), on=("user_id", "pack")).sink("matches"),
@@ -62,9 +78,11 @@ def test_sinks_on_one_operator_share_a_query(case: str) -> None:
 
 def test_steps_are_in_the_order_of_a_row() -> None:
     """From the shared operator to the sink."""
-    steps = steps_of(DEAR.select(pack="pack").where("pack > 1").sink("packs").sink)
+    last = DEAR.select(pack="pack").where("pack > 1").sink("packs").sink.input
+    steps = steps_to(last, operator_of(last))
     assert [step.name for step in steps] == ["where", "select", "where_2"]
-    assert steps_of(COUNTS.sink("counts").sink) == []
+    counts = COUNTS.sink("counts").sink.input
+    assert steps_to(counts, operator_of(counts)) == []
 
 
 def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_for_nobody() -> None:
@@ -95,8 +113,8 @@ def test_sinks_of_one_operator_share_it_though_each_reads_other_columns() -> Non
     both = BOUGHT.window(hop(2, 1), keys="pack").aggregate(low="min(price)", users="max(user_id)", unread="count(*)")
     whole = with_lineage(flow(both.select(low="low").sink("low"), both.select(users="users").sink("users")))
     (shared,) = queries(whole)
-    operator = operator_of(shared.sinks[0])
-    assert operator == operator_of(shared.sinks[1])
+    operator = operator_of(shared.sinks[0].input)
+    assert operator == operator_of(shared.sinks[1].input)
     assert isinstance(operator, WindowAggregate)
     assert [name for name, _ in operator.aggregates][:2] == ["low", "users"]
     assert "unread" not in dict(operator.aggregates)
@@ -109,7 +127,7 @@ def test_a_query_asks_for_no_column_that_only_another_one_reads() -> None:
     whole = with_lineage(flow(rows, counts))
     _, counting = queries(whole)
     assert counting.columns(whole, needed_columns(whole)) == {"purchases": ("pack", "event_time", "ingest_time")}
-    running = operator_of(counting.sinks[0])
+    running = operator_of(counting.sinks[0].input)
     assert isinstance(running, RunningAggregate)
     assert isinstance(running.input, Select)
     assert "price" not in dict(running.input.columns)

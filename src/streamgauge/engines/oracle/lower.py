@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import singledispatch
 
 from streamgauge.engines.oracle.static import relation_of
-from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.events import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, Schema
 from streamgauge.flow import expressions, graph, schema, truth
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
 from streamgauge.flow.nodes import (
@@ -76,6 +77,22 @@ def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
         f"{once}SELECT {keys}, max({TIME}) AS {quote(EVENT_TIME)} FROM ({lower(last.input, relations)}) AS __rows"
         f" ASOF JOIN {cuts} AS __cuts ON __rows.{TIME} < __cuts.cut GROUP BY {keys}, cut"
     )
+
+
+def kept_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
+    """DuckDB SQL that keeps in `table` what the running aggregate of a flow of one sink takes in, and the same
+    aggregate over a stream `table`: where several questions are asked of it, the rest of the flow is done once.
+    """
+    last = flow.sink.input
+    assert isinstance(last, RunningAggregate)
+    there = schema.columns(last.input)
+    named = {EVENT_TIME, *last.keys}.union(*(expressions.columns_of(text) for _, text in last.aggregates))
+    relations, once = _read_once(last, relations)
+    names = ", ".join(quote(name) for name in there if name in named)
+    query = f"CREATE TABLE {quote(table)} AS {once}SELECT {names} FROM ({lower(last.input, relations)})"
+    fields = Schema.of(**{name: kind for name, kind in there.items() if name in named and name not in LINEAGE})
+    kept = Source(table, fields, tuple(name for name in LINEAGE if name in named and name in there))
+    return query, Flow((replace(flow.sink, input=replace(last, input=kept)),))
 
 
 def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce, singledispatchmethod
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,12 +16,13 @@ from streamgauge.engines.spark.blocks import Packing
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.interval_join import interval_join
 from streamgauge.engines.spark.panes import by_panes, can_be_joined
-from streamgauge.engines.spark.queries import Query, operator_of, steps_of
+from streamgauge.engines.spark.queries import Query, last_shared, operator_of, steps_to
 from streamgauge.engines.spark.settings import LOWERINGS
+from streamgauge.engines.spark.side_by_side import outputs, tagged
 from streamgauge.engines.spark.top_n import top_n
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.flow import schema
+from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import (
     Distinct,
     Explode,
@@ -32,7 +33,6 @@ from streamgauge.flow.nodes import (
     RunningAggregate,
     Select,
     SessionAggregate,
-    Sink,
     Source,
     TopN,
     Union,
@@ -44,7 +44,6 @@ from streamgauge.flow.nodes import (
 
 TIME = "_time"
 WINDOW = "_window"
-INPUT, KEPT = "_input", "_kept"
 
 
 def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) -> str:
@@ -55,6 +54,12 @@ def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) 
     return "panes" if isinstance(node, WindowAggregate) and can_be_joined(node) else "window"
 
 
+class Probe(Protocol):
+    """Counts what leaves an operator."""
+
+    def __call__(self, operator: str, frame: DataFrame, beside: str = "") -> DataFrame: ...
+
+
 class Lowering:
     """Lowers one query of a flow.
 
@@ -63,7 +68,8 @@ class Lowering:
         read_packed: gives a source as packed blocks instead of rows.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
-        probe: counts what leaves an operator, given its name and frame; it is put behind each.
+        probe: counts what leaves an operator, given its name and frame; it is put behind each. `beside` names an
+            operator whose rows are in the frame too.
     """
 
     def __init__(
@@ -72,16 +78,32 @@ class Lowering:
         read_packed: Callable[[Source, Packing], DataFrame],
         choices: dict[str, str],
         buckets: int,
-        probe: Callable[[str, DataFrame], DataFrame] = lambda _, frame: frame,
+        probe: Probe = lambda _, frame, beside="": frame,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
         self._probe = probe
 
     def output(self, query: Query) -> DataFrame:
         """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
-        if len(query.sinks) == 1:
-            return self.lower(query.sinks[0].input).drop(TIME)
-        return _side_by_side(self.lower(operator_of(query.sinks[0])), query.sinks)
+        inputs = [sink.input for sink in query.sinks]
+        if len(inputs) == 1:
+            return self.lower(inputs[0]).drop(TIME)
+        aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
+        if len(aggregates) == len(inputs) and len(set(aggregates)) > 1:
+            return self._tagged(aggregates)
+        operator = operator_of(inputs[0])
+        branches = [(steps_to(each, operator), schema.columns(each), "") for each in inputs]
+        return outputs(self.lower(operator), branches)
+
+    def _tagged(self, aggregates: list[RunningAggregate]) -> DataFrame:
+        from streamgauge.engines.spark.process import with_results
+
+        shared = last_shared(aggregates)
+
+        def made(process: Process, frame: DataFrame) -> DataFrame:
+            return self._probe(process.name, with_results(process, frame), shared.name)
+
+        return tagged(self.lower(shared), shared, aggregates, made)
 
     def lower(self, node: Node) -> DataFrame:
         """The rows that leave an operator."""
@@ -193,29 +215,6 @@ class Lowering:
         return frame if _is_marked(frame) else frame.withWatermark(TIME, "0 seconds")
 
 
-def _side_by_side(rows: DataFrame, sinks: tuple[Sink, ...]) -> DataFrame:
-    """Each row once, as what it is for every sink; null where a sink's conditions keep it out.
-
-    So one scan serves all sinks. What lies behind a condition is computed only where it holds, as it would be alone.
-    """
-    frame = rows.select(F.struct("*").alias(INPUT))
-    outputs: list[str] = []
-    for number, sink in enumerate(sinks):
-        aside = [INPUT, *outputs]
-        frame = frame.select(*aside, F.lit(True).alias(KEPT), f"{INPUT}.*")
-        for step in steps_of(sink):
-            if isinstance(step, Where):
-                holds = F.when(F.col(KEPT), F.expr(step.predicate))
-                frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
-            else:
-                chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
-                frame = frame.select(*aside, KEPT, *chosen)
-        own = [F.col(f"`{name}`") for name in schema.columns(sink.input)]
-        outputs.append(f"_sink_{number}")
-        frame = frame.select(*aside, F.when(F.col(KEPT), F.struct(*own)).alias(outputs[-1]))
-    return frame.select(*outputs).where(" OR ".join(f"{name} IS NOT NULL" for name in outputs))
-
-
 def _window(window: Window) -> Any:
     return F.window(TIME, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
 
@@ -230,6 +229,14 @@ def _window_time() -> list[Any]:
 
 def _is_marked(frame: DataFrame) -> bool:
     return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
+
+
+def _computes(node: Where) -> bool:
+    """Whether a condition is about something that a select right before it computes."""
+    if not isinstance(node.input, Select):
+        return False
+    computed = {name for name, text in node.input.columns if not text.strip("`").isidentifier()}
+    return bool(computed & expressions.columns_of(node.predicate))
 
 
 def _time_of(frame: DataFrame) -> list[Any]:

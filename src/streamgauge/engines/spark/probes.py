@@ -49,16 +49,19 @@ class Probes:
     ) -> None:
         self._session, self._without, self._clock = session, without, clock
         self._operators: list[str] = []
+        self._beside: dict[str, str] = {}
         self._runs: dict[str, str] = {}
         self._read_until = -1
         self._counted: list[OperatorRows] = []
         self._adding = Lock()
 
-    def behind(self, operator: str, frame: DataFrame) -> DataFrame:
-        """The same rows, counted as those of the operator."""
-        if operator in self._without:
+    def behind(self, operator: str, frame: DataFrame, beside: str = "") -> DataFrame:
+        """The same rows, counted as those of the operator; `beside`: another one whose rows are in the frame too."""
+        if operator in self._without or beside in self._without:
             return frame
         self._operators.append(operator)
+        if beside:
+            self._beside[operator] = beside
         return frame.where(f"spark_partition_id() > -{len(self._operators)}")
 
     def started(self, query: str, running: Any) -> None:
@@ -147,6 +150,9 @@ class Probes:
                 yield self._operators[mark - 1], int(nodes.apply(place).metrics().apply(0).accumulatorId())
 
     def _add(self, query: str, batch: int, rows: dict[str, int]) -> None:
+        for operator, beside in self._beside.items():
+            if operator in rows:
+                rows[operator] -= rows[beside]
         with self._adding:
             self._counted += [OperatorRows(query, batch, *each) for each in rows.items()]
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -30,6 +31,7 @@ from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SIDE, TIME, Packing
 from streamgauge.engines.spark.packed_join import plain_columns
 from streamgauge.engines.spark.panes import MARK
+from streamgauge.engines.spark.side_by_side import OWN, RESULTS, TAKEN
 from streamgauge.events import EVENT_TIME
 from streamgauge.flow import graph, schema
 from streamgauge.flow.nodes import Flow, Node, Process, Source
@@ -39,7 +41,7 @@ PackedSource = tuple[Source, Packing]
 
 ONE_PANE_US = 2**62
 """Blocks are cut by bucket alone."""
-RESULTS = f"{BLOCK} binary"
+BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 IDS_TRIED = 16
 """Numbers looked at, for each bucket, to find one that Spark sends where it should go."""
@@ -63,7 +65,7 @@ def process(
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
     # Names without an underscore at their front: pandas loses those on the way to the class.
     gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
-    results = gathered.groupBy("bucket").transformWithStateInPandas(Bucket(node), RESULTS, "append", "eventTime")
+    results = gathered.groupBy("bucket").transformWithStateInPandas(Bucket(node), BLOCKS, "append", "eventTime")
     return _timed(results.mapInArrow(_unpack, _ddl(shapes(node).results, node)), marked=True)
 
 
@@ -79,6 +81,32 @@ def _stateless(node: Process, frame: DataFrame) -> DataFrame:
 
     rows = _rows(frame, wanted.sides[0])
     return _timed(rows.mapInArrow(each, _ddl(wanted.results, node)), marked)
+
+
+def with_results(node: Process, frame: DataFrame) -> DataFrame:
+    """The struct column OWN of each row, and in rows of their own the struct RESULTS that a process without keys makes
+    of TAKEN: who needs both reads and computes what comes before it once.
+    """
+    wanted = shapes(node)
+    results = pa.struct([field for field in wanted.results if field.name != TIME])
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Batches:
+        instance = Instance(node, wanted)
+        for batch in batches:
+            own, taken = batch.column(OWN), batch.column(TAKEN).drop_null()
+            yield pa.RecordBatch.from_arrays([own, pa.nulls(len(own), results)], [OWN, RESULTS])
+            side = pa.Table.from_arrays(taken.flatten(), names=[field.name for field in taken.type])
+            # Nobody asks when a row of a running aggregate was.
+            side = side.append_column(TIME, pa.array(np.zeros(len(side), np.int64)))
+            made = instance.each(side.select(wanted.sides[0].names).cast(wanted.sides[0]))
+            for rows in made.select([field.name for field in results]).combine_chunks().to_batches():
+                found = pa.StructArray.from_arrays(rows.columns, fields=list(results))
+                yield pa.RecordBatch.from_arrays([pa.nulls(len(found), own.type), found], [OWN, RESULTS])
+
+    kinds = schema.columns(node)
+    columns = ", ".join(f"`{field.name}`: {kinds[field.name]}" for field in results)
+    own = frame.schema[OWN].dataType.simpleString()
+    return frame.mapInArrow(each, f"{OWN} {own}, {RESULTS} struct<{columns}>")
 
 
 def _rows(frame: DataFrame, side: pa.Schema, *more: Any) -> DataFrame:
