@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.flow import totals
@@ -24,12 +26,14 @@ from tests.flow.totals import with_totals
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering import Lowering
+from streamgauge.engines.spark.queries import queries
 from streamgauge.engines.spark.settings import with_python_state
 from streamgauge.events import US, Schema, arrow_type, event_id_base
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, RunningAggregate, Source
-from streamgauge.flow.stream import count, hop, session, source, table, tumble, union
+from streamgauge.flow.process import ROW, Processor
+from streamgauge.flow.stream import count, flow, hop, session, source, table, tumble, union
 
 pytestmark = pytest.mark.spark
 
@@ -87,6 +91,42 @@ FLOWS: dict[str, Flow] = {
     .aggregate(n="count(*)").sink("out"),
     "join of exploded": WORDS.select(k="k", word="word").join(B, window=tumble("2s"), on="k").sink("out"),
 }  # fmt: skip
+
+
+class Long(Processor):
+    """The texts that are long enough, twice those that are very long."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        lengths = pc.fill_null(pc.utf8_length(batch.column("text")), 0).to_numpy()
+        rows = pa.array(np.repeat(np.arange(len(lengths)), (lengths > 3).astype(int) + (lengths > 8)))
+        return pa.RecordBatch.from_arrays([batch.column("text").take(rows), rows], ["long", ROW])
+
+
+LONG = A.where("v < 3", name="small").process(
+    Long, reads="text", gives=Schema.of(long="string"), several=True, name="long",
+    truth="SELECT text AS long, _row FROM input, range(CASE WHEN length(text) > 8 THEN 2 WHEN length(text) > 3 THEN 1"
+    " ELSE 0 END)",
+)  # fmt: skip
+SMALL = A.where("v < 3", name="small")
+TOGETHER: dict[str, Flow] = {
+    "row by row": flow(
+        SMALL.running(keys="k", n="count(*)", name="by_k").sink("by_k"),
+        SMALL.where("v > 0").select(w="text", twice="v * 2").running(
+            keys="w", total="sum(twice)", n="count(*)", name="by_w"
+        ).sink("by_w"),
+        SMALL.select(a="k", b="v").running(keys=("a", "b"), n="count(*)", name="by_both").sink("by_both"),
+    ),
+    "a process beside rows": flow(
+        SMALL.running(keys="k", n="count(*)", most="max(v)", name="by_k").sink("by_k"),
+        LONG.running(keys="long", n="count(*)", name="by_long").sink("by_long"),
+        LONG.select(size="length(long)").running(keys="size", n="count(*)", name="by_size").sink("by_size"),
+    ),
+    "a process before all": flow(
+        LONG.running(keys="long", n="count(*)", name="by_long").sink("by_long"),
+        LONG.select(size="length(long)").running(keys="size", n="count(*)", name="by_size").sink("by_size"),
+    ),
+}  # fmt: skip
+"""Running aggregates that one query does for several sinks."""
 
 STATEFUL: dict[str, Flow] = {
     "windows by count, packed by the reader": A.window(count(3, slide=1), keys="k")
@@ -233,8 +273,6 @@ def needed_with_time(flow: Flow) -> dict[str, pa.Table]:
 
 def _cut(rows: pa.Table, folder: Path) -> None:
     """One file for each batch, the older the earlier; a file without rows where nothing happened."""
-    import pyarrow.compute as pc
-
     folder.mkdir(parents=True)
     for number, (low, high) in enumerate(zip((0, *CUTS_S[:-1]), CUTS_S, strict=True)):
         inside = pc.and_(pc.greater_equal(rows["_cut"], low * US), pc.less(rows["_cut"], high * US))
@@ -273,6 +311,28 @@ def test_in_batch_it_is_the_oracles_answer(spark: Any, name: str) -> None:
         wanted = in_order(list(last.values()), tuple(schema.columns(flow.sink.input)))
     assert len(wanted) > 1
     assert in_batch(spark, flow) == wanted
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_aggregates_of_one_query_are_those_of_several(spark: Any, name: str) -> None:
+    """Each sink's last values are the oracle's for a flow of that sink alone."""
+    whole = with_lineage(TOGETHER[name])
+    (query,) = queries(whole)
+    given = needed(whole)
+
+    def read(node: Source, packing: Packing | None = None) -> Any:
+        assert packing is None
+        return spark.createDataFrame(given[node.name])
+
+    rows = Lowering(read, read, {}, 2).output(query).collect()
+    for number, alone in enumerate(TOGETHER[name].each()):
+        found = [tuple(row[number]) for row in rows if row[number] is not None]
+        names = tuple(schema.columns(query.sinks[number].input))
+        last = {row[:-2]: row for row in sorted(expected_in_all(with_lineage(alone)), key=lambda row: row[-2])}
+        keys = len(alone.sink.input.keys)  # type: ignore[union-attr]
+        wanted = {row[:keys]: row for row in last.values()}
+        assert len(wanted) > 1
+        assert in_order(found, names) == in_order(list(wanted.values()), names)
 
 
 def expected_in_all(flow: Flow) -> list[tuple[Any, ...]]:

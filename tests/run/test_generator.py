@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge.events import EVENT_TIME, US
 from streamgauge.load.fields import Integer, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.run import generator as module
-from streamgauge.run.generator import Generator, GeneratorSettings
+from streamgauge.run.generator import Generator, GeneratorSettings, Stock
 from streamgauge.transports.seam import Chunk, HandOut, Outlet, Overflow
 
 RATE, STREAM = 1000.0, "purchases"
@@ -308,3 +311,30 @@ def test_what_is_committed_is_forgotten(stage: Stage) -> None:
     """The outlet hears of it."""
     stage.generator.commit(SECOND)
     assert stage.outlet.committed == [SECOND]
+
+
+@given(
+    lengths=st.lists(st.integers(1, 120_000), min_size=1, max_size=30),
+    rate=st.sampled_from([1.0, 37.0, 1000.0, 9_999.0]),
+    partition=st.integers(0, 1),
+)
+def test_what_is_made_ahead_is_the_plan_cut_into_chunks(lengths: list[int], rate: float, partition: int) -> None:
+    """Every event once, in the chunk of its time, however long the chunks are."""
+    plan, columns = plan_of(rate), ["price", EVENT_TIME]
+    stock, borders = Stock(plan, partition, {STREAM: columns}), list(accumulate(lengths, initial=START))
+    chunks = [stock.take(low, high)[STREAM] for low, high in pairwise(borders)]
+    whole = plan.batch(0, partition, 0, plan.count_before(0, partition, borders[-1]), columns)
+    assert pa.Table.from_batches(chunks).combine_chunks() == pa.Table.from_batches([whole]).combine_chunks()
+    for chunk, (low, high) in zip(chunks, pairwise(borders), strict=True):
+        assert all(low <= time < high for time in chunk.column(EVENT_TIME).to_pylist())
+
+
+def test_short_chunks_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five of 10 ms at once."""
+    plan, made = plan_of(RATE), []
+    batch = Plan.batch
+    monkeypatch.setattr(Plan, "batch", lambda *given: made.append(given) or batch(*given))
+    stock = Stock(plan, 0, {STREAM: ["price", EVENT_TIME]})
+    for number in range(10):
+        stock.take(START + number * 10_000, START + (number + 1) * 10_000)
+    assert len(made) == 2

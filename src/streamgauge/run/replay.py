@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -17,12 +17,21 @@ Watch = Callable[[int, int, int, pa.RecordBatch], None]
 
 
 class Input:
-    """The planned events, made again, with the ingest times of the hand-out log."""
+    """The planned events, made again, with the ingest times of the hand-out log.
+
+    `shared` are relations of operators whose rows over all of these events are there already.
+    """
 
     def __init__(
-        self, plan: Plan, ingest: IngestTimes, columns: dict[str, tuple[str, ...]], watch: Watch | None = None
+        self,
+        plan: Plan,
+        ingest: IngestTimes,
+        columns: dict[str, tuple[str, ...]],
+        watch: Watch | None = None,
+        shared: Mapping[str, str] | None = None,
     ) -> None:
         self._plan, self._ingest, self._columns, self._watch = plan, ingest, columns, watch
+        self.shared = shared or {}
 
     def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
         """Stream name to a reader of its events in [from_us, to_us)."""

@@ -7,7 +7,7 @@ are compared in slices of event time, the others in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -55,6 +55,7 @@ from streamgauge.run.malformed import counting
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input, Watch
 from streamgauge.run.running import Ints
+from streamgauge.run.shared_rows import rows_of_several
 from streamgauge.run.spool import Received
 
 SLICE_US = 5 * US
@@ -73,12 +74,15 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
     """
     several = len(ready.flow.sinks) > 1
     sinks = []
-    with counting(done.journal.plan, ready.malformed, _measured_until(done)) as malformed:
+    with (
+        counting(done.journal.plan, ready.malformed, _measured_until(done)) as malformed,
+        rows_of_several(ready, done, malformed.see) as shared,
+    ):
         for one in ready.of_each_sink():
             name = one.flow.sink.name
             kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
             of_sink = replace(done, journal=done.journal.of_sink(name))
-            sinks.append(_verify_sink(one, of_sink, kept, malformed.see))
+            sinks.append(_verify_sink(one, of_sink, kept, malformed.see, shared))
         found = malformed.found()
     verification = _of_all(sinks, done) if several else sinks[0].verification
     return Verified(verification.model_copy(update={"malformed": found}), tuple(sinks))
@@ -99,12 +103,16 @@ def _of_all(sinks: list[SinkVerified], done: Conducted) -> Verification:
     )
 
 
-def _verify_sink(ready: Ready, done: Conducted, keep_at: Path | None, watch: Watch) -> SinkVerified:
-    """The answers of a flow's one sink; `done` has that sink's commits alone. `watch` is shown the input."""
+def _verify_sink(
+    ready: Ready, done: Conducted, keep_at: Path | None, watch: Watch, shared: Mapping[str, str]
+) -> SinkVerified:
+    """The answers of a flow's one sink; `done` has that sink's commits alone. `watch` is shown the input; `shared` are
+    relations of operators whose rows are there already.
+    """
     received = Received(done)
     truth = BY_SQL if is_independent(ready.flow) else BY_CLASSES
     with comparison(done) as compared:
-        source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns, watch)
+        source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns, watch, shared)
         compare = _compare_slices if ready.reach_us == 0 else _compare_whole
         compare(ready, done, received, source, compared)
         sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
@@ -159,10 +167,11 @@ def _compare_whole(ready: Ready, done: Conducted, received: Received, source: In
 
 
 def _planned(ready: Ready, done: Conducted, source: Input, connection: Any) -> dict[str, str]:
-    """The relations of all that was offered; each can be read once."""
+    """The relations of all that was offered, each of which can be read once, and of what is there already."""
     for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
         connection.register(f"input_{name}", reader)
-    return computed(connection, ready.lineage_flow, {name: f"input_{name}" for name in ready.columns})
+    relations = {**{name: f"input_{name}" for name in ready.columns}, **source.shared}
+    return computed(connection, ready.lineage_flow, relations)
 
 
 def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: Any) -> None:

@@ -15,8 +15,10 @@ from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
 from streamgauge.workloads.counts import MEANING, counted
 from streamgauge.workloads.features import Feature
 
-WORDS = "regexp_extract_all(lower(regexp_replace(text, '[^A-Za-z0-9_]+', ' ')), '[a-z0-9_]+', 0)"
-"""Letters of other alphabets go before `lower`: engines do not agree on all of those ('İ'), nor are they of a word."""
+WORDS = "regexp_extract_all(text, '[A-Za-z0-9_]+', 0)"
+"""In lower case only afterwards, each: engines do not agree on all letters of other alphabets ('İ'), and those are in
+no word. To take them out of the line first cost half of all the work.
+"""
 
 
 class WordCount(Parameters):
@@ -28,7 +30,8 @@ class WordCount(Parameters):
 
 def build(parameters: WordCount, rate_per_s: float) -> Job:
     sentences = StreamSpec("sentences", (Text("text", parameters.words),))
-    words = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
+    said = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
+    words = said.select(word="lower(word)", name="lower_case")
     counts = counted(words, parameters.window, keys="word", column="count", name="counter")
     return Job(counts.sink("counts"), (sentences,))
 

@@ -143,6 +143,18 @@ def test_each_finished_batch_is_read_once() -> None:
     assert store.read == [3, 5, 6, 7]
 
 
+def test_rows_of_another_operator_in_the_same_frame_are_not_counted_twice() -> None:
+    """Where only the sum can be counted, and not the other one, nothing is said."""
+    found = probed(Store([execution(0, 0)]), operators=())
+    found.behind("long", Frame(), beside="dear")  # type: ignore[arg-type]
+    found.behind("dear", Frame())  # type: ignore[arg-type]
+    assert {(one.operator, one.rows) for one in read(found)} == {("dear", 1234), ("long", 20_000 - 1234)}
+    alone = probed(Store([execution(0, 0)]), operators=())
+    alone.behind("long", Frame(), beside="elsewhere")  # type: ignore[arg-type]
+    alone.behind("dear", Frame())  # type: ignore[arg-type]
+    assert {one.operator for one in read(alone)} == {"dear"}
+
+
 def test_what_was_handed_over_is_not_handed_over_again() -> None:
     """The trials of a warm rig ask one after the other, and each wants its own."""
     found = probed(Store([execution(0, 0)]))

@@ -10,13 +10,28 @@ from streamgauge.engines.spark.source import _taken_apart
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, RunningAggregate, Select, WindowAggregate
-from streamgauge.flow.stream import flow, hop, source, tumble
+from streamgauge.flow.process import Processor
+from streamgauge.flow.stream import Stream, flow, hop, source, tumble
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
 ADS = source("ads", Schema.of(user_id="int", pack="int"))
 DEAR = BOUGHT.where("price > 90")
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
 COUNTS = BOUGHT.running(keys="user_id", count="count(*)")
+
+
+class Saying(Processor):
+    """Never run here."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        raise NotImplementedError
+
+
+def noted(name: str) -> Stream:
+    return DEAR.process(
+        Saying, reads="note", gives=Schema.of(said="string"), truth="SELECT note AS said, _row FROM input", name=name
+    )
+
 
 CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
     "one sink": (DEAR.sink("dear"), [("dear",)]),
@@ -48,6 +63,21 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
             BOUGHT.distinct(keys="pack").running(keys="pack", n="count(*)", name="firsts").sink("firsts"),
         ),
         [("counts", "packs"), ("dear",), ("firsts",)],
+    ),
+    "running aggregates, a process beside rows": (
+        flow(
+            DEAR.running(keys="pack", n="count(*)", name="packs").sink("packs"),
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("upper").select(size="length(said)").running(keys="size", n="count(*)", name="sizes").sink("sizes"),
+        ),
+        [("packs", "said", "sizes")],
+    ),
+    "running aggregates behind different processes": (
+        flow(
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("lower").running(keys="said", n="count(*)", name="hushed").sink("hushed"),
+        ),
+        [("said",), ("hushed",)],
     ),
     "what is aggregated under one name has one type": (
         flow(

@@ -101,6 +101,8 @@ def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
     reads: Counter[str] = Counter()
 
     def count(node: Node) -> None:
+        if kept_name(node) in relations:
+            return
         reads.update([node.name] if isinstance(node, Source) else [])
         for input_ in graph.inputs(node):
             count(input_)
@@ -113,35 +115,45 @@ def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
 
 def kinds() -> tuple[type, ...]:
     """The node kinds that can be lowered."""
-    return tuple(kind for kind in lower.registry if kind is not object)
+    return tuple(kind for kind in _lowered.registry if kind is not object)
+
+
+def lower(node: Node, relations: Relations) -> str:
+    """One node as a query that gives its columns and `__time`; where its rows are kept somewhere, from there."""
+    kept = relations.get(kept_name(node)) if relations else None
+    return f"SELECT * FROM {kept}" if kept is not None else _lowered(node, relations)
+
+
+def kept_name(node: Node) -> str:
+    """What stands among relations for the rows of an operator that were computed before, `__time` among them."""
+    return f"@{node.name}"
 
 
 @singledispatch
-def lower(node: Node, relations: Relations) -> str:
-    """One node as a query that gives its columns and `__time`."""
+def _lowered(node: Node, relations: Relations) -> str:
     raise TypeError(f"the oracle has no lowering for a {type(node).__name__}")
 
 
-@lower.register
+@_lowered.register
 def _(node: Source, relations: Relations) -> str:
     # Columns that nothing reads may be missing from the relation, so they are not named: the query above picks.
     return f"SELECT *, {quote(EVENT_TIME)} AS {TIME} FROM {relations[node.name]}"
 
 
-@lower.register
+@_lowered.register
 def _(node: Select, relations: Relations) -> str:
     there = schema.columns(node.input)
     columns = ", ".join(f"{expressions.to_duckdb(text, there)} AS {quote(name)}" for name, text in node.columns)
     return f"SELECT {columns}, {TIME} FROM ({lower(node.input, relations)})"
 
 
-@lower.register
+@_lowered.register
 def _(node: Where, relations: Relations) -> str:
     predicate = expressions.to_duckdb(node.predicate, schema.columns(node.input))
     return f"SELECT * FROM ({lower(node.input, relations)}) WHERE {predicate}"
 
 
-@lower.register
+@_lowered.register
 def _(node: WindowAggregate, relations: Relations) -> str:
     parts = _divisible(node)
     rows = lower(node.input, relations)
@@ -150,7 +162,7 @@ def _(node: WindowAggregate, relations: Relations) -> str:
     return f"SELECT {_names(node.keys)}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
 
 
-@lower.register
+@_lowered.register
 def _(node: RunningAggregate, relations: Relations) -> str:
     """The value at every event time: all rows of the key up to and with that time; rows of one time give one row."""
     there = schema.columns(node.input)
@@ -165,7 +177,7 @@ def _(node: RunningAggregate, relations: Relations) -> str:
     )
 
 
-@lower.register
+@_lowered.register
 def _(node: WindowJoin, relations: Relations) -> str:
     left, right = lower(node.left, relations), lower(node.right, relations)
     pairs = _pairs_tumbling(node, left, right) if node.window.panes == 1 else _pairs_hopping(node, left, right)
@@ -173,7 +185,7 @@ def _(node: WindowJoin, relations: Relations) -> str:
     return f"SELECT {_names((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
 
 
-@lower.register
+@_lowered.register
 def _(node: Explode, relations: Relations) -> str:
     array = expressions.to_duckdb(node.array, schema.columns(node.input))
     ordinal = f", unnest(range(len(__array))) AS {quote(node.ordinal)}" if node.ordinal else ""
@@ -183,7 +195,7 @@ def _(node: Explode, relations: Relations) -> str:
     )
 
 
-@lower.register
+@_lowered.register
 def _(node: Lookup, relations: Relations) -> str:
     on = " AND ".join(f"__rows.{quote(key)} = __table.{quote(key)}" for key in node.keys)
     found = "".join(f", __table.{quote(name)}" for name in node.table.schema.names if name not in node.keys)
@@ -193,12 +205,12 @@ def _(node: Lookup, relations: Relations) -> str:
     )
 
 
-@lower.register
+@_lowered.register
 def _(node: Union, relations: Relations) -> str:
     return " UNION ALL BY NAME ".join(f"SELECT * FROM ({lower(input_, relations)})" for input_ in node.inputs)
 
 
-@lower.register
+@_lowered.register
 def _(node: SessionAggregate, relations: Relations) -> str:
     keys, gap = _names(node.keys), node.session.gap_us
     by_time = f"(PARTITION BY {keys} ORDER BY {TIME}"
@@ -215,7 +227,7 @@ def _(node: SessionAggregate, relations: Relations) -> str:
     return f"SELECT {keys}, {borders}, {names}, __end - 1 AS {TIME} FROM ({grouped})"
 
 
-@lower.register
+@_lowered.register
 def _(node: Distinct, relations: Relations) -> str:
     rows = lower(node.input, relations)
     order = ", ".join([TIME, *(f"{quote(tie)} NULLS FIRST" for tie in node.ties)])
@@ -230,7 +242,7 @@ def _(node: Distinct, relations: Relations) -> str:
     )
 
 
-@lower.register
+@_lowered.register
 def _(node: IntervalJoin, relations: Relations) -> str:
     left, right = _sides(lower(node.left, relations), lower(node.right, relations))
     return (
@@ -240,7 +252,7 @@ def _(node: IntervalJoin, relations: Relations) -> str:
     )
 
 
-@lower.register
+@_lowered.register
 def _(node: TopN, relations: Relations) -> str:
     there = schema.columns(node.input)
     by = expressions.to_duckdb(node.by, there)
@@ -255,7 +267,7 @@ def _(node: TopN, relations: Relations) -> str:
     )
 
 
-@lower.register
+@_lowered.register
 def _(node: Process, relations: Relations) -> str:
     """By its truth; without one, by what its class gave (`oracle.process`), which is then among the relations."""
     if node.truth is None:

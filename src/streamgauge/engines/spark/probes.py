@@ -151,8 +151,9 @@ class Probes:
 
     def _add(self, query: str, batch: int, rows: dict[str, int]) -> None:
         for operator, beside in self._beside.items():
-            if operator in rows:
-                rows[operator] -= rows[beside]
+            counted = rows.pop(operator, None)
+            if counted is not None and beside in rows:
+                rows[operator] = counted - rows[beside]
         with self._adding:
             self._counted += [OperatorRows(query, batch, *each) for each in rows.items()]
 

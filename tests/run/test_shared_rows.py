@@ -1,0 +1,62 @@
+"""What several sinks begin with is computed once, and each is judged as if it had been computed for it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.run.made_answers import PURCHASES, Case, faults, without
+
+from streamgauge.engines.oracle.lower import kept_name
+from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.stream import flow as flow_of
+from streamgauge.flow.stream import tumble
+from streamgauge.run import verify as module
+from streamgauge.run.shared_rows import last_of_several, rows_of_several
+from streamgauge.run.verify import verify
+
+DEAR = PURCHASES.where("price > 50", name="dear").select(user_id="user_id", twice="price * 2", name="twice")
+WINDOWS = DEAR.window(tumble("2s"), keys="user_id").aggregate(spent="sum(twice)", name="spent").sink("windows")
+COUNTS = DEAR.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
+
+
+def test_it_is_the_last_step_that_two_sinks_have_in_common() -> None:
+    """Row by row on a source; a source alone is none, since nothing is computed there."""
+    for whole in (flow_of(WINDOWS, COUNTS), with_lineage(flow_of(WINDOWS, COUNTS))):
+        found = last_of_several(whole)
+        assert found is not None
+        assert found.name == "twice"
+    apart = PURCHASES.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
+    assert last_of_several(flow_of(WINDOWS, apart)) is None
+    assert last_of_several(WINDOWS) is None
+
+
+def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> None:
+    asked = case(flow_of(WINDOWS, COUNTS))
+    windows, counts = asked.answer("windows"), asked.answer("counts")
+    asked.receive(make, windows=[windows], counts=[without(counts, 3)])
+    found = {sink.name: faults(sink.verification) for sink in verify(asked.ready, asked.done).sinks}
+    assert found == {"windows": {}, "counts": {"missing": 1}}
+
+
+def test_what_was_computed_once_is_what_is_judged_by(
+    case: Callable[..., Case], make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were rows lost from it, both sinks would have answers that nobody expects."""
+
+    @contextmanager
+    def fewer(*given: Any) -> Any:
+        with rows_of_several(*given) as relations:
+            yield {name: f"(SELECT * FROM {kept} WHERE user_id % 2 = 0)" for name, kept in relations.items()}
+
+    monkeypatch.setattr(module, "rows_of_several", fewer)
+    asked = case(flow_of(WINDOWS, COUNTS))
+    asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
+    for sink in verify(asked.ready, asked.done).sinks:
+        assert faults(sink.verification)["extra"] > 0
+
+
+def test_kept_rows_have_a_name_that_no_stream_has() -> None:
+    assert kept_name(DEAR.node) == "@twice"
