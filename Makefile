@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+UNIT_TESTS := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 -m "not spark and not long"
 
 .PHONY: help setup demo test test-long test-fast check bench lock clean
 
@@ -24,14 +25,14 @@ demo: setup ## measure a windowed aggregation for some two minutes, and write it
 	@$(BIN)/python -m bench._demo
 
 test: setup ## unit tests first, then those that start Spark (24 minutes on two cores)
-	$(BIN)/python -m pytest -q -m "not spark and not long"
+	$(UNIT_TESTS)
 	$(BIN)/python -m pytest -q -m "spark and not long"
 
 test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
 	$(BIN)/python -m pytest -q -m "long"
 
-test-fast: setup ## unit tests only (seven minutes)
-	$(BIN)/python -m pytest -q -m "not spark and not long"
+test-fast: setup ## unit tests only (six minutes on two cores)
+	$(UNIT_TESTS)
 
 check: setup ## lint, types and layers
 	$(BIN)/ruff check src tests bench examples docs/*.py
