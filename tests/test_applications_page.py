@@ -53,7 +53,7 @@ def test_every_operator_has_a_row() -> None:
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
     operators = [row[1] for row in rows if len(row) == 11]
     assert operators == [
-        "operator", "---", "`transactions`", "`predictor`", "`outliers`", "`sentences`", "`splitter`", "`counter`",
+        "operator", "---", "`transactions`", "`predictor`", "`outliers`", "`sentences`", "`splitter`", "`lower_case`", "`counter`",
         "`counts`",
     ]  # fmt: skip
     (splitter,) = [row for row in rows if row[1] == "`splitter`"]
@@ -91,7 +91,7 @@ def test_every_search_has_a_row() -> None:
     text = PAGE.rates([search("word_count"), search("smart_grid", latency={"event_time_us": None})])
     head, _, grid, words = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
     assert len(head) == len(grid) == len(words)
-    assert words[:3] == ["`word_count`", "3", "flat-map, unbounded keyed counter"]
+    assert words[:3] == ["`word_count`", "4", "flat-map, unbounded keyed counter"]
     assert words[3] == "200 k/s holds; 240 k/s was undecided"
     assert words[4:] == ["300 ms", "400 ms", "-", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms"]
     assert grid[2] == "filter, event-time window, global operator, several sinks, keyed operator in Python"

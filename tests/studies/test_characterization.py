@@ -314,13 +314,13 @@ def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
     assert found["finished"] is True
     assert found["parameters"] == {"window": 0.0, "words": 4}
     rows = by_name(found)
-    assert list(rows) == ["sentences", "splitter", "counter", "counts"]
+    assert list(rows) == ["sentences", "splitter", "lower_case", "counter", "counts"]
     assert (rows["splitter"]["selectivity"], rows["splitter"]["rows_in"]) == (4.0, [1020])
     assert rows["counter"]["counted_as"] == "updates"
     assert rows["counter"]["thesis"] == [{"operator": "counter", "instances": 6}]
-    assert rows["splitter"]["advised_instances_by_weights"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2
-    assert rows["counter"]["advised_instances_by_weights"]["cumulative"] == 8
-    assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=8"
+    assert rows["splitter"]["advised_instances_by_weights"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2 + 4 * 2
+    assert rows["counter"]["advised_instances_by_weights"]["cumulative"] == 5
+    assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=5"
     assert found["memory"]["behaviour"] == "fixed"
 
 
@@ -378,15 +378,15 @@ def test_advice_is_applied_in_a_trial(say: Say, trials: list[Experiment], tmp_pa
     (folder,) = (tmp_path / "runs").iterdir()
     assert (trial.command, trial.workload, trial.parameters) == ("run", "word_count", {"words": "4"})
     assert (trial.load.rate, trial.load.seed, trial.load.generators) == (2000.0, 7, None)
-    assert trial.options == {"buckets": "4", SETTING: "8"}
+    assert trial.options == {"buckets": "4", SETTING: "5"}
     assert Path(str(trial.out)).resolve() == folder
     found = json.loads(out)
     applied = found["applied"]
-    assert (applied["setting"], applied["before"], applied["after"]) == (SETTING, str(max(2, len(cpus()))), "8")
+    assert (applied["setting"], applied["before"], applied["after"]) == (SETTING, str(max(2, len(cpus()))), "5")
     assert (applied["verdict"], applied["sentence"]) == ("not_sustained", "made up")
     assert Path(applied["run"]).resolve().parent == folder
     assert json.loads((folder / "characterization.json").read_text()) == found
-    assert f"{SETTING} {applied['before']} -&gt; 8" in (folder / "report.html").read_text()
+    assert f"{SETTING} {applied['before']} -&gt; 5" in (folder / "report.html").read_text()
     again = read(folder / "applied.toml")
     assert again == trial.model_copy(update={"out": None})
 
