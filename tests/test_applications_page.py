@@ -53,8 +53,8 @@ def test_every_operator_has_a_row() -> None:
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
     operators = [row[1] for row in rows if len(row) == 11]
     assert operators == [
-        "operator", "---", "`transactions`", "`predictor`", "`outliers`", "`sentences`", "`splitter`", "`lower_case`", "`counter`",
-        "`counts`",
+        "operator", "---", "`transactions`", "`predictor`", "`outliers`", "`sentences`", "`splitter`", "`lower_case`",
+        "`counter`", "`counts`",
     ]  # fmt: skip
     (splitter,) = [row for row in rows if row[1] == "`splitter`"]
     assert splitter[6:8] == ["2 us", "2 us"]
