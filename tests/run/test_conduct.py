@@ -447,6 +447,25 @@ def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(rig: FakeRi
     assert done.journal.commits[-1].batch == last + 1
 
 
+def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(rig: FakeRig) -> None:
+    """Longer than any before it, as beside the first batches of other queries."""
+    plain, last, held_us = rig.batch, 19, START + 28 * US
+
+    def with_closing(number: int) -> Any:
+        tick = plain(number)
+        if number != last:
+            return tick
+        return replace(tick, commits=[*tick.commits, rig.make.commit(last + 1, held_us)])
+
+    def working(now_us: int) -> None:
+        rig.status = EngineStatus(True, busy=("other", "") if now_us < held_us else ("other",))
+
+    rig.batch, rig.on_tick = with_closing, working  # type: ignore[method-assign]
+    done = conductor(rig, closes_late=("",)).conduct()
+    assert done.drained
+    assert done.journal.commits[-1].batch == last + 1
+
+
 def test_the_time_to_drain_grows_with_the_interval(rig: FakeRig) -> None:
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
     rig.story.commit_after_us = 100 * US

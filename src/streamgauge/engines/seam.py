@@ -80,10 +80,13 @@ class BatchInterval:
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """How the engine says it is; `reason` is its own last words where it failed."""
+    """How the engine says it is; `reason` is its own last words where it failed, `busy` the queries of which it works
+    on a batch, where it knows.
+    """
 
     alive: bool
     reason: str = ""
+    busy: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ STATUS_EVERY_S = 2.0
 SETTLE_US = US
 """How far ahead the end is set once it is known: every generator is still before it."""
 CLOSING_US = 5 * US
-"""So long after the last input's commit a batch that closes windows is waited for, besides the engine's intervals."""
+"""So long after the last input's commit a batch that closes windows is waited for, besides the engine's intervals and
+while the engine says that it works on one.
+"""
 CLOSING_INTERVALS = 2
 """The batch that closes windows begins one interval after the last input's, and takes as long as one at most."""
 DRAIN_INTERVALS = CLOSING_INTERVALS + 2
@@ -160,6 +162,8 @@ class Conductor:
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._reference_work = ReferenceWork()
         self._status_due = 0.0
+        self._busy_us: dict[str, int] = {}
+        """When the engine last said of a query that it works on a batch."""
 
     def conduct(self) -> Conducted:
         """Run the trial to its end, whatever that is; only a defect of ours raises."""
@@ -239,6 +243,7 @@ class Conductor:
         if not status.alive:
             self.done.engine_failed = status.reason or "the engine ended"
             raise Stop
+        self._busy_us |= dict.fromkeys(status.busy, self._rig.clock.now_us())
 
     def _drain(self) -> None:
         deadline = time.monotonic() + self._drain_s + DRAIN_INTERVALS * self._interval_s
@@ -253,12 +258,13 @@ class Conductor:
         # not where one large batch took it whole; engines that close at once make none, so they get a while.
         whole = self.done.journal
         late = {commit.query for commit in whole.commits if commit.sink in self._closes_late}
-        return all(self._has_closed(whole.of_query(query)) for query in late)
+        return all(self._has_closed(query, whole.of_query(query)) for query in late)
 
-    def _has_closed(self, journal: Journal) -> bool:
+    def _has_closed(self, query: str, journal: Journal) -> bool:
         last = min(batch for (_, batch), end in journal.batch_ends().items() if end >= self.done.spans.end_us)
         arrived_us = [commit.committed_us for commit in journal.commits if commit.batch == last]
-        waited_us = self._rig.clock.now_us() - max(arrived_us, default=self._rig.clock.now_us())
+        now_us = self._rig.clock.now_us()
+        waited_us = now_us - max(*arrived_us, self._busy_us.get(query, 0)) if arrived_us else 0
         return waited_us >= self._patience_us(journal) or any(commit.batch > last for commit in journal.commits)
 
     def _patience_us(self, journal: Journal) -> float:

@@ -1,20 +1,27 @@
-"""The SUT's own process, as far as it goes without Spark."""
+"""The SUT's own process: what it says of itself and of its queries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from streamgauge.engines.seam import Edge, Edges, OperatorRows
 from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.engines.spark.queries import queries
-from streamgauge.events import Schema
+from streamgauge.events import US, Schema
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import hop, source
+from streamgauge.system.children import wait_until
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int", pack="int"))
@@ -102,10 +109,14 @@ class Failing:
         return [OperatorRows("q0", 3, "purchases", 10)]
 
 
+WAITING = {"message": "Waiting for data to arrive", "isDataAvailable": False, "isTriggerActive": True}
+"""What Spark says of a query that looks for data."""
+
+
 def with_failing_probes(monkeypatch: pytest.MonkeyPatch) -> tuple[Sut, Failing]:
     """A SUT with one query that runs, and its probes."""
     sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {}, "local[1]", "", ""))
-    running = SimpleNamespace(exception=lambda: None, isActive=True)
+    running = SimpleNamespace(exception=lambda: None, isActive=True, status=WAITING)
     sut._queries = dict.fromkeys(queries(sut._job.flow), running)
     failing = Failing()
     monkeypatch.setattr(main, "Probes", Failing)
@@ -132,7 +143,7 @@ def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: st
     }
     calls[call]()
     assert failing.asked == 1
-    assert sut.status() == {"alive": True, "reason": ""}
+    assert sut.status() == {"alive": True, "busy": []}
     sut._write_batch(next(iter(sut._queries)), written_to(written), 5)
     kept = {"query": "q0", "batch": 3, "operator": "purchases", "rows": 10}
     assert sut.rows() == {"rows": [kept], "ended": "gone"}
@@ -144,3 +155,30 @@ def test_without_probes_nothing_is_counted() -> None:
     """And nothing has ended."""
     sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
     assert sut.rows() == {"rows": [], "ended": ""}
+
+
+@pytest.mark.spark
+def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path) -> None:
+    """One with data, and the one after it that closes windows; not while Spark looks for more."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
+    (query,) = queries(sut._job.flow)
+    started, said = Event(), []
+
+    def batch(frame: Any, number: int) -> None:
+        assert started.wait(60)
+        said.append((number, frame.count(), sut.status()["busy"]))
+
+    folder = tmp_path / "times"
+    folder.mkdir()
+    pq.write_table(pa.table({"time": pa.array([0, 5 * US], pa.timestamp("us", "UTC"))}), folder / "1.parquet")
+    with SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate() as spark:
+        spark.conf.set("spark.sql.shuffle.partitions", "1")
+        times = spark.readStream.schema("time timestamp").parquet(str(folder)).withWatermark("time", "0 seconds")
+        writer = times.groupBy(F.window("time", "1 second")).count().writeStream.foreachBatch(batch)
+        running = writer.outputMode("append").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        sut._queries = {query: running}
+        started.set()
+        running.processAllAvailable()
+        assert wait_until(lambda: sut.status()["busy"] == [], 60)
+        running.stop()
+    assert said == [(0, 0, [query.name]), (1, 1, [query.name])]

@@ -45,6 +45,9 @@ from streamgauge.flow.lineage import added
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
+BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
+"""What a query's status says in a batch; it is active while it looks for data, too."""
+
 
 @dataclass(frozen=True)
 class SparkJob:
@@ -89,7 +92,9 @@ class Sut:
         return {**self._in_force(), **from_the_environment(self._session), **conf}
 
     def status(self) -> dict[str, Any]:
-        """Alive where every query is; else the reason of the first that is not, named by its sinks."""
+        """Alive where every query is, with those that work on a batch; else the reason of the first that is not, named
+        by its sinks.
+        """
         for query, running in self._queries.items():
             error = running.exception()
             if error is not None or not running.isActive:
@@ -97,7 +102,7 @@ class Sut:
                 sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
                 return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
         self._counting(Probes.keep_up)
-        return {"alive": True, "reason": ""}
+        return {"alive": True, "busy": [query.name for query, running in self._queries.items() if _works(running)]}
 
     def evidence(self) -> list[dict[str, Any]]:
         return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
@@ -244,6 +249,12 @@ class Sut:
 def _format(query: str) -> str:
     """What Spark calls the edges of a query."""
     return f"streamgauge_{query}"
+
+
+def _works(running: Any) -> bool:
+    """Whether a batch is under way, with data or to close windows; Spark has no other sign of it than its words."""
+    said = running.status
+    return said["isTriggerActive"] and said["message"].startswith(BATCH_UNDER_WAY)
 
 
 def _with_choice(used: str, asked: str) -> str:
