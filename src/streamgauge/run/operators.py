@@ -57,8 +57,10 @@ class Counted:
             if sink in self.taken.get(batch, {}):
                 return self.taken[batch][sink]
         counted = self.engine.get(batch, {}).get(node.name)
-        # Where several sinks share a query nobody counts behind a select on the way to one of them.
-        return self.gave(node.input, batch, ()) if counted is None and isinstance(node, Select) else counted
+        if counted is None and batch in self.engine and isinstance(node, Select):
+            # Where several sinks share a query nobody counts behind a select on the way to one of them.
+            return self.gave(node.input, batch, ())
+        return counted
 
     @property
     def batches(self) -> list[Batch]:
