@@ -72,6 +72,7 @@ def test_worked_by_hand() -> None:
         GOOD.replace("-0800", "+0000"),  # eight hours earlier
         GOOD.replace("05:49", "05:00").replace("401 12846", "200 -"),  # no body
         GOOD + ' "http://referer" "agent"',  # what some servers write after it
+        GOOD.replace("- -", '"x" "bob"'),  # a user who is named in quotes
         GOOD.replace("07/Mar/2004:16:05:49", "08/Mar/2004:00:06:00").replace("-0800", "+0000").replace("401", "404"),
         GOOD.replace("64.242.88.10", "1.2.3.4"),  # Town 22-4 in Country 22
         GOOD.replace("64.242.88.10", "1.2.3.4"),
@@ -88,8 +89,8 @@ def test_worked_by_hand() -> None:
         GOOD.replace('"GET', "GET"),
     ]
     assert counts(lines) == {
-        "count": {"2004-03-08 00:05": 10, "2004-03-07 16:05": 1, "2004-03-08 00:06": 1},
-        "status": {401: 10, 200: 1, 404: 1},
+        "count": {"2004-03-08 00:05": 11, "2004-03-07 16:05": 1, "2004-03-08 00:06": 1},
+        "status": {401: 11, 200: 1, 404: 1},
         "countries": {"Country 22": 4, "Country 20": 1},
         "cities": {("Country 22", "Town 22-4"): 3, ("Country 22", "Town 22-3"): 1, ("Country 20", None): 1},
     }

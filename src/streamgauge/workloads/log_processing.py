@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 TIME = f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')"
 """Null of a line that is not whole, or names a moment that there is not."""
 ADDRESS = "regexp_extract(line, '^([^ ]+)', 1)"
-STATUS = """try_cast(regexp_extract(line, '^[^"]*"[^"]*" ([0-9]{3})', 1) AS int)"""
+STATUS = """try_cast(regexp_extract(line, '^[^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ "[^"]*" ([0-9]{3})', 1) AS int)"""
 """Of a line that is whole; the pattern of all of it for each part once more would cost as much as all the rest."""
 
 
