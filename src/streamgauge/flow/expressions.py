@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,17 @@ from streamgauge.flow.binder import DUCKDB_TYPES, Types, bound_type, columns_the
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["DUCKDB_TYPES", "Checked", "check", "checked", "columns_of", "is_aggregate", "quote", "to_duckdb"]
+__all__ = [
+    "DUCKDB_TYPES",
+    "Checked",
+    "check",
+    "checked",
+    "columns_of",
+    "columns_of_all",
+    "is_aggregate",
+    "quote",
+    "to_duckdb",
+]
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,11 @@ def columns_of(expression: str, setting: str = "expression") -> set[str]:
     from sqlglot import exp
 
     return {column.name for column in _tree(expression, setting).find_all(exp.Column)}
+
+
+def columns_of_all(named: Iterable[tuple[str, str]]) -> set[str]:
+    """The names of the columns that several expressions read, each given with its own name."""
+    return {column for _, expression in named for column in columns_of(expression)}
 
 
 def is_aggregate(expression: str, setting: str = "expression") -> bool:

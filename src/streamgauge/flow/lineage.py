@@ -349,7 +349,7 @@ def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
 
 
 def _read_by(columns: Columns, wanted: set[str]) -> set[str]:
-    return set().union(*(expressions.columns_of(expression) for _, expression in _kept(columns, wanted)))
+    return expressions.columns_of_all(_kept(columns, wanted))
 
 
 def _kept(columns: Columns, wanted: set[str]) -> Columns:

@@ -154,6 +154,13 @@ class Truth:
 @contextmanager
 def comparison(done: Conducted) -> Iterator[Comparison]:
     """A comparison of the results of `done`, which has one sink's commits alone; its database is removed after it."""
+    with database() as connection:
+        yield Comparison(connection, done)
+
+
+@contextmanager
+def database() -> Iterator[Any]:
+    """A DuckDB of its own that works out of core, and on time in UTC."""
     import duckdb
 
     with Scratch("verify") as folder:
@@ -164,7 +171,7 @@ def comparison(done: Conducted) -> Iterator[Comparison]:
             connection.execute("SET TimeZone = 'UTC'")
             # It takes a reader of batches for one row, and would compare every row of it with every cut.
             connection.execute("SET asof_loop_join_threshold = 0")
-            yield Comparison(connection, done)
+            yield connection
         finally:
             connection.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,6 +43,13 @@ class Input:
             empty = self._with_ingest(index, 0, self._make(index, 0, 0, 0))
             readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
         return readers
+
+    def registered(self, connection: Any, from_us: int, to_us: int) -> dict[str, str]:
+        """Stream name to a relation of a DuckDB connection with its events, which can be read once."""
+        readers = self.readers(from_us, to_us)
+        for name, reader in readers.items():
+            connection.register(f"input_{name}", reader)
+        return {name: f"input_{name}" for name in readers}
 
     def _batches(self, stream: int, from_us: int, to_us: int) -> Iterator[pa.RecordBatch]:
         for partition in range(self._plan.partitions):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import duckdb
+from pathlib import Path
 
 from streamgauge.engines.oracle.lower import kept_name, lower
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Select, Source, Where
+from streamgauge.run.comparison import database
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.ready import Ready
@@ -26,20 +26,23 @@ def rows_of_several(ready: Ready, done: Conducted, watch: Watch) -> Iterator[dic
     """A relation with the rows of such an operator, under the name by which the reference looks for it; nothing where
     there is none. `watch` is shown the input.
     """
-    node = last_of_several(ready.lineage_flow)
+    node = last_of_several(_compared_whole(ready))
     if node is None:
         yield {}
         return
-    with Scratch("verify") as folder, duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
-        source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns, watch)
-        relations = {}
-        for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
-            connection.register(f"input_{name}", reader)
-            relations[name] = f"input_{name}"
-        path = f"{folder}/rows.parquet"
-        connection.execute(f"COPY ({lower(node, relations)}) TO '{path}' (FORMAT parquet, COMPRESSION lz4_raw)")
+    source = Input(done.journal.plan, IngestTimes(done.journal), ready.columns, watch)
+    with Scratch("verify") as folder:
+        path = Path(folder) / "rows.parquet"
+        with database() as connection:
+            relations = source.registered(connection, done.spans.start_us, done.offered_until())
+            connection.execute(f"COPY ({lower(node, relations)}) TO '{path}' (FORMAT parquet, COMPRESSION lz4_raw)")
         yield {kept_name(node): f"read_parquet('{path}')"}
+
+
+def _compared_whole(ready: Ready) -> Flow:
+    """The sinks that read all of their input at once; others are compared slice by slice."""
+    alone = zip(ready.lineage_flow.sinks, ready.of_each_sink(), strict=True)
+    return Flow(tuple(sink for sink, each in alone if each.reach_us))
 
 
 def last_of_several(flow: Flow) -> Node | None:

@@ -7,6 +7,7 @@ are compared in slices of event time, the others in one piece.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -73,11 +74,12 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
     Each sink is verified alone, as if the flow had no other. Malformed records are counted in what the first one reads.
     """
     several = len(ready.flow.sinks) > 1
-    sinks = []
+    begun_s, sinks = time.monotonic(), []
     with (
         counting(done.journal.plan, ready.malformed, _measured_until(done)) as malformed,
         rows_of_several(ready, done, malformed.see) as shared,
     ):
+        sharing_s = time.monotonic() - begun_s
         for one in ready.of_each_sink():
             name = one.flow.sink.name
             kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
@@ -85,7 +87,8 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
             sinks.append(_verify_sink(one, of_sink, kept, malformed.see, shared))
         found = malformed.found()
     verification = _of_all(sinks, done) if several else sinks[0].verification
-    return Verified(verification.model_copy(update={"malformed": found}), tuple(sinks))
+    update = {"malformed": found, "seconds": verification.seconds + sharing_s}
+    return Verified(verification.model_copy(update=update), tuple(sinks))
 
 
 def _of_all(sinks: list[SinkVerified], done: Conducted) -> Verification:
@@ -168,10 +171,8 @@ def _compare_whole(ready: Ready, done: Conducted, received: Received, source: In
 
 def _planned(ready: Ready, done: Conducted, source: Input, connection: Any) -> dict[str, str]:
     """The relations of all that was offered, each of which can be read once, and of what is there already."""
-    for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
-        connection.register(f"input_{name}", reader)
-    relations = {**{name: f"input_{name}" for name in ready.columns}, **source.shared}
-    return computed(connection, ready.lineage_flow, relations)
+    relations = source.registered(connection, done.spans.start_us, done.offered_until())
+    return computed(connection, ready.lineage_flow, {**relations, **source.shared})
 
 
 def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: Any) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -254,8 +255,8 @@ def test_kinds_are_all_the_nodes_there_are() -> None:
 
 def test_unknown_node_is_named() -> None:
     """What has no lowering is said by its name."""
-    with pytest.raises(TypeError, match="str"):
-        lower.lower("nonsense", {})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="SimpleNamespace"):
+        lower.lower(SimpleNamespace(name="nonsense"), {})  # type: ignore[arg-type]
     assert isinstance(A.node, Source)
 
 

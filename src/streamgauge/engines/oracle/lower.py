@@ -86,7 +86,7 @@ def kept_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
     there = schema.columns(last.input)
-    named = {EVENT_TIME, *last.keys}.union(*(expressions.columns_of(text) for _, text in last.aggregates))
+    named = {EVENT_TIME, *last.keys} | expressions.columns_of_all(last.aggregates)
     relations, once = _read_once(last, relations)
     names = ", ".join(quote(name) for name in there if name in named)
     query = f"CREATE TABLE {quote(table)} AS {once}SELECT {names} FROM ({lower(last.input, relations)})"
@@ -120,7 +120,7 @@ def kinds() -> tuple[type, ...]:
 
 def lower(node: Node, relations: Relations) -> str:
     """One node as a query that gives its columns and `__time`; where its rows are kept somewhere, from there."""
-    kept = relations.get(kept_name(node)) if relations else None
+    kept = relations.get(kept_name(node))
     return f"SELECT * FROM {kept}" if kept is not None else _lowered(node, relations)
 
 

@@ -86,7 +86,7 @@ def _until(node: RunningAggregate, shared: Node) -> list[Node]:
 
 
 def _shared_by(sink: Sink, flow: Flow) -> Node:
-    """What a sink has to have in common with another to share its query."""
+    """What a sink has to have in common with another to share its query; nothing follows a running aggregate."""
     if not isinstance(sink.input, RunningAggregate):
         return operator_of(sink.input)
     *_, origin = _before(sink.input)
@@ -123,7 +123,7 @@ def _is_row_wise(node: Node) -> bool:
 def aggregated(node: RunningAggregate) -> dict[str, str]:
     """The columns that a running aggregate aggregates, with their types."""
     kinds = schema.columns(node.input)
-    named = set().union(*(expressions.columns_of(text) for _, text in node.aggregates))
+    named = expressions.columns_of_all(node.aggregates)
     return {name: kind for name, kind in kinds.items() if name in named}
 
 
