@@ -2,7 +2,7 @@
 
 What keeps Spark's own expressions throughout must hold 150 k/s, the others 20 k/s. The brackets are 20 % wide: the
 figure says which order of rate an application holds, and a search of its own says it finer. What limits it stands
-beside it, in the words of its search. About five minutes each.
+beside it, in the words of its search. Four trials at most each, which take five to ten minutes.
 
     python -m bench.applications [FOLDER]
 
@@ -31,6 +31,7 @@ OTHERS = (
 VERIFYING_FLOOR_S, VERIFYING_GOAL_S = 1.0, 0.1
 """Comparing must take less than the trial itself."""
 TOLERANCE = 0.2
+TRIALS_MAX = 4
 
 
 def floor_of(application: str) -> float:
@@ -59,7 +60,7 @@ def searched(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _search(application: str, folder: Path) -> dict[str, Any] | None:
     command = [
         sys.executable, "-m", "streamgauge", "sustain", application, "--quick", "--tolerance", str(TOLERANCE),
-        "--start-rate", f"{floor_of(application):.0f}", "--json", "--out", str(folder),
+        "--trials-max", str(TRIALS_MAX), "--start-rate", f"{floor_of(application):.0f}", "--json", "--out", str(folder),
     ]  # fmt: skip
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     result = json.loads(done.stdout) if done.stdout.strip() else None
