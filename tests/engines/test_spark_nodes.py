@@ -32,7 +32,7 @@ from streamgauge.events import US, Schema, arrow_type, event_id_base
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, RunningAggregate, Source
-from streamgauge.flow.process import ROW, Processor
+from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import count, flow, hop, session, source, table, tumble, union
 
 pytestmark = pytest.mark.spark
@@ -107,7 +107,21 @@ LONG = A.where("v < 3", name="small").process(
     truth="SELECT text AS long, _row FROM input, range(CASE WHEN length(text) > 8 THEN 2 WHEN length(text) > 3 THEN 1"
     " ELSE 0 END)",
 )  # fmt: skip
+
+
+class Moment(Processor):
+    """The second in which a row was."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        seconds = pc.divide(batch.column(TIME), US)
+        return pa.RecordBatch.from_arrays([seconds, pa.array(np.arange(batch.num_rows))], ["second", ROW])
+
+
 SMALL = A.where("v < 3", name="small")
+MOMENTS = SMALL.process(
+    Moment, reads="text", gives=Schema.of(second="bigint"), name="moment",
+    truth=f"SELECT _time // {US} AS second, _row FROM input",
+)  # fmt: skip
 TOGETHER: dict[str, Flow] = {
     "row by row": flow(
         SMALL.running(keys="k", n="count(*)", name="by_k").sink("by_k"),
@@ -120,6 +134,10 @@ TOGETHER: dict[str, Flow] = {
         SMALL.running(keys="k", n="count(*)", most="max(v)", name="by_k").sink("by_k"),
         LONG.running(keys="long", n="count(*)", name="by_long").sink("by_long"),
         LONG.select(size="length(long)").running(keys="size", n="count(*)", name="by_size").sink("by_size"),
+    ),
+    "a process that asks for times beside rows": flow(
+        SMALL.select(k="k").running(keys="k", n="count(*)", name="by_k").sink("by_k"),
+        MOMENTS.running(keys="second", n="count(*)", name="by_second").sink("by_second"),
     ),
     "a process before all": flow(
         LONG.running(keys="long", n="count(*)", name="by_long").sink("by_long"),

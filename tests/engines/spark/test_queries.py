@@ -86,6 +86,13 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
         ),
         [("numbers",), ("texts",)],
     ),
+    "what is aggregated under one name has one spelling": (
+        flow(
+            BOUGHT.running(keys="user_id", most="max(price)").sink("numbers"),
+            BOUGHT.select(pack="pack", Price="price").running(keys="pack", most="max(Price)", name="n").sink("others"),
+        ),
+        [("numbers",), ("others",)],
+    ),
     "on one join": (
         flow(
             BOUGHT.join(ADS, window=tumble(2), on=("user_id", "pack")).sink("matches"),

@@ -22,7 +22,7 @@ from streamgauge.engines.spark.side_by_side import outputs, tagged
 from streamgauge.engines.spark.top_n import top_n
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.flow import expressions, schema
+from streamgauge.flow import schema
 from streamgauge.flow.nodes import (
     Distinct,
     Explode,
@@ -229,14 +229,6 @@ def _window_time() -> list[Any]:
 
 def _is_marked(frame: DataFrame) -> bool:
     return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
-
-
-def _computes(node: Where) -> bool:
-    """Whether a condition is about something that a select right before it computes."""
-    if not isinstance(node.input, Select):
-        return False
-    computed = {name for name, text in node.input.columns if not text.strip("`").isidentifier()}
-    return bool(computed & expressions.columns_of(node.predicate))
 
 
 def _time_of(frame: DataFrame) -> list[Any]:

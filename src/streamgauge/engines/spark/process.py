@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -96,8 +95,6 @@ def with_results(node: Process, frame: DataFrame) -> DataFrame:
             own, taken = batch.column(OWN), batch.column(TAKEN).drop_null()
             yield pa.RecordBatch.from_arrays([own, pa.nulls(len(own), results)], [OWN, RESULTS])
             side = pa.Table.from_arrays(taken.flatten(), names=[field.name for field in taken.type])
-            # Nobody asks when a row of a running aggregate was.
-            side = side.append_column(TIME, pa.array(np.zeros(len(side), np.int64)))
             made = instance.each(side.select(wanted.sides[0].names).cast(wanted.sides[0]))
             for rows in made.select([field.name for field in results]).combine_chunks().to_batches():
                 found = pa.StructArray.from_arrays(rows.columns, fields=list(results))

@@ -96,9 +96,13 @@ def _shared_by(sink: Sink, flow: Flow) -> Node:
 
 
 def _go_together(aggregates: Sequence[RunningAggregate]) -> bool:
-    """Whether what is aggregated under one name has one type in all, and they have one process between them."""
-    kinds: dict[str, str] = {}
-    alike = all(kinds.setdefault(name, kind) == kind for each in aggregates for name, kind in aggregated(each).items())
+    """Whether what is aggregated under one name has one type and spelling in all, and they have one process between
+    them.
+    """
+    kinds: dict[str, tuple[str, str]] = {}
+    named = [one for each in aggregates for one in aggregated(each).items()]
+    # Spark does not tell Price from price.
+    alike = all(kinds.setdefault(name.lower(), (name, kind)) == (name, kind) for name, kind in named)
     ways = [_processes(each) for each in aggregates]
     return alike and len({each for way in ways for each in way}) <= 1
 

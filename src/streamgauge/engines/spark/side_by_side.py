@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from streamgauge.engines.spark.queries import aggregated, process_of, steps_to
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import Node, Process, RunningAggregate, Select, Where
+from streamgauge.flow.process import TIME
 
 INPUT, KEPT, TAG, ROW = "_input", "_kept", "_tag", "_row"
 OWN, TAKEN, RESULTS = "_own", "_taken", "_results"
@@ -38,7 +39,8 @@ def outputs(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
                 chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
                 frame = frame.select(*aside, KEPT, *chosen)
         made.append(f"_sink_{number}")
-        struct = F.struct(*[F.col(f"`{name}`") for name in own])
+        # A row's time goes along with it, whatever its columns are.
+        struct = F.struct(*[F.col(f"{INPUT}.{TIME}" if name == TIME else f"`{name}`") for name in own])
         frame = frame.select(*aside, F.when(F.col(KEPT), struct).alias(made[-1]))
     return frame.select(*made).where(" OR ".join(f"{name} IS NOT NULL" for name in made))
 
@@ -77,7 +79,7 @@ def _beside(rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate
     read |= {name for node in without for name in _taken(node)}
     own = [name for name in schema.columns(shared) if name in read]
     before = steps_to(process.inputs[0], shared)
-    both = outputs(rows, [([], own, ""), (before, schema.columns(process.inputs[0]), "")])
+    both = outputs(rows, [([], own, ""), (before, (*schema.columns(process.inputs[0]), TIME), "")])
     return both.toDF(OWN, TAKEN)
 
 
