@@ -290,7 +290,19 @@ def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.
     whole = {"data": str(data), "data.ads": str(data.parent / "ads.csv"), "database": "places.mmdb", "above": 3}
     assert found.parameters == whole
     assert found_anywhere(found) == found
-    assert whole_paths({"data": ""}) == {"data": ""}
+    assert whole_paths("filter", {"data": ""}) == {"data": ""}
+
+
+def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its whole path is said however the parameter is spelled, and its digest decides what the workload is."""
+    monkeypatch.chdir(data.parent)
+    name = "tm.map.matcher.shapefile"
+    found = found_anywhere(build(asked("traffic_monitoring", **{name: "bought.csv"})))
+    assert found.parameters == {name: str(data)}
+    workload, values = with_data(get("traffic_monitoring"), found.parameters)
+    assert (dict(workload.files), values) == ({str(data): digest(data)}, {name: str(data)})
+    workload, _ = with_data(get("log_processing"), {"data": str(data), "database": str(data.with_name("no.mmdb"))})
+    assert dict(workload.files) == {str(data): digest(data)}
 
 
 def test_the_reports_command_names_data_by_their_whole_path(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

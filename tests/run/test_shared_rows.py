@@ -10,11 +10,13 @@ import pytest
 from tests.run.made_answers import PURCHASES, Case, faults, without
 
 from streamgauge.engines.oracle.lower import kept_name
+from streamgauge.experiment import build
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.flow.stream import tumble
 from streamgauge.run import verify as module
-from streamgauge.run.shared_rows import last_of_several, rows_of_several
+from streamgauge.run.check import check
+from streamgauge.run.shared_rows import _compared_whole, rows_of_several, shared_by_several
 from streamgauge.run.verify import verify
 
 DEAR = PURCHASES.where("price > 50", name="dear").select(user_id="user_id", twice="price * 2", name="twice")
@@ -22,15 +24,33 @@ WINDOWS = DEAR.window(tumble("2s"), keys="user_id").aggregate(spent="sum(twice)"
 COUNTS = DEAR.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
 
 
-def test_it_is_the_last_step_that_two_sinks_have_in_common() -> None:
-    """Row by row on a source; a source alone is none, since nothing is computed there."""
+def test_it_is_the_step_that_saves_most() -> None:
+    """Row by row on a source, the last one of equally many sinks; a source alone is none, as nothing is computed there.
+    Before what two sinks have in common comes what four have.
+    """
     for whole in (flow_of(WINDOWS, COUNTS), with_lineage(flow_of(WINDOWS, COUNTS))):
-        found = last_of_several(whole)
+        found = shared_by_several(whole)
         assert found is not None
         assert found.name == "twice"
     apart = PURCHASES.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
-    assert last_of_several(flow_of(WINDOWS, apart)) is None
-    assert last_of_several(WINDOWS) is None
+    assert shared_by_several(flow_of(WINDOWS, apart)) is None
+    assert shared_by_several(WINDOWS) is None
+    further = DEAR.where("twice > 150", name="dearest")
+    sinks = [further.running(keys="user_id", n="count(*)", name=name).sink(name) for name in ("a", "b")]
+    found = shared_by_several(flow_of(WINDOWS, COUNTS, *sinks))
+    assert found is not None
+    assert found.name == "twice"
+
+
+@pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
+def test_applications_of_several_sinks_share_what_they_begin_with(
+    application: str,
+) -> None:
+    """Sinks without end among them."""
+    ready = check(build({"workload": application}))
+    found = shared_by_several(_compared_whole(ready))
+    assert found is not None
+    assert found.name == {"smart_grid": "loads"}.get(application, "well_formed")
 
 
 def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> None:

@@ -202,7 +202,7 @@ def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns
     """The columns that a file has; of JSON lines those of their first ones, since some may be no objects."""
     if kind not in JSON_LINES:
         return list(connection.sql(f"SELECT * FROM {_source(path, kind, columns)} LIMIT 0").columns)
-    lines = f"SELECT json FROM read_ndjson_objects({_quoted(path)}, ignore_errors = true) LIMIT {_NAMES_LINES}"
+    lines = f"SELECT json FROM read_ndjson_objects({quoted_path(path)}, ignore_errors = true) LIMIT {_NAMES_LINES}"
     found = connection.sql(f"SELECT unnest(json_keys(json)) FROM ({lines}) WHERE json_type(json) = 'OBJECT'")
     return list(dict.fromkeys(name for (name,) in found.fetchall()))
 
@@ -223,7 +223,7 @@ def _source(path: Path, kind: str, columns: Columns, typed: bool = False, reject
         # A guessed type of texts with a number among them would be JSON, which keeps its quotes.
         texts = ", ".join(f"'{name}': 'VARCHAR'" for name, _ in columns)
         options += f", columns = {{{texts}}}" if typed else ""
-    return f"{reader}({_quoted(path)}{options})"
+    return f"{reader}({quoted_path(path)}{options})"
 
 
 def _csv_options(path: Path, columns: Columns) -> str:
@@ -247,7 +247,7 @@ _CSV = (
 )
 
 
-def _quoted(path: Path) -> str:
+def quoted_path(path: Path) -> str:
     """A path as an SQL text that names this file alone, and no pattern of others."""
     plain = "".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path))
     return "'" + plain.replace("'", "''") + "'"

@@ -102,7 +102,10 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
     asked, theirs = found_anywhere(experiment), result.experiment
     if theirs:
-        workload, parameters = own_job.found_anywhere(theirs["workload"]), whole_paths(theirs["parameters"])
+        workload, parameters = (
+            own_job.found_anywhere(theirs["workload"]),
+            whole_paths(theirs["workload"], theirs["parameters"]),
+        )
         theirs = {**theirs, "workload": workload, "parameters": parameters}
     if theirs and asked.workload != theirs["workload"]:
         yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")

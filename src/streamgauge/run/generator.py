@@ -61,7 +61,7 @@ class Stock:
     def take(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
         """The events of [from_us, to_us) of each stream."""
         if not self._made or from_us < self._from_us or to_us > self._to_us:
-            self._make(from_us, max(to_us, min(from_us + MADE_US, self._plan.end_us)))
+            self._make(from_us, max(to_us, from_us + MADE_US))
         found = {}
         for index, stream in enumerate(self._plan.streams):
             base, batch = self._made[stream.name]

@@ -1,4 +1,5 @@
-"""Workloads on a user's own data: `--set data=FILE`, or `--set data.STREAM=FILE` where there are several streams.
+"""Workloads on a user's own files: data by `--set data=FILE`, or `--set data.STREAM=FILE` where there are several
+streams, and what parameters name.
 
 `--set data.time=COLUMN`, or `data.STREAM.time`, names the column that is the data's own time.
 """
@@ -21,18 +22,26 @@ from streamgauge.load.file_rows import digest
 from streamgauge.load.recorded import Absent, Asked, Recorded, recorded
 from streamgauge.run import own_job
 from streamgauge.run.own_job import OwnJob
+from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
 
 
 def found_anywhere(experiment: Experiment) -> Experiment:
     """The experiment with its files, an own job's and data, as they can be found from any working folder."""
-    whole = {"workload": own_job.found_anywhere(experiment.workload), "parameters": whole_paths(experiment.parameters)}
+    parameters = whole_paths(experiment.workload, experiment.parameters)
+    whole = {"workload": own_job.found_anywhere(experiment.workload), "parameters": parameters}
     return experiment.model_copy(update=whole)
 
 
-def whole_paths(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters with the whole paths of data; an empty one stays so, and is refused as what it is."""
-    return {name: os.path.abspath(str(value)) if is_data(name) and value else value for name, value in values.items()}
+def whole_paths(workload: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with the whole paths of data and other files; an empty one stays so, and is refused as what it is."""
+    known = base.get(workload) if workload in base.names() else None
+
+    def whole(name: str, value: Any) -> Any:
+        named = is_data(name) or (known is not None and known.is_file(name))
+        return os.path.abspath(str(value)) if named and value else value
+
+    return {name: whole(name, value) for name, value in values.items()}
 
 
 def with_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, dict[str, Any]]:
@@ -45,25 +54,35 @@ def with_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, 
     times = {name: str(value) for name, value in values.items() if is_data_time(name)}
     own = {name: value for name, value in values.items() if name not in files and name not in times}
     if not files and not times:
-        return workload, own
+        return replace(workload, files={**workload.files, **_digests(_named(workload, own))}), own
     if isinstance(workload, OwnJob):
         way_out = 'stream("name", sample="FILE") in its @job'
         raise InputError(Problem("set data", "is for built-in workloads", workload.source, way_out))
-    known = {path: _digest(path) for path in files.values() if Path(path).is_file()}
+    known = _digests(files)
 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
         paths = _by_stream(job.streams, files)
         return _on_files(job, paths, _times(paths, times), known)
 
-    return replace(workload, build=build, files={**workload.files, **known}), own
+    others = _digests(_named(workload, own))
+    return replace(workload, build=build, files={**workload.files, **known, **others}), own
 
 
-def _digest(path: str) -> str:
+def _named(workload: Workload, values: Mapping[str, Any]) -> dict[str, str]:
+    """The files that parameters name, by those."""
+    return {name: str(value) for name, value in values.items() if workload.is_file(name) and value}
+
+
+def _digests(files: Mapping[str, str]) -> dict[str, str]:
+    return {path: _digest(name, path) for name, path in files.items() if Path(path).is_file()}
+
+
+def _digest(name: str, path: str) -> str:
     try:
         return digest(Path(path))
     except OSError as error:
-        raise InputError(Problem("set data", "must be readable", str(error), "another file")) from None
+        raise InputError(Problem(f"set {name}", "must be readable", str(error), "another file")) from None
 
 
 def _by_stream(streams: tuple[StreamSpec, ...], files: Mapping[str, str]) -> dict[str, str]:

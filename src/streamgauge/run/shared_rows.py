@@ -1,7 +1,7 @@
 """What several sinks of a flow begin with, computed once for the verification of all of them.
 
 Each sink is verified alone; to parse twenty million lines anew for each of four took longer than the trial. The rows of
-the last operator that several sinks have in common, and that looks at one row at a time, are kept in a file.
+an operator that several sinks have in common, and before which nothing looks at more than one row, are kept in a file.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from streamgauge.engines.oracle.lower import kept_name, lower
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Select, Source, Where
+from streamgauge.load.file_rows import quoted_path
 from streamgauge.run.comparison import database
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.ingest import IngestTimes
@@ -26,7 +27,7 @@ def rows_of_several(ready: Ready, done: Conducted, watch: Watch) -> Iterator[dic
     """A relation with the rows of such an operator, under the name by which the reference looks for it; nothing where
     there is none. `watch` is shown the input.
     """
-    node = last_of_several(_compared_whole(ready))
+    node = shared_by_several(_compared_whole(ready))
     if node is None:
         yield {}
         return
@@ -35,26 +36,27 @@ def rows_of_several(ready: Ready, done: Conducted, watch: Watch) -> Iterator[dic
         path = Path(folder) / "rows.parquet"
         with database() as connection:
             relations = source.registered(connection, done.spans.start_us, done.offered_until())
-            connection.execute(f"COPY ({lower(node, relations)}) TO '{path}' (FORMAT parquet, COMPRESSION lz4_raw)")
-        yield {kept_name(node): f"read_parquet('{path}')"}
+            connection.sql(lower(node, relations)).write_parquet(str(path), compression="lz4_raw")
+        yield {kept_name(node): f"read_parquet({quoted_path(path)})"}
 
 
 def _compared_whole(ready: Ready) -> Flow:
-    """The sinks that read all of their input at once; others are compared slice by slice."""
+    """The sinks that read all of their input at once; what looks at one row at a time is compared slice by slice."""
     alone = zip(ready.lineage_flow.sinks, ready.of_each_sink(), strict=True)
-    return Flow(tuple(sink for sink, each in alone if each.reach_us))
+    return Flow(tuple(sink for sink, each in alone if each.reach_us != 0))
 
 
-def last_of_several(flow: Flow) -> Node | None:
-    """The operator furthest from its source that two sinks have in common, with nothing but row by row before it."""
+def shared_by_several(flow: Flow) -> Node | None:
+    """The operator that saves most: with nothing but row by row before it, and as many steps as often as can be."""
     ways = [set(graph.walk(sink.input)) for sink in flow.sinks]
-    candidates = [
-        node
-        for node in graph.operators(flow)
-        if isinstance(node, Select | Where) and sum(node in way for way in ways) > 1 and _is_row_wise(node)
-    ]
-    return max(candidates, key=lambda node: len(list(graph.walk(node))), default=None)
+
+    def saved(node: Node) -> int:
+        return (sum(node in way for way in ways) - 1) * len(list(graph.walk(node)))
+
+    candidates = [node for node in graph.operators(flow) if isinstance(node, Select | Where) and _is_by_the_row(node)]
+    found = max(candidates, key=saved, default=None)
+    return found if found is not None and saved(found) else None
 
 
-def _is_row_wise(node: Node) -> bool:
+def _is_by_the_row(node: Node) -> bool:
     return all(isinstance(each, Source | Select | Where) for each in graph.walk(node))

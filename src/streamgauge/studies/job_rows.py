@@ -32,6 +32,6 @@ def _in_batch(connection: Any, job: NativeJob, tables: dict[str, str], options: 
 
     inputs = {name: private / f"{name}.parquet" for name in tables}
     for name, table in tables.items():
-        connection.execute(f"COPY {quote(table)} TO '{inputs[name]}' (FORMAT parquet)")
+        connection.table(quote(table)).write_parquet(str(inputs[name]))
     with answers_in_batch(job, inputs, options, private, private / "batch.log") as answer:
         return connection.read_parquet(str(answer(private / "answer") / "*.parquet"))

@@ -234,7 +234,7 @@ def write_slices(connection: Any, measured: Measured, folder: Path, parts: int) 
             f"SELECT {columns}, __placed.slice AS {SLICE} FROM {quote(table)} AS __rows JOIN __placed"
             f" ON __placed.side = {number} AND __placed.id = __rows.rowid ORDER BY __rows.{quote(EVENT_TIME)}"
         )
-        connection.execute(f"COPY ({query}) TO '{folders[table]}' (FORMAT parquet, PARTITION_BY ({SLICE}))")
+        connection.sql(query).write_parquet(str(folders[table]), partition_by=[SLICE])
     connection.execute("DROP TABLE __placed")
     return folders
 

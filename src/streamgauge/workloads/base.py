@@ -26,6 +26,15 @@ from streamgauge.workloads.features import MEANING, Feature
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A time in seconds, written as people write it: `8s`, `500ms`."""
 
+
+@dataclass(frozen=True)
+class _OfUser:
+    """Marks a parameter that names a file."""
+
+
+File = Annotated[str, _OfUser()]
+"""A file of the user's, which decides what the workload is; empty: none."""
+
 NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -105,6 +114,11 @@ class Workload:
             return self.parameters.model_validate({self._plain(name): value for name, value in values.items()})
         except ValidationError as error:
             raise InputError([self._problem(item) for item in error.errors()]) from None
+
+    def is_file(self, name: str) -> bool:
+        """Whether a parameter, however it is spelled, names a file of the user's."""
+        known = self.parameters.model_fields.get(self._plain(name))
+        return known is not None and any(isinstance(mark, _OfUser) for mark in known.metadata)
 
     def _plain(self, name: str) -> str:
         return name.removeprefix(f"{self.prefix}.").replace(".", "_") if self.prefix else name

@@ -15,7 +15,7 @@ from streamgauge.flow.stream import flow, source, tumble
 from streamgauge.load.access_log import ADDRESSES_MAX
 from streamgauge.load.clicks import PAGES_MAX, Address, Page, Visitor
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.base import File, Job, Parameters, Seconds, Workload, unless
 from streamgauge.workloads.counts import MEANING, counted
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
@@ -31,7 +31,7 @@ class ClickAnalytics(Parameters):
     pages: int = Field(1000, ge=1, le=PAGES_MAX, description="how many pages the site has")
     nameless: float = Field(0.1, ge=0, le=1, description="share of the clicks that do not say whose they are")
     malformed: float = Field(0.001, ge=0, le=1, description="share of the clicks without a page")
-    database: str = Field(
+    database: File = Field(
         "", description="a file in MaxMind's format that knows where addresses are; none: made places"
     )
 

@@ -23,7 +23,7 @@ from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, flow, source
 from streamgauge.load.access_log import ADDRESSES_MAX, AccessLine
 from streamgauge.load.fields import StreamSpec
-from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.base import File, Job, Parameters, Workload
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
 
@@ -55,7 +55,7 @@ class LogProcessing(Parameters):
         description="how many lines of each generator the log has a second, by its own clock; 0: as many as the rate",
     )
     malformed: float = Field(0.001, ge=0, le=1, description="share of the lines that are cut off")
-    database: str = Field(
+    database: File = Field(
         "", description="a file in MaxMind's format that knows where addresses are; none: made places"
     )
 

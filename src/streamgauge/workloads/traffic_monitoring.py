@@ -60,7 +60,7 @@ from streamgauge.load.roads import (
     roads,
 )
 from streamgauge.load.traces import SPEED_GRID, Coordinate, Speed, Taxis
-from streamgauge.workloads.base import Job, Parameters, Workload, double, unless
+from streamgauge.workloads.base import File, Job, Parameters, Workload, double, unless
 from streamgauge.workloads.features import Feature
 
 SPEED_MAX, WINDOW_MAX = 500, 60
@@ -86,7 +86,7 @@ class TrafficMonitoringParameters(Parameters):
         allow_inf_nan=False,
         description="a trace belongs to the nearest road within so many metres",
     )
-    map_matcher_shapefile: str = Field(
+    map_matcher_shapefile: File = Field(
         "", description="a GeoJSON file of roads, whose box is that of the traces too; none: the made map"
     )
     speed_calculator_window: int = Field(
