@@ -73,6 +73,14 @@ def test_only_what_it_reads_is_needed() -> None:
     assert "event_id" in needed_columns(with_lineage(windows))["events"]
 
 
+def test_without_keys_ids_are_needed_only_where_rows_are_identified_by_them() -> None:
+    """There is nothing to order: before a window, no id is read."""
+    rows = EVENTS.process(Stateless, reads=("key", "value"), gives=GIVES)
+    assert "event_id" in needed_columns(with_lineage(rows.sink("out")))["events"]
+    windows = rows.window(tumble(1), keys="key").aggregate(n="count(*)").sink("out")
+    assert needed_columns(with_lineage(windows)) == {"events": ("key", "value", "event_time", "ingest_time")}
+
+
 def test_after_a_window_its_rows_are_identified_by_it() -> None:
     """Ids are carried under names that are free."""
     windows = EVENTS.window(tumble(1), keys="key").aggregate(value="count(*)")

@@ -23,6 +23,7 @@ from streamgauge.run import check
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
+from streamgauge.workloads.base import Job
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -71,6 +72,18 @@ def test_all_that_cannot_be_run_is_said_at_once(tmp_path: Path) -> None:
         assert setting in settings
     assert settings.count("limits") == 2
     assert str(InputError(problems)).count("try:") == len(problems)
+
+
+def test_a_rule_of_malformed_records_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the other problems, and not when the first answer is verified."""
+    right = check.get_workload(GOOD["workload"])
+
+    def build(*asked: Any) -> Job:
+        return right.build(*asked)._replace(malformed={"clicks": "price IS NULL"})
+
+    monkeypatch.setattr(check, "get_workload", lambda _: replace(right, build=build))
+    problems = refused(GOOD | {"transport": "pigeon"})
+    assert {problem.setting for problem in problems} == {"malformed clicks", "transport"}
 
 
 def test_every_wrong_parameter_is_said() -> None:

@@ -79,6 +79,16 @@ def test_an_operator_of_which_nothing_is_known_has_no_figures(make: Any) -> None
     assert (found["quarter"].rows_in, found["quarter"].rows_out, found["quarter"].selectivity) == (None, 2500, None)
 
 
+@pytest.mark.parametrize(("gave", "rows"), [({"half": 500}, 10_000), ({}, None)])
+def test_a_select_that_nobody_counted_gave_what_it_took_in(make: Any, gave: dict[str, int], rows: int | None) -> None:
+    """Row by row; in batches of which the engine told nothing at all nobody knows what passed there."""
+    seen = (
+        PURCHASES.select(price="price", name="seen").where("price > 50", name="half").where("price > 75").sink("dear")
+    )
+    found = summed(seen, counts(**gave), trial(make))
+    assert (found["seen"].rows_in, found["seen"].rows_out, found["half"].rows_in) == (10_000, rows, rows)
+
+
 def test_re_reads_and_second_readers_count_once(make: Any) -> None:
     """A query that reads a stream at two places, one of them twice over."""
     done = trial(make)

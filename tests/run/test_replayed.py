@@ -197,10 +197,12 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
 
 
 def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
-    """Nothing in it comes again."""
-    plan = check(build(asked("filter", data=str(data)))).plan(0, 1000.0, 0.002)
-    assert plan.planned_events(plan.start_us, plan.end_us) == 2
-    assert notes(plan) == ()
+    """Nothing in it comes again; with one event more, something does."""
+    ready = check(build(asked("filter", data=str(data))))
+    once, more = (ready.plan(0, 1000.0, events / 1000) for events in (2, 3))
+    assert [plan.planned_events(plan.start_us, plan.end_us) for plan in (once, more)] == [2, 3]
+    assert notes(once) == ()
+    assert [note.partition(";")[0] for note in notes(more)] == ["data of purchases: its 2 rows come 1.5 times"]
 
 
 @pytest.mark.parametrize("name", ["data.time", "data.purchases.time"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,6 +77,26 @@ def test_what_was_computed_once_is_what_is_judged_by(
     asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
     for sink in verify(asked.ready, asked.done).sinks:
         assert faults(sink.verification)["extra"] > 0
+
+
+def test_the_time_of_what_was_computed_once_counts(
+    case: Callable[..., Case], make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside that of the sinks: the verification took all of it."""
+    clock = [1000.0]
+
+    @contextmanager
+    def slow(*given: Any) -> Any:
+        clock[0] += 700
+        yield {}
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(module, "rows_of_several", slow)
+    asked = case(flow_of(WINDOWS, COUNTS))
+    asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
+    found = verify(asked.ready, asked.done)
+    of_sinks = sum(sink.verification.seconds for sink in found.sinks)
+    assert found.verification.seconds == pytest.approx(700 + of_sinks)
 
 
 def test_kept_rows_have_a_name_that_no_stream_has() -> None:

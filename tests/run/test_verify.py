@@ -340,10 +340,11 @@ def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: An
     assert received.table(DEADLINE, DEADLINE).num_rows == 0
 
 
-def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case], make: Any) -> None:
-    """The latest of all generators; times beyond the chunks get the nearest one."""
+@pytest.mark.parametrize("latest", [0, 1])
+def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case], make: Any, latest: int) -> None:
+    """The latest of all generators, whichever that is; times beyond the chunks get the nearest one."""
     asked = case(ROWS)
-    asked.done.journal.chunks[1] = log = list(asked.done.journal.chunks[1])
+    asked.done.journal.chunks[latest] = log = list(asked.done.journal.chunks[latest])
     log[3] = replace(log[3], published_us=log[3].published_us + 50_000)
     times = START + np.array([-5, 0, 99_999, 100_000, 350_000, 400_000, 10**9])
     ends = START + np.array([100_000, 100_000, 100_000, 200_000, 450_000, 500_000, 20 * US])

@@ -324,6 +324,16 @@ def test_no_gate_passes_a_job_that_answers_wrongly(
     assert compare(a, f"{b},{odd}").gates == ()
 
 
+def test_a_wrong_answer_fails_beside_answers_that_nobody_judged(make: Make, three: Three) -> None:
+    """It is known to be wrong, whatever is not known of another run; both are told."""
+    b = ",".join(
+        [three("b", 20), *(str(make(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]
+    )
+    (*_, gate) = compare(three("a", 10), b, ["rate -5%"]).gates
+    assert (gate.rule, gate.state) == (ANSWERS, "failed")
+    assert "n-0: wrong answers (1 missing); n-1: answers not judged" in gate.sentence
+
+
 @pytest.mark.parametrize(("n_a", "n_b"), [(1, 3), (2, 3), (3, 2), (2, 2)])
 def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> None:
     """It is refused, and said why; without a gate the same sides are compared."""

@@ -319,6 +319,9 @@ def test_an_engine_that_is_nearly_full_is_asked_for_a_width_more() -> None:
         ((1e6, 0.5), (1.6e6, 0.9), 1.42e6),
         ((1e6, 0.77), (1.2e6, 0.9), 1.05e6),  # full at 1.015 M: no nearer than a width, which ends it if refused
         ((1e6, 0.75), (1.2e6, 0.90), 1.05e6),  # full at 1.04 M
+        ((1e6, 0.75), (1.2e6, 0.85), 1.05e6),  # full at 1.06 M: further than a width, and nearly that close
+        ((1e6, 0.75), (1.2e6, 0.81), 1.1e6),
+        ((1e6, 0.6), (1.2e6, 0.9), 1.2e6 / 1.05),  # full at 1.12 M, nearly a width below the upper end
         ((1e6, 0.6), (1.2e6, 0.79), 1.2e6 / 1.05),  # full at 1.189 M
         ((1e6, 0.6), (1.06e6, 0.9), math.sqrt(1.06) * 1e6),  # too narrow to keep a width from both
         ((1e6, 0.4), (1.2e6, 0.5), math.sqrt(1.2) * 1e6),  # its limit is no matter of full batches

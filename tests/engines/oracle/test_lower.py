@@ -16,7 +16,7 @@ from streamgauge.engines.oracle import lower
 from streamgauge.events import Schema, arrow_type
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Flow, Source, Window
-from streamgauge.flow.stream import Stream, hop, source, tumble
+from streamgauge.flow.stream import Stream, hop, source, tumble, union
 
 LEFT = Schema.of(k="int", v="int")
 RIGHT = Schema.of(k="int")
@@ -87,6 +87,16 @@ def test_rows_pass_with_their_lineage(con: duckdb.DuckDBPyConnection) -> None:
         (1, 2, 10, 17, 0),
         (None, None, -5, 2, 1),
     ]
+
+
+def test_behind_rows_that_are_kept_nothing_is_read(con: duckdb.DuckDBPyConnection) -> None:
+    """However often they are read: their source need not be there at all."""
+    known = A.where("v > 1", name="known")
+    flow = with_lineage(union(known.select(k="k"), known.where("v > 2").select(k="k")).sink("out"))
+    con.register("kept_rows", _input(LEFT, [(1, 2, 0), (2, 3, 1)]))
+    kept = "(SELECT *, event_time AS __time FROM kept_rows)"
+    rows = con.execute(lower.sql(flow, {"@known": kept})).fetchall()
+    assert sorted(row[0] for row in rows) == [1, 2, 2]
 
 
 def test_where_keeps_only_true(con: duckdb.DuckDBPyConnection) -> None:

@@ -157,6 +157,26 @@ def test_without_probes_nothing_is_counted() -> None:
     assert sut.rows() == {"rows": [], "ended": ""}
 
 
+@pytest.mark.parametrize(
+    ("active", "message", "busy"),
+    [
+        (True, "Processing new data", True),
+        (True, "No new data but cleaning up state", True),
+        (True, "Waiting for data to arrive", False),
+        (True, "Getting offsets from streamgauge_q0", False),
+        (False, "Processing new data", False),
+        (False, "No new data but cleaning up state", False),
+    ],
+)
+def test_a_query_is_busy_while_its_trigger_is_active_in_a_batch(active: bool, message: str, busy: bool) -> None:
+    """Spark's last words stay when a trigger ends, and a trigger is active before it has a batch."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
+    status = WAITING | {"message": message, "isTriggerActive": active}
+    running = SimpleNamespace(exception=lambda: None, isActive=True, status=status)
+    sut._queries = dict.fromkeys(queries(sut._job.flow), running)
+    assert sut.status() == {"alive": True, "busy": ["q0"] if busy else []}
+
+
 @pytest.mark.spark
 def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path) -> None:
     """One with data, and the one after it that closes windows; not while Spark looks for more."""
