@@ -133,6 +133,12 @@ class RunFolder:
     def write_hlog(self, text: str) -> None:
         self._write("latency.hlog", text)
 
+    def forget_answers(self) -> None:
+        """Removes what a trial left here that was stopped, and is made again: the next may have nothing to put there."""
+        answers = ("latency.hlog", "verification.json", "results*.parquet")
+        for path in (path for name in answers for path in self.path.glob(name)):
+            path.unlink()
+
     def write_page(self, text: str, asked: Place = OUT) -> Path:
         self._write("report.html", text, asked)
         return self.report
