@@ -79,7 +79,9 @@ def no_latency(result: Result) -> str:
         return "no latency was measured; each trial has its own"
     if result.rate is None or measured_s(result) is None:
         return "no latency was measured: the run ended before the measured span began"
-    if result.verification is None or result.verdict.value == "interrupted":
+    if result.latency.notes:
+        return "no latency was computed, for the reason below"
+    if result.verification is None:
         return "no latency was computed: the run was ended early, and its results were not looked at"
     return "no latency was measured: no result of the measured span arrived"
 

@@ -134,7 +134,7 @@ class RunFolder:
         self._write("latency.hlog", text)
 
     def forget_answers(self) -> None:
-        """Removes what a trial left here that was stopped, and is made again: the next may have nothing to put there."""
+        """Removes what a stopped trial left here that is made again: the next one may have nothing to put there."""
         answers = ("latency.hlog", "verification.json", "results*.parquet")
         for path in (path for name in answers for path in self.path.glob(name)):
             path.unlink()

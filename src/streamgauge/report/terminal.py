@@ -337,6 +337,8 @@ def _latency_facts(result: Result) -> list[tuple[str, str]]:
         kinds.append("match_time")
     there = [(kind, one) for kind in kinds if (one := result.latency.of(kind)) is not None]
     found = [(_LATENCIES.get(kind, words.LATENCIES[kind]), _figures(one, _PRINTED)) for kind, one in there]
+    if not there and result.search is None:
+        found = [("latency", note) for note in result.latency.notes]
     return found + _remarks(result) + _sink_facts(result)
 
 

@@ -234,7 +234,8 @@ def _stopped(ready: Ready, folder: RunFolder, settings: TrialSettings, done: Con
     result = result.model_copy(update={"latency": latency})
     folder.write_result(result)
     if begun:
-        result = _with_what_came(ready, folder, settings, done, result)
+        with suppress(KeyboardInterrupt):
+            result = _with_what_came(ready, folder, settings, done, result)
     return Judged(result, done, None)
 
 

@@ -28,12 +28,15 @@ from streamgauge.run.verify import rule_of
 
 BUDGET_S = 1.5
 """So long are results counted and kept; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
-NOTHING_COMPARED = "the run was stopped, so nothing was compared; latencies are of the results that had come, right or not"
-UNVERIFIED = "unverified: of the results that had come when the run was stopped; those still on their way are in no figure"
+NOTHING_COMPARED = "the run was stopped, so nothing was compared; latencies are of what had come, right or not"
+UNVERIFIED = "unverified: of the results that had come when the run was stopped; the others are in no figure"
 NOT_BEGUN = "not measured: the run was stopped before its measured span began"
 NOT_COUNTED = "not counted: the run was stopped a second time before that was done"
 NONE_CAME = "no result of the measured span had come when the run was stopped"
-NO_TIME_TO_KEEP = "results were not kept: the run was stopped, and there was no time left to write them"
+NOT_KEPT = "results were not kept: "
+NO_TIME = "the run was stopped, and there was no time left to write them"
+_LACKING = (OSError, MemoryError)
+"""A disk that is full, or too little memory: what else is known stays known."""
 
 
 @dataclass
@@ -72,8 +75,11 @@ def unverified(ready: Ready, done: Conducted, keep_in: RunFolder | None, budget:
     left = range(len(parts), 0, -1)
     sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))
     verified = Verified(_nothing_compared(done), sinks)
-    kept = keep_in is None or all([_kept(one, of_sink, keep_in.path, budget, len(parts) > 1) for one, of_sink in parts])
-    return Unverified(verified, () if kept else (NO_TIME_TO_KEEP,))
+    if keep_in is None:
+        return Unverified(verified)
+    names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
+    unkept = (_unkept(of_sink, keep_in.path / names[one.flow.sink.name], budget) for one, of_sink in parts)
+    return Unverified(verified, tuple(dict.fromkeys(f"{NOT_KEPT}{why}" for why in unkept if why)))
 
 
 def _nothing_compared(done: Conducted) -> Verification:
@@ -87,9 +93,8 @@ def _counted(ready: Ready, done: Conducted, budget: Budget) -> SinkVerified:
     counting = _Counting(Received(done, since_us=done.spans.measured_from_us), budget)
     try:
         found = _noted(sink_latencies(counting.batches(), _rule(ready, done, counting.received), span), counting)
-    except (ValueError, OSError, MemoryError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        found = _nothing(f"not counted: {reason}")
+    except (ValueError, *_LACKING) as error:
+        found = _nothing(f"not counted: {_reason(error)}")
     query = next((commit.query for commit in commits), "")
     return SinkVerified(
         ready.flow.sink.name, query, _nothing_compared(done), found, sum(commit.rows for commit in commits)
@@ -137,8 +142,17 @@ def _nothing(*notes: str) -> SinkLatencies:
     return sink_latencies((), LatencyRule("row"), (0, 0))._replace(latencies=Latencies(notes=notes))
 
 
-def _kept(ready: Ready, done: Conducted, folder: Path, budget: Budget, several: bool) -> bool:
-    """Whether one sink's results were kept, or there were none: whole, with those of warm-up and tail."""
+def _unkept(done: Conducted, path: Path, budget: Budget) -> str:
+    """Why one sink's results are not at `path`, whole, with those of warm-up and tail; empty where they are, or none
+    came.
+    """
     received = Received(done)
-    path = folder / results_file(ready.flow.sink.name, several)
-    return received.empty or (not budget.spent() and keep_results(received, path, budget.spent))
+    try:
+        kept = received.empty or (not budget.spent() and keep_results(received, path, budget.spent))
+    except _LACKING as error:
+        return _reason(error)
+    return "" if kept else NO_TIME
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
