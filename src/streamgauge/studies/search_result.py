@@ -19,6 +19,7 @@ from streamgauge.run.facts import OTHERS_SHARE_MAX, machine_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """What ended a search before its time: somebody who stopped it, or a rig that failed."""
+NOT_SEEN = "not known: the search was stopped before a trial had shown it"
 _LOCAL = re.compile(r"local\[(\d+|\*)")
 _BUSY = 0.85
 """Of the CPU that may be used: so much is used up."""
@@ -29,7 +30,8 @@ def result_of(
 ) -> Result:
     """The result of the study in `folder`: that of the best trial, under the search's verdict."""
     chosen = trial_shown(folder, search)
-    search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
+    limit = limit_of(chosen) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
+    search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit})
     begun = folder.read_result()
     base = chosen or begun
     return base.model_copy(update={
