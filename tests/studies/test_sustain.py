@@ -484,6 +484,22 @@ def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit,
     assert lines[-1].startswith("report ")
 
 
+def test_a_search_stopped_before_its_first_trial_names_its_folder(
+    study: RunFolder, sit: Sit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the generators' ceiling is measured: how to go on, and the folder."""
+
+    def stopped(*_: Any) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sustain, "ceiling_of", stopped)
+    found = sit([])
+    assert found == study.read_result()
+    assert (found.verdict.value, found.folder) == ("interrupted", str(study.path))
+    assert found.verdict.advice == f"to go on: streamgauge sustain --resume {study.path}"
+    assert study.report.exists()
+
+
 def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunFolder, sit: Sit) -> None:
     """As one that came to its end: they are those of the trial that is shown."""
     use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)

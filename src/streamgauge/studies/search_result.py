@@ -37,11 +37,16 @@ def result_of(
     return base.model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen, ended_by, f"streamgauge sustain --resume {folder.path}"),
+        "verdict": _verdict(search, chosen, ended_by, resuming(folder)),
         "search": search,
         "warnings": tuple(dict.fromkeys((*base.warnings, *warnings_of(search)))),
         "folder": str(folder.path),
     })  # fmt: skip
+
+
+def resuming(folder: RunFolder) -> str:
+    """The command that goes on with the search in `folder`."""
+    return f"streamgauge sustain --resume {folder.path}"
 
 
 def with_surroundings(folder: RunFolder, search: SearchResult) -> SearchResult:
