@@ -376,9 +376,9 @@ def of_one_batch(asked: Case) -> list[pa.Table]:
     return [*[asked.answer().slice(0, 0)] * 4, asked.answer()]
 
 
-def stopped(asked: Case, tmp_path: Path, **settings: Any) -> tuple[Judged, RunFolder]:
-    """A trial that Ctrl-C ended, and its folder."""
-    folder = RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
+def stopped(asked: Case, tmp_path: Path, again: RunFolder | None = None, **settings: Any) -> tuple[Judged, RunFolder]:
+    """A trial that Ctrl-C ended, and its folder: a new one, or that of a trial which is made `again`."""
+    folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
     asked.done.interrupted, asked.done.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
     rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
@@ -441,7 +441,8 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
     asked.receive(make, rows=of_one_batch(asked))
     _, folder = stopped(asked, tmp_path, keep_results=True)
     assert folder.read_hlog()
-    folder.forget_answers()
+    cut_short(asked.done, 3 * US)
+    stopped(asked, tmp_path, again=folder)
     left = {path.name for path in folder.path.iterdir()}
     assert left == {"engine", "result.json", "series.parquet"}
 
