@@ -62,7 +62,10 @@ Chunk = Annotated[
 Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory]"),
+    typer.Option(
+        metavar="SIZE",
+        help="the queue's bound, in bytes, and of nothing else  [default: 4GiB, at most half of the memory]",
+    ),
 ]
 Frontier = Annotated[
     str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")
