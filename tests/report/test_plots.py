@@ -57,6 +57,23 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     assert ["planned" in labels for labels in keys] == [False, True]
 
 
+@pytest.mark.parametrize("seconds", [90, 3600])
+def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
+    make_series: Callable[..., pa.Table], seconds: int
+) -> None:
+    """Each is available after its last event, so the first second has one less; and a second's standstill is seen."""
+    kept = make_series(seconds)
+    planned = kept.column("planned").to_numpy().copy()
+    planned[-1], chunk = 0, planned[0] // 20
+    offered = planned.copy()
+    offered[0], offered[-1] = planned[0] - chunk, chunk
+    stalled = offered.copy()
+    stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
+    tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
+    drawn = [one for table in tables if (one := plots.over_time(timeline.of(table)))]
+    assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
+
+
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
     line = timeline.of(make_series())

@@ -22,6 +22,8 @@ from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
+CHUNK = 100
+"""Events of the chunk that was due last in a second: it is available in the next one."""
 
 
 def test_phases_follow_each_other_without_gaps() -> None:
@@ -251,11 +253,25 @@ def test_the_series_has_a_row_for_each_second(make: Any) -> None:
 
 
 def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
-    """Planned and offered by plan; handed out and committed where they happened; every sum is the whole."""
+    """Planned by plan; offered, handed out and committed where they happened; every sum is the whole."""
     rows = series(make.story().done())
-    assert rows["planned"] == rows["offered"] == [1000] * 20 + [0]
+    assert rows["planned"] == [1000] * 20 + [0]
+    assert rows["offered"] == [1000 - CHUNK, *[1000] * 19, CHUNK]
     assert rows["handed_out"] == rows["committed"] == [0] + [1000] * 20
     assert rows["backlog_events"] == rows["lag_events"] == [1000] * 20 + [0]
+
+
+def test_events_are_offered_in_the_second_in_which_they_became_available(make: Any) -> None:
+    """Two seconds' chunks that came at the end of the second of them: nothing, then all of both, none twice."""
+    done = make.story().done()
+    due = [START + 6 * US, START + 8 * US]
+    done.journal.chunks = [
+        [replace(one, published_us=due[1] - 1) if due[0] <= one.from_us < due[1] else one for one in log]
+        for log in done.journal.chunks
+    ]
+    offered = series(done)["offered"]
+    assert offered[5:9] == [1000, CHUNK, 2000, 1000 - CHUNK]
+    assert sum(offered) == 20_000
 
 
 def test_lag_counts_until_the_commit(make: Any) -> None:
