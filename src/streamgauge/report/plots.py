@@ -36,7 +36,7 @@ _FEW_POINTS = 90
 _ROOM_ABOVE = 2.5
 """How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
 _OFF_PLAN_S = 0.2
-"""So many seconds of the plan must be lacking at a time to be visible: more than a chunk and the slip that is allowed."""
+"""So many seconds of the plan must be lacking at a time to be seen: more than a chunk and the slip that is allowed."""
 
 
 @dataclass(frozen=True)
