@@ -15,6 +15,7 @@ from streamgauge.report import words
 from streamgauge.report.curve import Point
 from streamgauge.report.draw import (
     COLOURS,
+    PLAIN,
     Figure,
     Key,
     amounts,
@@ -197,7 +198,7 @@ def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:
 
 def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: bool) -> Any:
     title = "seconds since the run's start" if lowest else None
-    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width))
+    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width), labelExpr=PLAIN)
     x = alt.X("t:Q", scale=alt.Scale(domain=[0, timeline.end_s], nice=False), axis=axis)
     scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
     y = alt.Y("v:Q", scale=scale, axis=panel.axis(4))

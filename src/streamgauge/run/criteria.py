@@ -375,8 +375,8 @@ def _answers(evidence: Evidence) -> Check:
         return answer("answers", "undecided", 0, 0, "rows", "no result was due, so none could be judged")
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     number = sum(faults.values())
-    listed = ", ".join(f"{count} {name}" for name, count in faults.items() if count)
-    sentence = f"of {found.expected} expected results: {listed or 'all right'}{_wrong_sinks(evidence)}"
+    listed = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
+    sentence = f"of {found.expected:,} expected results: {listed or 'all right'}{_wrong_sinks(evidence)}"
     return answer("answers", "ok" if found.right else "failed", number, 0, "rows", sentence)
 
 
