@@ -1,8 +1,12 @@
 """measure/latency.py: known stamps in, known latencies out."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge.measure.histogram import Histogram
 from streamgauge.measure.latency import ENGINE_BATCH, LatencyRule, Missing, SinkLatencies, sink_latencies, summary
@@ -72,6 +76,54 @@ def test_windows_seen_in_two_batches_are_counted_once() -> None:
     found = measured(LatencyRule("window"), *parts)
     assert (found.effective_count, found.windows_closed) == (1, 1)
     assert measured(ROW, batch([1], [9])).windows_closed is None
+
+
+def closed_and_observed(*rows: tuple[int, int], missing: tuple[tuple[int, int], ...] = ()) -> tuple[int | None, int]:
+    """Of results (event time, window end), in seconds, of which the span has those of 0 to 10 s."""
+    times, ends = zip(*rows, strict=True)
+    came = batch([t * S for t in times], [99 * S] * len(rows), end=[end * S for end in ends])
+    never = [T0 + np.array([one[n] * S for one in missing], np.int64) for n in (0, 1)]
+    lost = (Missing(T0 + 99 * S, never[0], window_end_us=never[1]),) if missing else ()
+    found = measured(LatencyRule("window"), came, span=(0, 10 * S), missing=lost)
+    return found.windows_closed, found.effective_count
+
+
+def test_a_window_of_which_the_span_has_one_rare_key_is_no_observation() -> None:
+    """The last event of a rare key came before the span's end, or that of all but it before the begin: its latency is
+    of the span, and a window that closed outside of it is none that the span saw.
+    """
+    whole = [(t, end) for end in (4, 8) for t in (end - 1, end - 2, end - 3)]
+    assert closed_and_observed(*whole) == (2, 2)
+    assert closed_and_observed(*whole, (9, 12), (11, 12), (11, 12)) == (2, 2)
+    assert closed_and_observed(*whole, (-1, 1), (-1, 1), (0, 1)) == (2, 2)
+
+
+def test_a_window_that_has_half_of_its_results_in_the_span_is_an_observation() -> None:
+    """Of its own results, however few: a window of one alarm beside one of many is whole all the same."""
+    assert closed_and_observed((9, 12), (9, 12), (11, 12), (11, 12)) == (1, 1)
+    assert closed_and_observed((3, 4), *[(7, 8)] * 100) == (2, 2)
+
+
+def test_results_that_never_came_count_for_their_window_as_those_that_did() -> None:
+    """It counts as observed with them, never as closed; one missing key of a window of another time does not do it."""
+    mostly_lost = ((8, 9), (8, 9))
+    assert closed_and_observed((3, 4), (10, 9), missing=mostly_lost) == (1, 2)
+    assert closed_and_observed((3, 4), (11, 12), (11, 12), missing=((9, 12),)) == (1, 1)
+    assert closed_and_observed((3, 4), missing=((9, 12), (11, 12), (11, 12))) == (1, 1)
+
+
+@given(st.lists(st.tuples(st.integers(-5, 15), st.integers(0, 6)), min_size=1, max_size=60), st.data())
+def test_how_results_come_in_batches_does_not_change_which_windows_count(
+    rows: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Those that have at least half of their results in the span, by the definition."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=4)))
+    parts = [rows[low:high] for low, high in pairwise([0, *cuts, len(rows)]) if high > low]
+    came = [batch([t for t, _ in part], [99] * len(part), end=[end for _, end in part]) for part in parts]
+    found = measured(LatencyRule("window"), *came, span=(0, 10))
+    inside = {end: [0 <= t < 10 for t, window in rows if window == end] for _, end in rows}
+    assert found.windows_closed == sum(2 * sum(ones) >= len(ones) for ones in inside.values())
+    assert found.effective_count == found.windows_closed
 
 
 def test_updates_of_one_engine_batch_count_once_however_many_parts_it_came_in() -> None:

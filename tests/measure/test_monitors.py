@@ -80,6 +80,19 @@ def test_use_is_the_difference_of_two_readings(fake: dict[str, float]) -> None:
     assert watched.sample() == [Usage(4 * US, "spark", "sut", 0.0, 4096, 0.0, "jvm")]
 
 
+def test_a_sample_has_one_time_however_long_its_readings_take(fake: dict[str, float]) -> None:
+    """The second process is read after a second's border: both are of the sample's begin. Each one's CPU is divided by
+    the time between its own two readings, here 0.8 s and 1.25 s for the same second of work.
+    """
+    processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), ("worker", "sut", 2)]
+    clock = iter([0.75, 1.0, 1.0, 1.0, 1.75, 1.8, 2.25, 2.5])
+    watched = Monitors(lambda: processes, lambda: round(next(clock) * US))
+    watched.sample()
+    fake.update(user=1.0, machine=2.0)
+    sampled = [(usage.name, usage.time_us, usage.cpu_percent) for usage in watched.sample()]
+    assert sampled == [("spark", 1_750_000, pytest.approx(125.0)), ("worker", 1_750_000, pytest.approx(80.0))]
+
+
 @pytest.mark.parametrize(
     ("program", "kind"),
     [("java", "jvm"), ("python", "python workers"), ("python3.11", "python workers"), ("bash", "bash")],
@@ -191,7 +204,7 @@ def test_a_real_process_that_works_is_seen_working() -> None:
         assert busy.stdout is not None
         try:
             busy.stdout.readline()
-            clock = iter([0, 0, US, US])
+            clock = iter([0, 0, 0, US, US, US])
             watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
             watched.sample()
             begin = psutil.Process(busy.pid).cpu_times().user

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge.report import batch_plots, curve, draw, plots, search_plot, series, timeline
+from streamgauge.report import batch_plots, curve, draw, plots, search_plot, series, timeline, words
 from streamgauge.result import Result, SearchResult, TrialSummary
 
 Table = Callable[..., pa.Table]
@@ -57,6 +57,34 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     assert ["planned" in labels for labels in keys] == [False, True]
 
 
+@pytest.mark.parametrize("seconds", [90, 3600])
+def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
+    make_series: Callable[..., pa.Table], seconds: int
+) -> None:
+    """Each is available after its last event, so the first second has one less; and a second's standstill is seen."""
+    kept = make_series(seconds)
+    planned = kept.column("planned").to_numpy().copy()
+    planned[-1], chunk = 0, planned[0] // 20
+    offered = planned.copy()
+    offered[0], offered[-1] = planned[0] - chunk, chunk
+    stalled = offered.copy()
+    stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
+    tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
+    drawn = [one for table in tables if (one := plots.over_time(timeline.of(table)))]
+    assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
+
+
+def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) -> None:
+    """Thousands apart by a gap, and a gap before a unit's prefix: no comma, and no 200k."""
+    long = make_series(3000)
+    late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
+    figure = plots.over_time(timeline.of(replaced(long, "event_time_us_p99", late)))
+    assert figure is not None
+    shown = texts(figure.wide)
+    assert {f"200{words.GAP}k", f"1{words.GAP}000", f"10{words.GAP}000"} <= set(shown)
+    assert not [text for text in shown if re.fullmatch(r"[\d.]+[kMG]|[\d,]+,\d+", text)]
+
+
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
     line = timeline.of(make_series())
@@ -92,7 +120,7 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
     labels = [text for one in drawn if one for svg in (one.wide, one.narrow) for text in texts(svg)]
     numbers = [text for text in labels if re.match(r"[-\d.]", text)]
     assert len(numbers) > 40
-    assert not [text for text in numbers if not re.fullmatch(r"-?\d[\d,]*(\.\d+)?[kMG]?", text)]
+    assert not [text for text in numbers if not re.fullmatch(r"-?\d[\d\u202f]*(\.\d+)?(\u202f[kMG])?", text)]
     measured = [one for one in drawn[1:] if one]
     assert not [text for one in measured for text in texts(one.wide) if re.fullmatch(r"[\d.]+[kMG]", text)]
 

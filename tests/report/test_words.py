@@ -106,6 +106,34 @@ def test_wrong_answers_are_counted() -> None:
     assert words.verified(wrong) == "5 results expected, 3 matched; 2 missing, 1 extra"
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.0498, "s/s", "4.98 %"),
+        (-0.0033, "s/s", "-0.33 %"),
+        (0.999, "share of plan", "99.9 % of plan"),
+        (0.12, "share of time", "12 % of time"),
+    ],
+)
+def test_a_share_is_in_percent_as_in_the_sentence_beside_it(value: float, unit: str, shown: str) -> None:
+    """Seconds a second are a share too: of the rate, or of the time."""
+    assert words.measured(value, unit).replace(words.GAP, " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("1,200,000 results expected, 1,000 missing", "1 200 000 results expected, 1 000 missing"),
+        ("12,345.6 s", "12 345.6 s"),
+        ("of 1, 2,000 and 3,4", "of 1, 2 000 and 3,4"),
+        ("1234,567 or 1,2345 or 0.1,234", "1234,567 or 1,2345 or 0.1,234"),
+    ],
+)
+def test_a_kept_sentence_has_gaps_between_thousands(sentence: str, shown: str) -> None:
+    """As all other numbers here; a comma of any other kind stays."""
+    assert words.spaced(sentence).replace(words.GAP, " ") == shown
+
+
 def test_check_without_number_shows_a_dash() -> None:
     """An unknown number is "-", never 0."""
     check = Check(name="x", value=None, limit=1, unit="us", ok=None, state="not_judged", sentence="nothing to compare")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
-from streamgauge.measure.monitors import RUNNER
+from streamgauge.measure.monitors import RUNNER, Monitors, Role
 from streamgauge.report.series import BATCHES, SCHEMA
 from streamgauge.run import figures
 from streamgauge.run.conduct import Spans
@@ -19,6 +22,8 @@ from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
+CHUNK = 100
+"""Events of the chunk that was due last in a second: it is available in the next one."""
 
 
 def test_phases_follow_each_other_without_gaps() -> None:
@@ -248,11 +253,25 @@ def test_the_series_has_a_row_for_each_second(make: Any) -> None:
 
 
 def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
-    """Planned and offered by plan; handed out and committed where they happened; every sum is the whole."""
+    """Planned by plan; offered, handed out and committed where they happened; every sum is the whole."""
     rows = series(make.story().done())
-    assert rows["planned"] == rows["offered"] == [1000] * 20 + [0]
+    assert rows["planned"] == [1000] * 20 + [0]
+    assert rows["offered"] == [1000 - CHUNK, *[1000] * 19, CHUNK]
     assert rows["handed_out"] == rows["committed"] == [0] + [1000] * 20
     assert rows["backlog_events"] == rows["lag_events"] == [1000] * 20 + [0]
+
+
+def test_events_are_offered_in_the_second_in_which_they_became_available(make: Any) -> None:
+    """Two seconds' chunks that came at the end of the second of them: nothing, then all of both, none twice."""
+    done = make.story().done()
+    due = [START + 6 * US, START + 8 * US]
+    done.journal.chunks = [
+        [replace(one, published_us=due[1] - 1) if due[0] <= one.from_us < due[1] else one for one in log]
+        for log in done.journal.chunks
+    ]
+    offered = series(done)["offered"]
+    assert offered[5:9] == [1000, CHUNK, 2000, 1000 - CHUNK]
+    assert sum(offered) == 20_000
 
 
 def test_lag_counts_until_the_commit(make: Any) -> None:
@@ -280,11 +299,29 @@ def test_slip_and_output_lag_by_second(make: Any) -> None:
 def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
     """Not known is not zero."""
     done = make.story().done()
-    done.journal.usages = [make.usage(2.5, "sut 1", "sut", 150, 77), make.usage(2.6, "sut 2", "sut", 50, 23)]
+    done.journal.usages = [make.usage(2.5, "sut 1", "sut", 150, 77), make.usage(2.5, "sut 2", "sut", 50, 23)]
     rows = series(done)
     assert rows["sut_cpu_percent"][:4] == [None, None, 200, None]
     assert rows["sut_memory_bytes"][2] == 100
     assert rows["driver_cpu_percent"] == [None] * 21
+
+
+def test_a_sample_that_crosses_a_seconds_border_is_of_one_second(make: Any) -> None:
+    """Two processes, the second one read in the next second: no second shows a part of them as all there was."""
+    clock = iter([0.0, 0.0, 0.0, 0.0, 6.9, 6.95, 7.05, 7.1])
+    done = make.story().done()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waiting:
+        processes: list[tuple[str, Role, int]] = [("sut 1", "sut", os.getpid()), ("sut 2", "sut", waiting.pid)]
+        watched = Monitors(lambda: processes, lambda: make.start + round(next(clock) * US))
+        for _ in range(2):
+            done.journal.usages.extend(watched.sample())
+        waiting.kill()
+    memory = [usage.memory_bytes for usage in done.journal.usages]
+    assert len(memory) == 2
+    assert series(done)["sut_memory_bytes"][5:8] == [None, sum(memory), None]
+    (sut,) = figures.processes(done)
+    assert sut.memory_bytes_max == sum(memory)
+    assert sut.cpu_percent_mean == sut.cpu_percent_max == sum(usage.cpu_percent for usage in done.journal.usages)
 
 
 def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from tests.run.made_evidence import LATENCY, check_of, evidence
+from tests.run.made_evidence import LATENCY, check_of, evidence, lag, ramp
 
 from streamgauge.result import Latencies, SinkResult
 from streamgauge.run import verdict
@@ -28,7 +30,24 @@ def test_an_output_that_first_falls_and_then_surely_grows_is_undecided(points: i
     """Its straight line falls, whatever the later half says."""
     check = check_of(judge(evidence(output_lag=falling_then_growing(points, growth))), "output_trend")
     assert (check.state, (check.high or 0) <= (check.limit or 0)) == (state, True)
-    assert ("in the later half by +2.00%" in check.sentence) is (state == "undecided")
+    assert ("in the later half, results fall behind by 2.00%" in check.sentence) is (state == "undecided")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"backlog": ramp(-0.0033)}, "backlog_trend", "the backlog shrinks by 0.3"),
+        ({"backlog": ramp(0.05)}, "backlog_trend", "the backlog grows by 4.98% of the rate (+4.90% to "),
+        ({"backlog": ramp(0.0, noise_s=0.0)}, "backlog_trend", "the backlog grows by 0.00% of the rate"),
+        ({"backlog": ramp(-0.00001, noise_s=0.0)}, "backlog_trend", "the backlog grows by 0.00% of the rate"),
+        ({"output_lag": lag(-0.03)}, "output_trend", "results catch up by 3."),
+        ({"output_lag": lag(0.03)}, "output_trend", "results fall behind by 3."),
+        ({"latency": (ramp(-0.02),)}, "latency_trend", "the latency falls by 2."),
+    ],
+)
+def test_a_slope_below_0_is_not_called_growth(changes: dict[str, Any], name: str, said: str) -> None:
+    """Nothing grows by less than 0, and what is shown as 0 has no sign."""
+    assert check_of(judge(evidence(**changes)), name).sentence.startswith(said)
 
 
 @pytest.mark.parametrize(

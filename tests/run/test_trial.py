@@ -33,6 +33,7 @@ from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, snapshot
 from streamgauge.run.unverified import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.system.machine import cpus
+from streamgauge.transports.seam import Chunk
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -508,6 +509,29 @@ def test_a_phase_is_shown_until_it_is_decided_that_it_ends(make: Any) -> None:
     assert snapshot(done, spans.measured_from_us + 100_000).phase == "warm-up"
     assert snapshot(done, spans.measured_from_us + 600_000).phase == "measured"
     assert snapshot(done, spans.start_us).phase == "warm-up"
+
+
+@pytest.mark.parametrize("now_us", range(200_000, 8 * US, 333_000))
+@pytest.mark.parametrize("chunk_us", [10_000, 50_000, 100_000])
+def test_progress_shows_the_rate_of_whole_chunks(make: Any, now_us: int, chunk_us: int) -> None:
+    """Of a steady plan it is the rate at any moment, wherever in a chunk that is; of two generators the sum."""
+    done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.chunks = [chunks_until(now_us, chunk_us) for _ in range(2)]
+    assert snapshot(done, START + now_us).offered_per_s == pytest.approx(1000)
+
+
+def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
+    """Nothing for three seconds, of the five that are looked at; then for longer than these."""
+    done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.chunks = [chunks_until(6 * US, 50_000)]
+    assert snapshot(done, START + 9 * US).offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
+    assert snapshot(done, START + 12 * US).offered_per_s == 0
+
+
+def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
+    """Those of 500 events/s that were whole by then."""
+    ends = range(chunk_us, now_us + 1, chunk_us)
+    return [Chunk(START + end - chunk_us, START + end, chunk_us // 2000, START + end) for end in ends]
 
 
 def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:

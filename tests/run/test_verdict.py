@@ -187,7 +187,7 @@ def test_a_short_bound_of_the_users_own_is_the_suts_business() -> None:
 def test_a_sentence_names_number_and_limit() -> None:
     """What decided can be read without the table of checks."""
     sentence = judge(evidence(backlog=ramp(0.05))).sentence
-    assert "+5.0" in sentence
+    assert "grows by 4.98%" in sentence
     assert "limit 1 %" in sentence.replace("1%", "1 %")
 
 

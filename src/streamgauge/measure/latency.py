@@ -7,10 +7,12 @@ Terms: the *base* of a latency is the stamp it counts from (latency = emission -
 expected result that had not arrived at the deadline: "at least deadline - base"; the *effective count* is the number of
 independent observations: rows for row-wise results, windows closed for windowed ones, engine batches for updates; never
 more than the engine's batches that brought them, where those are known, since one slow batch delays all that is in it.
+A window is one of the span where at least half of its results are: see `_Windows`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -27,6 +29,7 @@ from streamgauge.stats.percentile import carries
 
 Times = NDArray[np.int64]
 """Microseconds since the epoch (n,)."""
+Mask = NDArray[np.bool_]
 
 ENGINE_BATCH = b"engine_batch"
 """Key in the metadata of a batch's schema: which batch of which query gave these rows, where that is known."""
@@ -96,7 +99,8 @@ class SecondsTable:
 class SinkLatencies(NamedTuple):
     """What `sink_latencies` gives. `negatives` is an error of the driver wherever it is above 0.
 
-    `windows_closed` by a result that arrived, in the span; None where the results are not windowed.
+    `windows_closed`: windows with at least half of their results in the span, of those that any arrived of; None where
+    the results are not windowed.
     """
 
     latencies: Latencies
@@ -160,7 +164,10 @@ def sink_latencies(
         timed = _timed(batch, rule)
         tally.rows_timeless += batch.num_rows - timed.num_rows
         whole = _rows(timed, rule)
-        rows = _chosen(whole, span)
+        inside = _inside(whole.event_time, span)
+        rows = _chosen(whole, inside)
+        if rule.windowed:
+            tally.windows.add(whole.bases[CLOSING], inside)
         tally.negative_outside += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
             tally.add(rows, (batch.schema.metadata or {}).get(ENGINE_BATCH))
@@ -252,11 +259,54 @@ def _count_early(rows: _Rows) -> int:
     return int(np.count_nonzero(early))
 
 
-def _chosen(rows: _Rows, span: tuple[int, int]) -> _Rows:
-    inside = (rows.event_time >= span[0]) & (rows.event_time < span[1])
+def _inside(event_time: Times, span: tuple[int, int]) -> Mask:
+    return (event_time >= span[0]) & (event_time < span[1])
+
+
+def _chosen(rows: _Rows, inside: Mask) -> _Rows:
     if inside.all():
         return rows
     return _Rows(rows.emission[inside], {name: base[inside] for name, base in rows.bases.items()})
+
+
+@dataclass
+class _Windows:
+    """Which windows are observations of the span: those that have at least half of their results in it.
+
+    Results are chosen by event time, so each end of the span cuts through the results of a window: of the one that
+    closes after it, a rare key whose last event came early is of the span, and all the others are not. Half of a
+    window's own results, and not of the fullest window's: how many one has may differ from window to window, as of a
+    join's matches or of alarms, and each of them is whole all the same.
+    By window end, microseconds: results in the span less those outside of it, of what `came` and of what is `missing`.
+    Sums, so the parts of a window may come in any batches.
+    """
+
+    came: Counter[int] = field(default_factory=Counter)
+    missing: Counter[int] = field(default_factory=Counter)
+
+    def add(self, all_ends: Times, inside: Mask) -> None:
+        """The window ends of all results of a batch, and which of them are in the span."""
+        _weigh(self.came, all_ends, inside)
+
+    def add_missing(self, all_ends: Times, inside: Mask) -> None:
+        _weigh(self.missing, all_ends, inside)
+
+    @property
+    def closed(self) -> int:
+        """Those that results came of."""
+        return sum(more >= 0 for more in self.came.values())
+
+    @property
+    def observed(self) -> int:
+        """Those and the ones that should have closed."""
+        ends = self.came.keys() | self.missing.keys()
+        return sum(self.came[end] + self.missing[end] >= 0 for end in ends)
+
+
+def _weigh(sums: Counter[int], ends: Times, inside: Mask) -> None:
+    found, place = np.unique(ends, return_inverse=True)
+    more = np.bincount(place.ravel(), np.where(inside, 1, -1), found.size).astype(np.int64)
+    sums.update(dict(zip(found.tolist(), more.tolist(), strict=True)))
 
 
 @dataclass
@@ -270,9 +320,9 @@ class _Tally:
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
-    observations: set[int | bytes] = field(default_factory=set)
+    windows: _Windows = field(default_factory=_Windows)
+    updates: set[int | bytes] = field(default_factory=set)
     engine_batches: set[bytes] = field(default_factory=set)
-    windows_closed: int = 0
     rows: int = 0
     rows_without_ingest: int = 0
     rows_timeless: int = 0
@@ -282,7 +332,7 @@ class _Tally:
     def add(self, rows: _Rows, engine_batch: bytes | None) -> None:
         self.rows += rows.event_time.size
         self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
-        self._observe(rows.emission, rows.bases.get(CLOSING), engine_batch)
+        self._observe(rows.emission, engine_batch)
         self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
         for name, base in rows.bases.items():
             latency_us = rows.emission - base
@@ -293,7 +343,7 @@ class _Tally:
 
     def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
         """Missing results enter as lower bounds, in the second of their event time [method 1]; after all that came."""
-        inside = (missing.event_time_us >= span[0]) & (missing.event_time_us < span[1])
+        inside = _inside(missing.event_time_us, span)
         event_time = missing.event_time_us[inside]
         window_end = missing.window_end_us if self.rule.windowed else None
         bases = {"event_time": missing.event_time_us, "processing_time": missing.ingest_time_us}
@@ -303,14 +353,14 @@ class _Tally:
                 self.bounds[name] = self.bounds.get(name, 0) + int(event_time.size)
         self.rows += event_time.size
         if window_end is not None:
-            self.observations.update(np.unique(window_end[inside]).tolist())
+            self.windows.add_missing(window_end, inside)
 
     def result(self) -> SinkLatencies:
         kinds = self._histograms()
         by_clocks = sum(histogram.n_negative for name, histogram in kinds.items() if name != CLOSING)
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
-        closed = self.windows_closed if self.rule.windowed else None
+        closed = self.windows.closed if self.rule.windowed else None
         negatives = by_clocks + self.negative_outside
         return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed)
 
@@ -321,7 +371,9 @@ class _Tally:
     @property
     def _counted(self) -> int:
         """Rows, windows or updates, however few batches they came in."""
-        return self.rows if self.rule.kind == "row" else len(self.observations)
+        if self.rule.windowed:
+            return self.windows.observed
+        return self.rows if self.rule.kind == "row" else len(self.updates)
 
     def _count(self, name: str, event_time: Times, latency_us: Times) -> None:
         if name == "event_time":
@@ -333,16 +385,13 @@ class _Tally:
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
-    def _observe(self, emission: Times, window_end: Times | None, engine_batch: bytes | None) -> None:
+    def _observe(self, emission: Times, engine_batch: bytes | None) -> None:
         if engine_batch is not None:
             self.engine_batches.add(engine_batch)
         if self.rule.kind == "update":
             # Tasks of one engine batch send apart, and each part has a stamp of its own.
             same = np.unique(emission).tolist() if engine_batch is None else [engine_batch]
-            self.observations.update(same)
-        elif window_end is not None:
-            self.observations.update(np.unique(window_end).tolist())
-            self.windows_closed = len(self.observations)
+            self.updates.update(same)
 
     def _note_negative(self, name: str, latency_us: Times, base: Times) -> None:
         if name not in self.first_negative and latency_us.min() < 0:

@@ -28,6 +28,7 @@ RUNNER = "runner"
 class Usage:
     """One second of one process: CPU in percent of one core, and resident bytes.
 
+    `time_us` is when the sample was begun, the same for all its processes: what is summed over them is of one moment.
     `kind` is what sort of process it is, by its program: `jvm` or `python workers`, else the program's own name; only
     of the SUT, which may have several.
     `core_wait_us` is how long its threads waited for a core each time they were ready to run, on average: on cores that
@@ -88,12 +89,14 @@ class Monitors:
         """Usage of every process since the last call, or since its own start; in the first call nobody has any.
 
         What a child used after its last reading, or without having been read, is its parent's that has reaped it.
+        All are stamped with the sample's begin, so that none of it falls into another second; CPU is divided by the
+        time between a process's own two readings, since reading many takes a while.
         """
-        usages, watched = [], self._processes()
+        usages, watched, sampled_us = [], self._processes(), self._now_us()
         self._gone_s = self._take_gone()
         for name, role, pid in watched:
             with contextlib.suppress(psutil.Error, OSError):
-                usages += self._one(name, role, pid)
+                usages += self._one(name, role, pid, sampled_us)
         self._note_others()
         return usages
 
@@ -114,7 +117,7 @@ class Monitors:
             gone_s[last.parent] += last.cpu_s
         return gone_s
 
-    def _one(self, name: str, role: Role, pid: int) -> list[Usage]:
+    def _one(self, name: str, role: Role, pid: int, sampled_us: int) -> list[Usage]:
         process = psutil.Process(pid)
         reading = self._read(process)
         before = self._last.get(pid)
@@ -128,7 +131,7 @@ class Monitors:
         cpu = 100 * used_s / ((reading.time_us - since.time_us) / 1e6)
         kind = kind_of(process.name()) if role == "sut" else ""
         rss = process.memory_info().rss
-        return [Usage(reading.time_us, name, role, cpu, rss, _wait_us(since, reading), kind)]
+        return [Usage(sampled_us, name, role, cpu, rss, _wait_us(since, reading), kind)]
 
     def _read(self, process: psutil.Process) -> _Reading:
         times = process.cpu_times()

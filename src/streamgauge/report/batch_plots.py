@@ -11,7 +11,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.events import US
-from streamgauge.report.draw import COLOURS, Figure, Key, axis_title, figure, numbers, ticks, unit_of_time, values
+from streamgauge.report.draw import (
+    COLOURS,
+    PLAIN,
+    Figure,
+    Key,
+    axis_title,
+    figure,
+    numbers,
+    ticks,
+    unit_of_time,
+    values,
+)
 from streamgauge.report.series import STEPS
 
 BARS_MAX, WATERFALL_MAX = 140, 10
@@ -149,7 +160,7 @@ def _duration_chart(batches: Batches, width: int) -> Any:
     bar_px = max(1.0, 0.72 * width / max(len(batches), 12))
     title = "start of the batch, seconds since the run's start"
     scale = alt.Scale(domain=_room_for_bars(batches.start_s, bar_px / width), nice=False)
-    x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width)))
+    x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width), labelExpr=PLAIN))
     y = alt.Y("v:Q", axis=numbers(5))
     layers = [
         alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], size=bar_px).encode(x=x, y=y, y2="to:Q")

@@ -17,6 +17,8 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
+from streamgauge.report.words import GAP
+
 COLOURS = {
     name: f"var(--{name})"
     for name in (
@@ -91,19 +93,19 @@ def axis_title(text: str, offset_px: int = 6) -> Any:
     return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
 
 
-_PLAIN = "format(datum.value, ',~r')"
-_AMOUNT = f"abs(datum.value) < 1000 ? {_PLAIN} : format(datum.value, '~s')"
+PLAIN = f"replace(format(datum.value, ',~r'), /,/g, '{GAP}')"
+_AMOUNT = f"abs(datum.value) < 1000 ? {PLAIN} : replace(format(datum.value, '~s'), /(?=[a-zA-Z])/, '{GAP}')"
 """Vega's formats as expressions: where an axis is given a format, Vega changes its precision, and 120 is 1.2e+2."""
 
 
 def amounts(ticks: int) -> Any:
-    """A vertical axis of counts, labelled 0, 0.5, 120, 100k, 1.5M; never 500m, which is half of one to few."""
+    """A vertical axis of counts, labelled 0, 0.5, 120, 100 k, 1.5 M; never 500m, which is half of one to few."""
     return alt.Axis(title=None, tickCount=ticks, labelExpr=_AMOUNT)
 
 
 def numbers(ticks: int, title: str | None = None) -> Any:
-    """An axis of measured values, labelled in full: 0.5, 120, 1,600."""
-    return alt.Axis(title=title, tickCount=ticks, labelExpr=_PLAIN)
+    """An axis of measured values, labelled in full: 0.5, 120, 1 600."""
+    return alt.Axis(title=title, tickCount=ticks, labelExpr=PLAIN)
 
 
 def ticks(width_px: int) -> int:

@@ -117,8 +117,9 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
         found.append(("ingested", words.rate(result.rate.ingested_per_s), "at first hand-out"))
     found += _latency_figures(result.latency)
     if result.backlog is not None:
-        most = f"at most {words.count(result.backlog.max)}, {words.digits(result.backlog.max_s)} s of the rate"
-        found.append(("backlog at the end", f"{words.count(result.backlog.end)} events", most))
+        backlog = result.backlog
+        most = f"at most {words.rate(backlog.max, 'events')}, {words.time_us(1e6 * backlog.max_s)} of the rate"
+        found.append(("backlog at the end", words.rate(backlog.end, "events"), most))
     found += _cpu_figures(result)
     if result.driver is not None:
         slip = result.driver.slip_us

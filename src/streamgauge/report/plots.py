@@ -15,6 +15,7 @@ from streamgauge.report import words
 from streamgauge.report.curve import Point
 from streamgauge.report.draw import (
     COLOURS,
+    PLAIN,
     Figure,
     Key,
     amounts,
@@ -35,6 +36,8 @@ _DASH = (6, 3)
 _FEW_POINTS = 90
 _ROOM_ABOVE = 2.5
 """How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
+_OFF_PLAN_S = 0.2
+"""So many seconds of the plan must be lacking at a time to be seen: more than a chunk and the slip that is allowed."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +148,12 @@ def _rate_panel(timeline: Timeline) -> _Panel:
 
 
 def _plan_missed(timeline: Timeline) -> bool:
-    """Whether the driver offered visibly less or more than it had planned; then both are drawn."""
-    planned, offered = timeline.columns["planned"], timeline.columns["offered"]
-    return bool((abs(planned - offered) > 0.01 * planned).any())
+    """Whether the driver was visibly behind its plan, or before it; then both are drawn.
+
+    By all that was offered until then: a chunk is available after its last event only, so a second may have one of the
+    second before it, and lack one of its own.
+    """
+    return timeline.top("off_plan") > _OFF_PLAN_S * timeline.top("planned")
 
 
 def _backlog_panel(timeline: Timeline) -> _Panel:
@@ -192,7 +198,7 @@ def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:
 
 def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: bool) -> Any:
     title = "seconds since the run's start" if lowest else None
-    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width))
+    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width), labelExpr=PLAIN)
     x = alt.X("t:Q", scale=alt.Scale(domain=[0, timeline.end_s], nice=False), axis=axis)
     scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
     y = alt.Y("v:Q", scale=scale, axis=panel.axis(4))

@@ -4,7 +4,9 @@ series.parquet, one row per second of planned time, ascending:
 
     time_us                     start of the second, microseconds since the epoch (planned time); never null
     phase                       name of the phase the second lies in, as in `result.phases`; never null
-    planned, offered            events the plan held, events the generators made available, in that second
+    planned                     events that the plan has in that second
+    offered                     events that the generators made available in that second; a chunk of them whole, when
+                                its last one was due or later, so the first second has a chunk less than its plan
     handed_out, committed       events first handed to the SUT, events it committed, in that second
     backlog_events              due and not handed out, at the end of the second
     lag_events                  due and not committed, at the end of the second

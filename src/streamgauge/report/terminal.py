@@ -246,7 +246,7 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
     if unusable := sentences.unusable(result):
         say(to, unusable)
     if result.verdict.sentence:
-        say(to, result.verdict.sentence)
+        say(to, words.spaced(result.verdict.sentence))
     for check in result.verdict.checks if verbose else _that_matter(result):
         say(to, f"  {_check_line(check)}")
     for name, text in _facts(result):
@@ -302,7 +302,7 @@ def _that_matter(result: Result) -> tuple[Check, ...]:
 
 def _check_line(check: Check) -> str:
     number, limit = words.measured(check.value, check.unit), words.measured(check.limit, check.unit)
-    return f"{check.name:<16}{words.state(check):<18}{number} (limit {limit})   {check.sentence}".rstrip()
+    return f"{check.name:<16}{words.state(check):<18}{number} (limit {limit})   {words.spaced(check.sentence)}".rstrip()
 
 
 def _facts(result: Result) -> list[tuple[str, str]]:

@@ -81,6 +81,7 @@ def of(series: pa.Table) -> Timeline | None:
     start_us = int(time_us[0])
     raw = {field.name: _floats(series, field.name) for field in series.schema if field.name not in ("time_us", "phase")}
     raw["handed_out_mean"] = _smooth(raw["handed_out"])
+    raw["off_plan"] = abs(np.cumsum(raw["planned"] - raw["offered"]))
     second = (time_us - start_us) / US
     bin_s = max(1, int(np.ceil((second[-1] + 1) / POINTS_MAX)))
     cell = (second // bin_s).astype(np.int64)

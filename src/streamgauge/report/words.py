@@ -5,6 +5,7 @@ A value that is not known is shown as "-", never as 0.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ NONE = "-"
 GAP = "\u202f"
 """Narrow no-break space: between thousands, and between a number and its unit."""
 
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(,\d{3})+(?![\d,]*\d)")
 _TIMES = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
 _COUNTS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SIZES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -89,6 +91,11 @@ def digits(value: float, significant: int = 3) -> str:
 def grouped(value: float) -> str:
     """Whole numbers with their thousands apart: 24 000."""
     return f"{value:,.0f}".replace(",", GAP)
+
+
+def spaced(text: str) -> str:
+    """A sentence of a result, whose numbers have commas between thousands, with the gap that all others have here."""
+    return _GROUPED.sub(lambda found: found.group().replace(",", GAP), text)
 
 
 def count(value: float | None) -> str:
@@ -158,6 +165,9 @@ def measured(value: float | None, unit: str) -> str:
         "s": lambda: time_us(1e6 * value),
         "events/s": lambda: rate(value),
         "bytes": lambda: size(value),
+        "s/s": lambda: percent(100 * value),
+        "share of plan": lambda: f"{percent(100 * value)} of plan",
+        "share of time": lambda: f"{percent(100 * value)} of time",
     }.get(unit, lambda: f"{digits(value)}{GAP}{unit}".rstrip(GAP))()
 
 
@@ -212,7 +222,7 @@ def verified(verification: Verification | None) -> str:
     if verification is None or not verification.judged:
         return "answers: not judged"
     if verification.sentence:
-        return verification.sentence.rstrip(".")
+        return spaced(verification.sentence.rstrip("."))
     if verification.right:
         return f"{grouped(verification.expected)} results expected, all matched"
     matched = f"{grouped(verification.matched)} matched"

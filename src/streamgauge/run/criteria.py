@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -205,26 +206,25 @@ def _backlog_trend(evidence: Evidence) -> Check:
     # A second of waiting event time is a second of the rate, whatever the rate is at that moment.
     return _worst(
         [
-            _trend("backlog_trend", waiting, BACKLOG_SLOPE_SHARE_MAX, evidence, "the backlog grows by", "of the rate")
+            _trend("backlog_trend", waiting, BACKLOG_SLOPE_SHARE_MAX, evidence, _BACKLOG, "of the rate")
             for waiting in evidence.backlog
         ]
     )
 
 
 def _output_trend(evidence: Evidence) -> Check:
-    behind = "results fall behind by"
-    level = [_output_of(steps(lag), evidence, behind) for lag in evidence.output_lag]
-    later = [_at_commits(steps(lag), evidence, f"at commits, {behind}") for lag in evidence.output_lag_at_commits]
+    level = [_output_of(steps(lag), evidence, _OUTPUT) for lag in evidence.output_lag]
+    later = [_at_commits(steps(lag), evidence, _OUTPUT_AT_COMMITS) for lag in evidence.output_lag_at_commits]
     return _worst([*level, *(check for check in later if check is not None)])
 
 
-def _at_commits(lag: Samples, evidence: Evidence, verb: str) -> Check | None:
+def _at_commits(lag: Samples, evidence: Evidence, says: _Says) -> Check | None:
     """What the lag at commits says against the engine, None where nothing.
 
     Failed, or undecided where its batches seem to get longer and one more span like this would fill their interval: as
     long as they end within it, nothing waits that the trends at hand-outs could see.
     """
-    check = _output_of(lag, evidence, verb)
+    check = _output_of(lag, evidence, says)
     if check.state == "failed":
         return check
     if check.state != "undecided" or not _would_fill(evidence.interval_s, lag, check.value):
@@ -241,8 +241,8 @@ def _would_fill(interval_s: float, lag: Samples, slope: float | None) -> bool:
     return usual_s <= interval_s < lately_s + slope * float(np.ptp(lag.time_s))
 
 
-def _output_of(lag: Samples, evidence: Evidence, verb: str) -> Check:
-    return _trend("output_trend", lag, OUTPUT_SLOPE_MAX, evidence, verb, "of the time")
+def _output_of(lag: Samples, evidence: Evidence, says: _Says) -> Check:
+    return _trend("output_trend", lag, OUTPUT_SLOPE_MAX, evidence, says, "of the time")
 
 
 def _latency_trend(evidence: Evidence) -> Check:
@@ -255,7 +255,7 @@ def _latency_of(latency: Samples, evidence: Evidence) -> Check:
     """Only growth that is sure fails, and by more than latencies drift by: the trends above have shown that nothing
     waits.
     """
-    trend = _trend("latency_trend", latency, OUTPUT_SLOPE_MAX, evidence, "the latency grows by", "of the time")
+    trend = _trend("latency_trend", latency, OUTPUT_SLOPE_MAX, evidence, _LATENCY, "of the time")
     if trend.state == "ok":
         return trend
     grown_s = (trend.low or 0.0) * float(np.ptp(latency.time_s)) if latency.time_s.size else 0.0
@@ -294,21 +294,39 @@ def steps(lag_s: Samples) -> Samples:
     return Samples(times, lags, lag_s.about)
 
 
-def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, verb: str, of_what: str) -> Check:
+class _Says(NamedTuple):
+    """How a slope above 0 is said, and one below."""
+
+    more: str
+    less: str
+
+    def by(self, slope: float) -> str:
+        # Rounded first: what is shown as 0 has no sign either.
+        shown = round(slope, 4) + 0.0
+        return f"{self.less if shown < 0 else self.more} by {abs(shown):.2%}"
+
+
+_BACKLOG = _Says("the backlog grows", "the backlog shrinks")
+_OUTPUT = _Says("results fall behind", "results catch up")
+_OUTPUT_AT_COMMITS = _Says("at commits, results fall behind", "at commits, results catch up")
+_LATENCY = _Says("the latency grows", "the latency falls")
+
+
+def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, says: _Says, of_what: str) -> Check:
     n, of = samples.value.size, f"{samples.about}: " if samples.about else ""
     if n < TREND_POINTS_MIN:
         sentence = f"{of}{n} observations carry no trend; {TREND_POINTS_MIN} do"
         return answer(name, "undecided", None, limit, "s/s", sentence)
     interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
     sentence = (
-        f"{of}{verb} {interval.estimate:+.2%} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
+        f"{of}{says.by(interval.estimate)} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
         f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
     )
     state = _trend_state(interval, limit)
     if state == "ok" and (later := _later_half(samples, evidence.confidence)).low > limit:
         state, sentence = (
             "undecided",
-            f"{sentence}; but in the later half by {later.estimate:+.2%}, {later.low:+.2%} or more",
+            f"{sentence}; but in the later half, {says.by(later.estimate)}, {later.low:.2%} or more",
         )
     return answer(name, state, interval.estimate, limit, "s/s", sentence, interval)
 
@@ -357,8 +375,8 @@ def _answers(evidence: Evidence) -> Check:
         return answer("answers", "undecided", 0, 0, "rows", "no result was due, so none could be judged")
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     number = sum(faults.values())
-    listed = ", ".join(f"{count} {name}" for name, count in faults.items() if count)
-    sentence = f"of {found.expected} expected results: {listed or 'all right'}{_wrong_sinks(evidence)}"
+    listed = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
+    sentence = f"of {found.expected:,} expected results: {listed or 'all right'}{_wrong_sinks(evidence)}"
     return answer("answers", "ok" if found.right else "failed", number, 0, "rows", sentence)
 
 

@@ -352,7 +352,10 @@ def _binned(starts: Ints, times: Iterable[int], counts: Iterable[int]) -> Ints:
 
 
 def _offered(journal: Journal, starts: Ints) -> Ints:
-    times = (chunk.from_us for log in journal.chunks for chunk in log)
+    """Events by the second in which they became available, whatever second they were due in: a generator that stands
+    still shows as a second of nothing and then one of more. A chunk becomes available whole, after its last event.
+    """
+    times = (chunk.published_us for log in journal.chunks for chunk in log)
     return _binned(starts, times, (chunk.events for log in journal.chunks for chunk in log))
 
 

@@ -22,6 +22,7 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
+from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
@@ -46,6 +47,7 @@ from streamgauge.run.watching import (
 )
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment, only_on
+from streamgauge.transports.seam import Chunk
 
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
@@ -56,6 +58,8 @@ EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 START_LEAD_US = 700_000
 DECIDING_US = 300_000
 """So long a phase is shown on after its end."""
+LOOK_US = 300_000
+"""So long a look at the generators may take, while they go on."""
 LEVEL_STEP_US = 5 * US
 """A warm-up at whose end the engine is still starting goes on by such steps."""
 LATE_S = 8.0
@@ -303,8 +307,6 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     journal, spans = done.journal, done.spans
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
-    chunks = (chunk for log in journal.chunks for chunk in takewhile(lambda c: c.from_us >= since, reversed(log)))
-    offered = sum(chunk.events for chunk in chunks) / seconds
     commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
     latencies = [c.latency_us_p99 for c in commits if c.emitted_us >= since and c.latency_us_p99 is not None]
     now = min(now_us, spans.end_us)
@@ -313,12 +315,26 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
         phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
-        offered_per_s=offered,
+        offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in journal.chunks),
         ingested_per_s=journal.ingested_since(since) / seconds,
         backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
         event_time_p99_us=max(latencies, default=None),
         note=_note(done),
     )
+
+
+def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -> float:
+    """The rate of a generator's chunks that ended since then, over the time that they are of.
+
+    What is under way is of no chunk yet: its time counts as little as its events do, up to as long as a chunk and a
+    look at it take. So a generator that stands still longer shows.
+    """
+    recent = list(takewhile(lambda chunk: chunk.to_us > since_us and chunk.from_us >= start_us, reversed(log)))
+    if not recent:
+        return 0.0
+    last = recent[0]
+    until_us = max(last.to_us, now_us - (last.to_us - last.from_us) - LOOK_US)
+    return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
 
 
 def _note(done: Conducted) -> str:
