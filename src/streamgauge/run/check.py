@@ -6,7 +6,6 @@ What passes comes out as a `Ready`: the experiment with every default filled in.
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import os
 import socket
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
-from streamgauge.errors import InputError, Problem, StreamgaugeError
+from streamgauge.errors import InputError, Problem, StreamgaugeError, nearest
 from streamgauge.events import US, format_rate, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
 from streamgauge.flow.graph import operators
@@ -192,8 +191,7 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     known = streaming_engines()
     if experiment.engine in known:
         return capabilities()[experiment.engine]
-    near = difflib.get_close_matches(experiment.engine, known, 1)
-    way_out = f"--engine {near[0] if near else known[0]} (streamgauge engines lists them)"
+    way_out = f"--engine {nearest(experiment.engine, known)} (streamgauge engines lists them)"
     problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
     return None
 
@@ -361,8 +359,7 @@ def _usable(text: str) -> bool:
 def _transport_problems(experiment: Experiment, engine: Capabilities | None, generators: int) -> Iterator[Problem]:
     names = transports.NAMES
     if experiment.transport not in names:
-        near = difflib.get_close_matches(experiment.transport, names, 1)
-        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {near[0] if near else names[0]}"
+        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(experiment.transport, names)}"
         yield Problem("transport", rule, experiment.transport, way_out)
     elif engine and experiment.transport not in engine.transports:
         rule = f"is none that {engine.name} can read"
