@@ -23,6 +23,7 @@ from streamgauge.run import check
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
+from streamgauge.run.facts import parse_limit
 from streamgauge.workloads.base import Job
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -100,6 +101,15 @@ def test_every_wrong_parameter_is_said() -> None:
         ({"engine": "sprk"}, "--engine spark"),
         ({"options": {"tirgger": "1 second"}}, "--option trigger="),
         ({"transport": "flght"}, "--transport flight"),
+        ({"isolation": "pined"}, "--isolation pinned"),
+        ({"isolation": "PINNED"}, "--isolation pinned"),
+        ({"load": {"frontier": "fre"}}, "--frontier free"),
+        ({"load": {"profile": "brst:1.5@30s+10s"}}, "--profile burst:1.5@30s+10s"),
+        ({"parameters": {"distribution": "ziph"}}, "--set distribution=zipf"),
+        ({"parameters": {"distribution": "?"}}, "--set distribution=normal"),
+        ({"options": {"source": "row"}}, "--option source=rows"),
+        ({"workload": "windowed_join", "options": {"lowering.join": "paked"}}, "--option lowering.join=packed"),
+        ({"limits": ["p98<=5s"], "load": {"duration": "400s"}}, '--limit "p99<=5s"'),
     ],
 )
 def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], hint: str) -> None:
@@ -418,6 +428,26 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
     assert problem.way_out == '--limit "event_time_max<=5s", or p50, or --duration 400s'
     for asked in ({"load": {"duration": "400s"}, "limits": ["p99<=5s"]}, {"limits": ["p50<=5s", "event_time_max<=5s"]}):
         check_experiment(experiment.build(GOOD | asked))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "way_out"),
+    [
+        ("p99<2", "must have <= between latency and time", '--limit "p99<=2"'),
+        ("p99.9 = 3s", "must have <= between latency and time", '--limit "p99.9<=3s"'),
+        ("closing_delay_max < soon", "must have <= between", '--limit "closing_delay_max<=2s"'),
+        ("p98 <= 4s", "must be STATISTIC<=TIME or KIND_STATISTIC<=TIME", '--limit "p99<=4s"'),
+        ("evnt_time_p99<=4s", "must be STATISTIC<=TIME", '--limit "event_time_p99<=4s"'),
+        ("p99 2s", "and event_time where it is left out", '--limit "event_time_p99<=2s"'),
+    ],
+)
+def test_a_level_that_is_none_is_told_what_it_lacks(text: str, rule: str, way_out: str) -> None:
+    """The sign, or the form, whose kind may be left out; the limit that was meant is one."""
+    (problem,) = refused(GOOD | {"limits": [text]})
+    assert (problem.setting, problem.got, problem.way_out) == ("limits", text, way_out)
+    assert rule in problem.rule
+    assert "STATISTIC<=TIME or KIND_STATISTIC<=TIME" in problem.rule
+    parse_limit(way_out.removeprefix("--limit ").strip('"'))
 
 
 @pytest.mark.parametrize(("workload", "level"), [
