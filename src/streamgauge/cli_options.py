@@ -46,7 +46,8 @@ Isolation = Annotated[
     str, typer.Option(metavar="HOW", help="shared: same cores for driver and SUT; pinned: cores apart")
 ]
 Generators = Annotated[
-    str | None, typer.Option(metavar="N", help="generator processes  [default: one per SUT core, at most 8]")
+    str | None,
+    typer.Option(metavar="N", help="generator processes, of 160 MB each  [default: one per SUT core, at most 8]"),
 ]
 Seed = Annotated[str, typer.Option(metavar="N", help="the same seed gives the same input, byte for byte")]
 Profile = Annotated[
@@ -62,7 +63,10 @@ Chunk = Annotated[
 Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory]"),
+    typer.Option(
+        metavar="SIZE",
+        help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory with the generators]",
+    ),
 ]
 Frontier = Annotated[
     str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")

@@ -26,10 +26,11 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.load.rates import RATE_MAX_PER_S, parse_profile
 from streamgauge.report import rerun
 from streamgauge.result import PERCENTILES
-from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
+from streamgauge.run.catalogue import capabilities, check_wanted, heap_of, interval_of, streaming_engines
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
+from streamgauge.run.memory import QUEUE_BYTES, Budget
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.replayed import idle, with_data
@@ -39,16 +40,12 @@ from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_c
 from streamgauge.transports import catalogue as transports
 from streamgauge.workloads.base import Workload
 
-QUEUE_BYTES = 4 * 2**30
-"""The queue's bound where none was asked for, on a machine with twice as much."""
 BOUND_INTERVALS_MIN = 3
 """So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
 one more is what a batch that takes too long for once leaves behind."""
 DURATION_S, BOUND_S = (1, 7 * 86_400), (1, 3600)
 DECIDING = ("run", "sustain")
 """The commands that start an engine and judge it."""
-GENERATORS_MAX = 8
-"""No more where none were asked for."""
 
 
 def check(experiment: Experiment, new_folder: bool = True) -> Ready:
@@ -63,16 +60,19 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
     if experiment.load.duration > 0 and experiment.load.rate <= RATE_MAX_PER_S:
         _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
-    bytes_max = _memory(experiment, problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
-    generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
-    wanted = wanted_of(experiment, flow, bytes_max)
+    budget = _budget(experiment, engine, problems)
+    generators = experiment.load.generators or budget.usual_generators(len(sut or cpus()))
+    started = generators if experiment.command in DECIDING else 0
+    bytes_max = budget.queue_beside(started)
+    wanted = wanted_of(experiment, flow, bytes_max, budget.reserved_bytes(started))
     interval = interval_of(engine.name, wanted) if engine else BatchInterval()
     apart = _apart(flow, interval)
     problems += [
         *rerun.not_taken(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
+        *budget.problems(started),
         *(_capability_problems(flow, engine) if flow and engine else []),
         *(_wanted_problems(wanted, engine) if engine else []),
         *(_interval_problems(experiment, interval, apart) if engine else []),
@@ -406,18 +406,19 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
         yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")
 
 
-def _memory(experiment: Experiment, problems: list[Problem]) -> int:
-    """The queue's bound in bytes; 0 where what was asked for is refused."""
-    usual, text = at_most_half(QUEUE_BYTES), experiment.load.memory
+def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[Problem]) -> Budget:
+    """What the engine and the queue take of the memory; a queue that is refused counts as one not asked for."""
+    there, text = memory_bytes(), experiment.load.memory
+    heap = heap_of(engine.name, experiment.options) if engine else 0
     if text is None:
-        return usual
+        return Budget(there, heap, None)
     asked = _try(partial(parse_setting, parse_size, "load.memory", text), problems)
-    there = memory_bytes()
     if asked is not None and not 2**20 <= asked <= there:
         rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
-        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {usual / 2**30:.3g} GiB"))
-        return 0
-    return asked or 0
+        usual = at_most_half(QUEUE_BYTES) / 2**30
+        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {usual:.3g} GiB at most"))
+        asked = None
+    return Budget(there, heap, asked)
 
 
 def _place_problems(experiment: Experiment) -> Iterator[Problem]:

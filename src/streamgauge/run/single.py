@@ -83,7 +83,7 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         may_extend=may_extend(load), look_for_late=not isinstance(ready.workload, OwnJob),
         probe_batches=probes(experiment),
     )  # fmt: skip
-    starting = f"starting {experiment.engine} and {ready.generators} generators"
+    starting = f"starting {experiment.engine} and {ready.generators_in_words}"
     with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
         with failure_noted(folder), told_meanwhile(on_progress, starting):
             rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))

@@ -364,6 +364,10 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+    if ready.generators > len(cpus()):
+        warnings.append(
+            f"{ready.generators_in_words}: they wait for each other, and make no more events than fewer would"
+        )
     if done.hopeless:
         warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:

@@ -65,7 +65,7 @@ def check(wanted: Wanted) -> None:
     ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
     problems = [
         *_ours(ours),
-        *([problem] if (problem := check_beside(wanted.queue_bytes, ours)) else ()),
+        *([problem] if (problem := check_beside(wanted.queue_bytes, ours, wanted.generators_bytes)) else ()),
         *(_lowerings(lowerings, wanted.flow) if wanted.flow is not None else ()),
         *_types(users),
         *_master(wanted.master, users),
