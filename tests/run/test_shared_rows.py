@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.run.made_answers import PURCHASES, Case, faults, without
+from tests.run.made_answers import PURCHASES, START, Case, faults, without
 
 from streamgauge.engines.oracle.lower import kept_name
 from streamgauge.experiment import build
 from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.schema import columns
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.flow.stream import tumble
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
 from streamgauge.run import verify as module
 from streamgauge.run.check import check
 from streamgauge.run.shared_rows import _compared_whole, rows_of_several, shared_by_several
@@ -52,6 +56,34 @@ def test_applications_of_several_sinks_share_what_they_begin_with(
     found = shared_by_several(_compared_whole(ready))
     assert found is not None
     assert found.name == {"smart_grid": "loads"}.get(application, "well_formed")
+
+
+def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Case], make: Any) -> None:
+    """Some sinks look at windows, and one at which event was first: what they share has the columns of both."""
+    first = DEAR.distinct(keys="user_id", window=tumble("2s"), name="first").select(user_id="user_id", name="kept")
+    firsts = first.window(tumble("2s"), keys="user_id").aggregate(first="count(*)", name="firsts").sink("firsts")
+    asked = case(flow_of(WINDOWS, COUNTS, firsts))
+    found = shared_by_several(_compared_whole(asked.ready))
+    assert found is not None
+    assert {"twice", "event_id", "ingest_time"} <= set(columns(found))
+    asked.receive(make, **{name: [asked.answer(name)] for name in ("windows", "counts", "firsts")})
+    assert {sink.name: faults(sink.verification) for sink in verify(asked.ready, asked.done).sinks} == {
+        "windows": {}, "counts": {}, "firsts": {}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
+def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: Any, tmp_path: Path) -> None:
+    """By the reference for it alone, and by what is kept for all of them: the same answers."""
+    ready = check(build({"workload": application, "load": {"rate": 1000, "generators": 2}}))
+    plan = Plan(ready.streams(1000.0), parse_profile("constant", 1000.0, 20.0), START, 20.0, 2, 1)
+    asked = Case(ready, make.story(plan=plan).done(), tmp_path)
+    sinks = [sink.name for sink in ready.flow.sinks]
+    asked.receive(make, **{name: [asked.answer(name)] for name in sinks})
+    found = verify(asked.ready, asked.done).sinks
+    assert {sink.name: (faults(sink.verification), sink.verification.matched > 0) for sink in found} == dict.fromkeys(
+        sinks, ({}, True)
+    )
 
 
 def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> None:

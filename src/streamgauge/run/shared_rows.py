@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from streamgauge.engines.oracle.lower import kept_name, lower
+from streamgauge.events import LINEAGE
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Select, Source, Where
 from streamgauge.load.file_rows import quoted_path
@@ -48,15 +50,39 @@ def _compared_whole(ready: Ready) -> Flow:
 
 def shared_by_several(flow: Flow) -> Node | None:
     """The operator that saves most: with nothing but row by row before it, and as many steps as often as can be."""
-    ways = [set(graph.walk(sink.input)) for sink in flow.sinks]
-
-    def saved(node: Node) -> int:
-        return (sum(node in way for way in ways) - 1) * len(list(graph.walk(node)))
-
-    candidates = [node for node in graph.operators(flow) if isinstance(node, Select | Where) and _is_by_the_row(node)]
-    found = max(candidates, key=saved, default=None)
-    return found if found is not None and saved(found) else None
+    ways = [_by_the_row(sink.input) for sink in flow.sinks]
+    found = max((name for way in ways for name in way), key=lambda name: _saved(name, ways), default=None)
+    if found is None or not _saved(found, ways):
+        return None
+    return _with_all_columns([node for way in ways for node in way.get(found, ())])
 
 
-def _is_by_the_row(node: Node) -> bool:
-    return all(isinstance(each, Source | Select | Where) for each in graph.walk(node))
+def _by_the_row(end: Node) -> dict[str, list[Node]]:
+    """The operators on the way to `end` before which nothing looks at more than one row, by name.
+
+    A sink may have one of them twice, with different lineage: some of what follows is identified by events, some not.
+    """
+    found: dict[str, list[Node]] = {}
+    for node in graph.walk(end):
+        if isinstance(node, Select | Where) and all(isinstance(e, Source | Select | Where) for e in graph.walk(node)):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+def _saved(name: str, ways: list[dict[str, list[Node]]]) -> int:
+    """How many steps need not be done again."""
+    there = [way[name][0] for way in ways if name in way]
+    return (len(there) - 1) * len(list(graph.walk(there[0])))
+
+
+def _with_all_columns(same: list[Node]) -> Node:
+    """One operator, with each column that any sink reads of it."""
+    first = same[0]
+    if isinstance(first, Source):
+        given = {name for each in same if isinstance(each, Source) for name in each.lineage}
+        return replace(first, lineage=tuple(name for name in LINEAGE if name in given))
+    whole = graph.with_inputs(first, (_with_all_columns([graph.inputs(each)[0] for each in same]),))
+    if isinstance(whole, Select):
+        columns = dict(pair for each in same if isinstance(each, Select) for pair in each.columns)
+        whole = replace(whole, columns=tuple(columns.items()))
+    return whole
