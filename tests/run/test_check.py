@@ -95,6 +95,28 @@ def test_every_wrong_parameter_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    "parameters", [{"slide": "9s"}, {"slid": "2s"}, {"slide": "soon", "packs": "5"}, {"data": "no_such_file.csv"}]
+)
+def test_names_of_operators_are_looked_at_where_the_flow_is_refused(parameters: dict[str, str]) -> None:
+    """In the flow that was meant, as far as it can be built; what can be said without one is said once, as it is."""
+    options = {"lowering.agg": "window", "bukets": "3"}
+    problems = refused(GOOD | {"parameters": parameters, "options": options})
+    _, unknown, lowering = problems
+    assert (unknown.setting, unknown.rule) == ("option bukets", "is not an option of spark")
+    assert lowering.setting == "option lowering.agg"
+    assert "this flow's operators are purchases, aggregate (looked at without" in lowering.rule
+    assert lowering.way_out == "--option lowering.aggregate=auto|panes|window"
+    assert len(refused(GOOD | {"parameters": parameters, "options": {"lowering.aggregate": "panes"}})) == 1
+
+
+def test_parameters_that_are_right_shape_the_flow_in_which_names_are_looked_at() -> None:
+    """An operator that is there by a parameter is no unknown name, since another one is refused."""
+    asked = {"workload": "smart_grid", "parameters": {"second_range": "1h", "speed": "fast"}}
+    (problem,) = refused(asked | {"options": {"lowering.second_load_counts": "panes"}})
+    assert problem.setting == "set speed"
+
+
+@pytest.mark.parametrize(
     ("asked", "hint"),
     [
         ({"workload": "windowed_agregation"}, "windowed_aggregation "),

@@ -9,8 +9,8 @@ import copy
 import math
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError, nearest
 from streamgauge.events import US, format_rate, parse_size
-from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
+from streamgauge.experiment import FLAGS, Experiment, Load, build, is_data, is_data_time, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
@@ -31,6 +31,7 @@ from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSION
 from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
 from streamgauge.run.memory import QUEUE_BYTES, Budget
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.replayed import idle, with_data
@@ -38,7 +39,7 @@ from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
-from streamgauge.workloads.base import Workload
+from streamgauge.workloads.base import Job, Workload
 
 BOUND_INTERVALS_MIN = 3
 """So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
@@ -73,8 +74,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(started),
-        *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_wanted_problems(wanted, engine) if engine else []),
+        *(_engine_problems(experiment, workload, wanted, engine) if engine else []),
         *(_interval_problems(experiment, interval, apart) if engine else []),
         *_level_problems(experiment, apart, [level for level in limits if level is not None]),
         *(_kind_problems(flow, [level for level in limits if level is not None]) if flow else []),
@@ -194,6 +194,38 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     way_out = f"--engine {nearest(experiment.engine, known)} (streamgauge engines lists them)"
     problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
     return None
+
+
+def _engine_problems(
+    experiment: Experiment, workload: Workload | None, wanted: Wanted, engine: Capabilities
+) -> Iterator[Problem]:
+    """What the engine cannot do, or does not know; names of operators too where the flow itself is refused."""
+    if wanted.flow is not None:
+        yield from _capability_problems(wanted.flow, engine)
+    certain = _wanted_problems(wanted, engine)
+    yield from certain
+    if wanted.flow is None and workload is not None and (like := _flow_like(experiment, workload)) is not None:
+        for problem in _wanted_problems(replace(wanted, flow=like), engine):
+            if problem not in certain:
+                yield replace(problem, rule=f"{problem.rule} (looked at without the settings that are refused)")
+
+
+def _flow_like(experiment: Experiment, workload: Workload) -> Flow | None:
+    """The flow that was meant, as near as it can be built where it is refused: without data, wrong parameters at their
+    defaults, else all of them. None where that is refused too.
+    """
+    plain = workload if isinstance(workload, OwnJob) else get_workload(experiment.workload)
+    own = {name: value for name, value in experiment.parameters.items() if not is_data(name) and not is_data_time(name)}
+    right = {name: value for name, value in own.items() if _try(partial(plain.read, {name: value}), []) is not None}
+    for values in (right, {}):
+        built: Job | None = _try(partial(_build, plain, values, experiment.load.rate), [])
+        if built is not None:
+            return built.flow
+    return None
+
+
+def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> Job:
+    return workload.build(workload.read(values), rate_per_s)
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
