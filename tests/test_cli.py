@@ -145,6 +145,18 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
     assert list(stand.iterdir()) == []
 
 
+def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: Asked) -> None:
+    """Five slips of five kinds, told at once."""
+    done = asked(
+        "run", "windowed_aggregation", "--set", "slide=9s", "--rate", "100kb", "--duration", "5x", "--seed", "abc",
+        "--option", "lowering.agg=window",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    for name in ("load.rate", "load.duration", "load.seed", "slide", "option lowering.agg"):
+        assert f"error: {name}: " in done.stderr
+    assert done.stderr.count("try:") == 5
+
+
 @pytest.mark.parametrize("name", ["set", "option"])
 def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
     """Which of the two was meant is not known; the message shows both."""
@@ -410,7 +422,7 @@ def helps() -> list[tuple[str, Any]]:
 
 def help_of(name: str, command: Any) -> str:
     context = command.make_context(f"streamgauge {name}".strip(), [], resilient_parsing=True)
-    context.terminal_width = context.max_content_width = 80
+    context.terminal_width = context.max_content_width = 78  # what Click uses of 80 columns
     return str(command.get_help(context))
 
 
