@@ -322,6 +322,17 @@ def test_generate_says_what_it_wrote(stand: Path) -> None:
     ]
 
 
+def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) -> None:
+    """On stderr with the counts, or as JSON: what is null in the files, and how often the rows come."""
+    (stand / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n1,2,dear\n")
+    args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
+    told, found = asked(*args, "told"), asked(*args, "found", "--json")
+    notes = json.loads(found.stdout)["notes"]
+    assert notes[0] == "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows"
+    assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
+    assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_generate_shows_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, stand: Path, asked: Asked, as_json: bool
@@ -330,7 +341,7 @@ def test_generate_shows_how_far_it_is(
 
     def written(experiment: Any, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
         progress(2_000_000, 4_000_000)
-        return {"out": str(out), "events": {"purchases": 4_000_000}}
+        return {"out": str(out), "events": {"purchases": 4_000_000}, "notes": []}
 
     monkeypatch.setattr("streamgauge.run.generate.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.PLAIN_EVERY_S", 0.0)

@@ -303,6 +303,8 @@ def _write_input(experiment: Any, as_json: bool) -> None:
         return
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
+    for note in written["notes"]:
+        tell(f"note  {note}")
 
 
 @app.command("experiment", short_help="A declared experiment: a command as a TOML file")

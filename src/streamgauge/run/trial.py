@@ -25,7 +25,7 @@ from streamgauge.run import figures, operators
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
-from streamgauge.run.data_facts import notes_of, replayed_data
+from streamgauge.run.data_facts import input_notes, replayed_data
 from streamgauge.run.evidence import evidence_of
 from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
 from streamgauge.run.native_truth import UNJUDGED, verify_own
@@ -352,7 +352,7 @@ def _unjudged(
         data=(data := replayed_data(done.journal.plan, done.offered_until())),
         job_files=dict(ready.workload.files),
         warnings=_warnings(ready, done, rate_per_s),
-        notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else notes_of(data),
+        notes=input_notes(ready.workload, data),
         folder=str(folder.path),
     )
 
