@@ -24,14 +24,14 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for some two minutes, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first, then those that start Spark (24 minutes on two cores)
+test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark (17 to 26 more)
 	$(UNIT_TESTS)
 	$(BIN)/python -m pytest -q -m "spark and not long"
 
 test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
 	$(BIN)/python -m pytest -q -m "long"
 
-test-fast: setup ## unit tests only (six minutes on two cores)
+test-fast: setup ## unit tests only (5 to 8 minutes on two cores)
 	$(UNIT_TESTS)
 
 check: setup ## lint, types and layers

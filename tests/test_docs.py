@@ -10,6 +10,7 @@ import subprocess
 import tomllib
 import types
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -381,6 +382,15 @@ def test_import_table_is_that_of_the_layers_test() -> None:
     """The import table in docs/architecture.md is the one that tests/test_layers.py holds against the source."""
     told = import_table((ROOT / "docs" / "architecture.md").read_text())
     assert told == load(ROOT / "tests" / "test_layers.py").MAY_IMPORT
+
+
+def test_every_module_has_its_place_in_the_architecture() -> None:
+    """docs/architecture.md names each file of the package, and none that is not there."""
+    source = ROOT / "src" / "streamgauge"
+    there = {str(file.relative_to(source)) for file in source.rglob("*.py") if file.name != "__init__.py"}
+    told = {name for name in spans((ROOT / "docs" / "architecture.md").read_text()) if name.endswith(".py")}
+    assert {file for file in there if not any(fnmatch(file, name) for name in told)} == set()
+    assert {name for name in told if not name.startswith("tests/") and not any(source.glob(name))} == set()
 
 
 @every_page

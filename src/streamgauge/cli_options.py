@@ -65,7 +65,8 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="the queue's bound, in bytes  [default: 4GiB, at most half of the memory with the generators]",
+        help="the queue's bound, in bytes, and of nothing else"
+        "  [default: 4GiB, at most half of the memory with the generators]",
     ),
 ]
 Frontier = Annotated[

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.load.degrees import to_degrees
 
 from streamgauge.load.roads import (
     BOX,
@@ -17,7 +18,6 @@ from streamgauge.load.roads import (
     mixed,
     road_count,
     roads,
-    to_degrees,
 )
 
 EACH_SIZE = pytest.mark.parametrize("streets", [STREETS_MIN, 3, 50, STREETS_MAX])

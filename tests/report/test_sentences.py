@@ -93,6 +93,23 @@ def test_results_that_nobody_looked_at_are_not_said_to_be_missing(make_result: M
     assert sentences.no_latency(make_result(latency=Latencies())).endswith("no result of the measured span arrived")
 
 
+def test_latencies_that_nobody_verified_are_said_to_be(make_result: Make) -> None:
+    """Of a stopped run that has any; not where its answers were compared, nor where there is nothing to verify."""
+    stopped = Verdict(value="interrupted")
+    said = sentences.unverified(make_result(verdict=stopped, verification=None))
+    assert said.startswith("Latencies are unverified: the run was stopped")
+    assert sentences.three(make_result(verdict=stopped, verification=None))[-1] == said
+    assert sentences.unverified(make_result(verdict=stopped)) == ""
+    assert sentences.unverified(make_result(verification=None)) == ""
+    assert sentences.unverified(make_result(verdict=stopped, latency=Latencies(notes=("a",)), verification=None)) == ""
+
+
+def test_a_reason_why_there_is_no_latency_is_not_talked_over(make_result: Make) -> None:
+    """The page shows it below; no other one is claimed."""
+    found = make_result(verification=None, latency=Latencies(notes=("not counted: the disk is full",)))
+    assert sentences.no_latency(found) == "no latency was computed, for the reason below"
+
+
 def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make) -> None:
     """Invalid without a figure: there is none that must not be used."""
     invalid = Verdict(value="invalid")

@@ -49,6 +49,20 @@ def test_impossible_root_is_refused(tmp_path: Path, now: datetime, root: str) ->
         RunFolder.create(tmp_path / root, "a", "b", now)
 
 
+def test_a_place_in_which_nothing_can_be_made_is_no_missing_folder(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `/proc`: the system says that there is no such file, but the folder above is there."""
+    monkeypatch.setattr(os, "mkdir", _failing(errno.ENOENT))
+    for root in (tmp_path / "new", tmp_path):
+        with pytest.raises(InputError) as error:
+            RunFolder.create(root, "word_count", "spark", now)
+        (problem,) = error.value.problems
+        assert (problem.setting, problem.got) == ("out", str(root))
+        assert problem.rule == "must be a place that can be written to (No such file or directory)"
+        assert problem.way_out == "--out DIR in a folder you may write to"
+
+
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
 def test_unwritable_root_is_refused(
     tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch, number: int

@@ -248,6 +248,17 @@ def test_not_judged_is_said(make_result: Make) -> None:
     assert "answers     not judged" in written(console)
 
 
+def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make) -> None:
+    """Below the figures; where there are none, why."""
+    stopped, none = Verdict(value="interrupted"), Latencies(notes=("not measured: too early",))
+    console = plain()
+    terminal.show_result(make_result(verdict=stopped, verification=None), False, console)
+    assert "Latencies are unverified" in written(console)
+    console = plain()
+    terminal.show_result(make_result(verdict=stopped, verification=None, latency=none), False, console)
+    assert "latency     not measured: too early" in written(console)
+
+
 def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
     """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut off."""
     found = {

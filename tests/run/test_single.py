@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
 from pathlib import Path
 from threading import Event
@@ -10,12 +11,14 @@ from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.run.asked import GOOD
 
 from streamgauge import experiment
 from streamgauge.errors import InputError, MachineError
 from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.report.terminal import TrialSnapshot, show_result
+from streamgauge.result import Verdict
 from streamgauge.run import single
 from streamgauge.run.check import check as check_experiment
 from streamgauge.system.machine import environment
@@ -107,3 +110,35 @@ def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypat
     with pytest.raises(InputError, match=r"load\.rate: must be at most what.*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
         single.run_single(experiment.build(asked))
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its result says that it was stopped, no longer that it may still go on; and its page is there."""
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
+    monkeypatch.setattr(single, "Rig", stopped)
+    result = single.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert RunFolder(folder).read_result() == result
+    assert (result.verdict.value, result.verdict.sentence) == ("interrupted", single.STOPPED_AT_START)
+    console = Console(file=io.StringIO(), width=200)
+    show_result(result, False, console)
+    assert console.file.getvalue().splitlines()[-1].split() == ["report", str(folder / "report.html")]  # type: ignore[attr-defined]
+    assert (folder / "report.html").exists()
+
+
+def test_a_run_stopped_after_its_judgement_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the engine is stopped takes nothing away."""
+    judged = Verdict(value="sustained", sentence="all checks hold")
+
+    def conducted(ready: Any, folder: RunFolder, *_: Any) -> None:
+        folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
+    monkeypatch.setattr(single, "_conducted", conducted)
+    result = single.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
+    assert result.verdict == judged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.run.made_answers import ROWS, Case
 from tests.run.made_trials import START, cut_short, done_of
 
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
@@ -23,12 +26,13 @@ from streamgauge.measure.histogram import read_log
 from streamgauge.measure.latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Verification
+from streamgauge.result import Latencies, Verification
 from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, snapshot
+from streamgauge.run.unverified import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.system.machine import cpus
 
 NOW = 1_700_000_000 * US + 300_000
@@ -374,6 +378,85 @@ def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: 
     """Only what the machine lacks, or what the reference says, leaves answers unjudged."""
     with pytest.raises(RuntimeError, match="defect"):
         concluded(RuntimeError("a defect"), make, tmp_path, monkeypatch)
+
+
+# --- what is left of a trial that was stopped ---
+
+
+def of_one_batch(asked: Case) -> list[pa.Table]:
+    """The right answers, all of them in a batch that is committed in the measured span."""
+    return [*[asked.answer().slice(0, 0)] * 4, asked.answer()]
+
+
+def stopped(asked: Case, tmp_path: Path, again: RunFolder | None = None, **settings: Any) -> tuple[Judged, RunFolder]:
+    """A trial that Ctrl-C ended, and its folder: a new one, or that of a trial which is made `again`."""
+    folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
+    asked.done.interrupted, asked.done.drained = True, False
+    clock = SimpleNamespace(now_us=lambda: NOW)
+    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
+    asked_for = TrialSettings(1000.0, fresh=True, duration_s=10.0, **settings)
+    return trial.conclude(asked.ready, rig, folder, asked_for, asked.done, trial.Told(), lambda _: None, None), folder
+
+
+def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """Ctrl-C in the measured span: in result.json, the series, the log and the page, said to be unverified; and the
+    results, where they were asked for.
+    """
+    asked = case(ROWS)
+    asked.receive(make, rows=of_one_batch(asked))
+    judged, folder = stopped(asked, tmp_path, keep_results=True)
+    written = folder.read_result()
+    assert judged.result == written
+    assert (written.verdict.value, judged.verified) == ("interrupted", None)
+    assert written.latency.event_time_us is not None
+    assert written.latency.event_time_us.mean == pytest.approx(US, rel=0.01)
+    assert UNVERIFIED in written.latency.notes
+    assert written.verification is not None
+    assert not written.verification.judged
+    assert folder.read_series()["results"].to_pylist().count(0) < folder.read_series().num_rows
+    assert "event_time" in kinds_in(folder.read_hlog() or "")
+    assert pq.read_metadata(folder.path / "results.parquet").num_rows == asked.answer().num_rows
+    write_page(folder, "")
+    assert "Latencies are unverified" in (folder.path / "report.html").read_text()
+
+
+def test_a_trial_stopped_in_its_warm_up_says_so(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """No latency could be there, so its results are not looked at."""
+    asked = case(ROWS)
+    asked.receive(make, rows=of_one_batch(asked))
+    cut_short(asked.done, 3 * US)
+    judged, folder = stopped(asked, tmp_path)
+    assert judged.result.latency == Latencies(notes=(NOT_BEGUN,)) == folder.read_result().latency
+    assert folder.read_hlog() is None
+
+
+def test_a_second_stop_ends_the_counting_and_loses_nothing_else(
+    case: Callable[..., Case], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial is whole but for its latencies, and the report can be drawn."""
+
+    def again(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trial, "unverified", again)
+    judged, folder = stopped(case(ROWS), tmp_path)
+    assert judged.result == folder.read_result()
+    assert judged.result.latency == Latencies(notes=(NOT_COUNTED,))
+    assert judged.result.rate is not None
+
+
+def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
+    case: Callable[..., Case], make: Any, tmp_path: Path
+) -> None:
+    """A search that goes on makes a stopped trial again in its folder, and that one may end before it has latencies."""
+    asked = case(ROWS)
+    asked.receive(make, rows=of_one_batch(asked))
+    _, folder = stopped(asked, tmp_path, keep_results=True)
+    assert folder.read_hlog()
+    cut_short(asked.done, 3 * US)
+    stopped(asked, tmp_path, again=folder)
+    left = {path.name for path in folder.path.iterdir()}
+    assert left == {"engine", "result.json", "series.parquet"}
 
 
 # --- the log of latencies ---

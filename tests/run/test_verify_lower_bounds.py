@@ -155,7 +155,7 @@ def lost(asked: Case, ends: Ints) -> Missing:
     with comparison(asked.done) as compared:
         for end in ends:
             compared.connection.execute(f"INSERT INTO lost VALUES ({end - 1}, {end + 7}, {end})")
-        (found,) = compared.lost(module._rule(asked.ready, asked.done))
+        (found,) = compared.lost(module.rule_of(asked.ready, asked.done))
         return found
 
 
@@ -193,7 +193,7 @@ def test_only_what_still_shows_a_joins_window_counts_from_its_end(
 ) -> None:
     """A select may leave the window's end out, and an aggregate closes windows of its own."""
     asked = case(flow)
-    assert module._rule(asked.ready, asked.done).kind == kind
+    assert module.rule_of(asked.ready, asked.done).kind == kind
 
 
 def test_a_joins_results_without_their_window_are_verified(make: Any, case: Callable[..., Case]) -> None:

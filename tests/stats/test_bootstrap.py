@@ -8,35 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tests.stats.quick_draws import replicates
+from tests.stats.slope_coverage import autocorrelated, coverage
 
 from streamgauge.stats import bootstrap
 from streamgauge.stats.bootstrap import block_length, independent_slope_interval, slope_interval
-
-
-def autocorrelated(n: int, correlation: float, random: np.random.Generator) -> np.ndarray:
-    """AR(1) noise of standard deviation 1 (n,), stationary from the first value."""
-    noise = random.normal(size=n)
-    values = np.empty(n)
-    values[0] = noise[0]
-    for i in range(1, n):
-        values[i] = correlation * values[i - 1] + math.sqrt(1 - correlation**2) * noise[i]
-    return values
 
 
 def residuals(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     """What a straight line leaves of the values (n,)."""
     slope, level = np.polyfit(times, values, 1)
     return np.asarray(values - level - slope * times)
-
-
-def coverage(n: int, correlation: float, slope: float, runs: int = 400) -> float:
-    random = np.random.default_rng(n)
-    times = np.arange(n, dtype=float)
-    inside = 0
-    for _ in range(runs):
-        interval = slope_interval(times, slope * times + autocorrelated(n, correlation, random), replicates=300)
-        inside += interval.low <= slope <= interval.high
-    return inside / runs
 
 
 @pytest.mark.usefixtures("quick_draws")

@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from streamgauge.errors import InputError
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram, counts_of, log_lines, read_log, slots_of
+from streamgauge.report import words
 from streamgauge.report.store import RunFolder
 from streamgauge.result import (
     Comparison,
     Difference,
     Latencies,
     Latency,
+    Rates,
     SearchResult,
     SinkResult,
     TrialSummary,
@@ -94,6 +96,41 @@ def test_better_has_a_direction(make: Make) -> None:
     assert figure(found, "event_time_p50").label == "event time p50"
     assert figure(found, "event_time_p50").says == "better"
     assert figure(found, "ingested").says == "worse"
+
+
+def test_rates_that_were_kept_up_with_make_no_side_better(make: Make) -> None:
+    """They say what was asked; the difference and its interval stand, and other figures are told apart as ever."""
+    asked = {"a": 1e5, "b": 5e4}
+    paths = {name: make(name, seed, slower=slower) for name, seed, slower in (("a", 1, 1.3), ("b", 2, 1.0))}
+    for name, per_s in asked.items():
+        rates = Rates(offered_per_s=per_s, achieved_per_s=per_s, ingested_per_s=per_s, planned_per_s=per_s)
+        folder = RunFolder.open(paths[name])
+        folder.write_result(folder.read_result().model_copy(update={"rate": rates}))
+    found = compare(str(paths["a"]), str(paths["b"]))
+    one = figure(found, "ingested")
+    assert (one.says, one.difference) == ("unknown", -0.5)
+    assert one.low is not None
+    assert "only say what was asked" in one.reason
+    assert figure(found, "event_time_p50").says == "better"
+    assert "1 of" in words.compared_sentences(found)[-1]
+    assert words.compared_sentences(found)[-1].endswith("figures say nothing of which is better.")
+
+
+def test_of_two_workloads_neither_is_better(make: Make) -> None:
+    """A rate of another question says nothing; own jobs are named after their files, and may ask the same."""
+    for files, says in (({}, set()), ({"job.py": "0" * 64}, {"better", "worse"})):
+        a = make(f"a{len(files)}", 1, slower=1.3, job_files=files)
+        b = make(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)
+        found = compare(str(a), str(b))
+        assert {one.says for one in found.figures} & {"better", "worse"} == says
+        assert ("workloads differ" in figure(found, "ingested").reason) is not bool(files)
+        assert words.compared(found).endswith("no figure says which is better") is not bool(files)
+
+
+def test_the_folder_a_command_was_given_in_is_no_difference(make: Make) -> None:
+    """Spark's warehouse lies there, and neither reads nor writes anything of ours."""
+    a, b = (make(name, seed, settings={"spark.sql.warehouse.dir": name}) for seed, name in enumerate("ab"))
+    assert compare(str(a), str(b)).not_the_same == ()
 
 
 def test_one_against_several_borrows_the_spread(make: Make, three: Three) -> None:
@@ -431,8 +468,8 @@ def test_sides_may_be_named_in_four_ways(make: Make) -> None:
     a = make("runs/one", 1)
     make("runs/two", 2)
     b = str(make("b", 3))
-    for words, many in ((a, 1), (a / "result.json", 1), (a.parent, 2), (f"{a}, {a.parent / 'two'}", 2)):
-        assert len(compare(str(words), b).a.runs) == many
+    for given_as, many in ((a, 1), (a / "result.json", 1), (a.parent, 2), (f"{a}, {a.parent / 'two'}", 2)):
+        assert len(compare(str(given_as), b).a.runs) == many
 
 
 @pytest.mark.parametrize("value", ["invalid", "interrupted"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -13,13 +14,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.studies.made_studies import HELD_PER_S
 
 from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError, EngineError, InputError, MachineError
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Rates, Result, Verdict, VerdictValue
+from streamgauge.report.terminal import show_result
+from streamgauge.result import ProcessUse, Rates, Result, Verdict, VerdictValue, Verification
 from streamgauge.run import figures, single
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
@@ -28,6 +31,7 @@ from streamgauge.run.trial import TrialSettings
 from streamgauge.studies import sustain
 from streamgauge.studies.overload import Overloaded
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.search_result import NOT_SEEN
 from streamgauge.studies.sustain import (
     CEILING,
     MEMO,
@@ -466,6 +470,47 @@ def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None
     found = sit(["interrupted"], before)
     assert found.search is not None
     assert 1000.0 < found.search.seconds < 1100.0
+
+
+@pytest.mark.parametrize("said", [["interrupted"], [KeyboardInterrupt()]])
+def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, said: Any) -> None:
+    """What nobody knows yet is said: a limit that is left out would be taken for none."""
+    found = sit(said)
+    console = Console(file=io.StringIO(), width=200)
+    show_result(found, False, console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert f"limit       {NOT_SEEN}" in lines
+    assert any(line.startswith("answers     not judged") for line in lines)
+    assert lines[-1].startswith("report ")
+
+
+def test_a_search_stopped_before_its_first_trial_names_its_folder(
+    study: RunFolder, sit: Sit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the generators' ceiling is measured: how to go on, and the folder."""
+
+    def stopped(*_: Any) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sustain, "ceiling_of", stopped)
+    found = sit([])
+    assert found == study.read_result()
+    assert (found.verdict.value, found.folder) == ("interrupted", str(study.path))
+    assert found.verdict.advice == f"to go on: streamgauge sustain --resume {study.path}"
+    assert study.report.exists()
+
+
+def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunFolder, sit: Sit) -> None:
+    """As one that came to its end: they are those of the trial that is shown."""
+    use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
+    trial = RunFolder.open(study.path / "trials" / "01")
+    right = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
+    update = {"processes": (use,), "environment": {"cpus": 2}, "verification": right}
+    trial.write_result(trial.read_result().model_copy(update=update))
+    found = sit(["interrupted"], recorded(study)[:1])
+    assert found.search is not None
+    assert found.search.limit.startswith("SUT CPU 110 % of 200 %")
+    assert found.verification == right
 
 
 def test_going_on_is_of_the_same_search(study: RunFolder) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.load.degrees import to_degrees
 from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.instance import Instance
@@ -29,7 +30,7 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import source
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
-from streamgauge.load.roads import BOX, roads, to_degrees
+from streamgauge.load.roads import BOX, roads
 from streamgauge.load.traces import SPEED_GRID
 from streamgauge.workloads import base
 from streamgauge.workloads.traffic_monitoring import (

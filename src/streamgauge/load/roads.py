@@ -102,11 +102,6 @@ def bend_most(step: int) -> int:
     return step // 20
 
 
-def to_degrees(east: Floats, north: Floats) -> tuple[Floats, Floats]:
-    """(latitude, longitude) of a place in the plane."""
-    return BOX.south + north / METRES_NORTH, BOX.west + east / BOX.metres_east
-
-
 def _crossings(step: int, i: Ints, j: Ints) -> Ints:
     """The i-th crossing from the west and j-th from the south, shape (len(i), 2)."""
     east = i * step + step // 2 + _off(i, j, CROSSING_X, crossing_most(step))

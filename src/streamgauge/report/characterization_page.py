@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import characterization_plots, words
-from streamgauge.report.characterization_terminal import WAYS, cells, change, reasons, second_weights, thesis, vector
+from streamgauge.report.characterization_terminal import cells, change, reasons, second_weights, thesis, ways
 from streamgauge.report.store import CHARACTERIZATION, OUT, RUN, Place, write_text
 from streamgauge.report.templates import template
 
@@ -56,7 +56,7 @@ def render(found: Found) -> str:
         times=characterization_plots.times(found["operators"]),
         memory=characterization_plots.memory(found["memory"]),
         memory_figures=_memory_figures(found["memory"]),
-        ways=_ways(found),
+        ways=ways(found),
         thesis=thesis(found),
         applied=change(found["applied"]) if found["applied"] else None,
         environment=words.flat(found["environment"]),
@@ -66,11 +66,3 @@ def render(found: Found) -> str:
 def _memory_figures(memory: Found | None) -> list[tuple[str, str]]:
     labels = characterization_plots.MEMORY
     return [(label, words.size(memory[name])) for name, label in labels.items()] if memory else []
-
-
-def _ways(found: Found) -> list[tuple[str, list[tuple[int, str]]]]:
-    """(way, its instances for each multiplier); no instances where nothing is advised."""
-    return [
-        (WAYS[way], [(each["times"], vector(each["instances"])) for each in plans or ()])
-        for way, plans in found["ways"].items()
-    ]

@@ -111,7 +111,7 @@ def _facts(found: Found) -> list[tuple[str, str]]:
     if any(row["counted_as"] == "updates" for row in found["operators"]):
         facts.append(("method", f"* updates: {found['methods']['updates']}"))
     facts += _advice(found)
-    facts += [("", line) for line in ways(found)]
+    facts += [("", f"{way}: {instances_}") for way, instances_ in ways(found)]
     facts += [("thesis", line) for line in thesis(found)]
     facts += memory(found["memory"])
     facts += [("note", note) for note in found["notes"]]
@@ -129,16 +129,15 @@ def _advice(found: Found) -> list[tuple[str, str]]:
     return [("instances", by), ("", f"by {second} selectivity: {', '.join(others)}")]
 
 
-def ways(found: Found) -> list[str]:
-    """`eq. 3.4, all multiplied: x1 1_5_6_3, x2 2_10_12_6`, a line for each way; operators in their order."""
-    told = {
-        way: [f"x{each['times']} {vector(each['instances'])}" for each in plans or ()]
+def ways(found: Found) -> list[tuple[str, str]]:
+    """(way, `x1 1_5_6_3, x2 2_10_12_6`: its instances for each multiplier, operators in their order)."""
+    return [
+        (WAYS[way], ", ".join(f"x{each['times']} {_vector(each['instances'])}" for each in plans or ()) or NO_ADVICE)
         for way, plans in found["ways"].items()
-    }
-    return [f"{WAYS[way]}: {', '.join(plans) or NO_ADVICE}" for way, plans in told.items()]
+    ]
 
 
-def vector(instances: Iterable[int]) -> str:
+def _vector(instances: Iterable[int]) -> str:
     """Instances of all operators as one word."""
     return "_".join(map(str, instances))
 

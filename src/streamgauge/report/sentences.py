@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.events import US
 from streamgauge.report import words
-from streamgauge.result import Check, Latency, Result
+from streamgauge.result import Check, Latencies, Latency, Result
 
 UNUSABLE = (
     "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
@@ -79,6 +79,8 @@ def no_latency(result: Result) -> str:
         return "no latency was measured; each trial has its own"
     if result.rate is None or measured_s(result) is None:
         return "no latency was measured: the run ended before the measured span began"
+    if result.latency.notes:
+        return "no latency was computed, for the reason below"
     if result.verification is None:
         return "no latency was computed: the run was ended early, and its results were not looked at"
     return "no latency was measured: no result of the measured span arrived"
@@ -93,9 +95,18 @@ def not_come(result: Result) -> str:
     return f"{had}; they count as at least as late as they were by then, so a figure with ≥ is a lower bound."
 
 
+def unverified(result: Result) -> str:
+    """A remark on latencies of a run that was stopped; empty where there are none, or its answers were compared."""
+    stopped = result.verdict.value == "interrupted" and result.latency != Latencies(notes=result.latency.notes)
+    if not stopped or (result.verification is not None and result.verification.judged):
+        return ""
+    return "Latencies are unverified: the run was stopped, and no result was compared with what it should be."
+
+
 def three(result: Result) -> tuple[str, ...]:
-    """What was offered and taken in; how late the results were; whether they were right."""
-    found = (_throughput(result), _lateness(result), f"{capital(words.verified(result.verification))}.")
+    """What was offered and taken in; how late the results were; whether they were right, or that nobody knows."""
+    right = unverified(result) or f"{capital(words.verified(result.verification))}."
+    found = (_throughput(result), _lateness(result), right)
     return tuple(sentence for sentence in found if sentence)
 
 

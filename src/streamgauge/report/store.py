@@ -133,6 +133,12 @@ class RunFolder:
     def write_hlog(self, text: str) -> None:
         self._write("latency.hlog", text)
 
+    def forget_answers(self) -> None:
+        """Removes what a stopped trial left here that is made again: the next one may have nothing to put there."""
+        answers = ("latency.hlog", "verification.json", "results*.parquet")
+        for path in (path for name in answers for path in self.path.glob(name)):
+            path.unlink()
+
     def write_page(self, text: str, asked: Place = OUT) -> Path:
         self._write("report.html", text, asked)
         return self.report
@@ -289,10 +295,11 @@ def _error_of(path: Path, error: OSError, asked: Place) -> Exception:
     if error.errno in _NO_SPACE:
         return MachineError(f"the disk that holds {path} is full: free some space, or use {asked.another} elsewhere")
     rules = {
-        errno.ENOENT: "the folder above it must exist",
         errno.EEXIST: "must be a folder, and a file has that name",
         errno.ENOTDIR: "must lie in a folder, and a file is in its way",
     }
+    if not path.parent.is_dir():  # a place in which nothing can be made, such as /proc, gives the same error
+        rules[errno.ENOENT] = "the folder above it must exist"
     rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
     return InputError(Problem(asked.setting, rule, str(path), f"{asked.another} in a folder you may write to"))
 

@@ -337,12 +337,14 @@ def _latency_facts(result: Result) -> list[tuple[str, str]]:
         kinds.append("match_time")
     there = [(kind, one) for kind in kinds if (one := result.latency.of(kind)) is not None]
     found = [(_LATENCIES.get(kind, words.LATENCIES[kind]), _figures(one, _PRINTED)) for kind, one in there]
-    return found + _bound_facts(result) + _sink_facts(result)
+    if not there and result.search is None:
+        found = [("latency", note) for note in result.latency.notes]
+    return found + _remarks(result) + _sink_facts(result)
 
 
-def _bound_facts(result: Result) -> list[tuple[str, str]]:
-    bounds = sentences.not_come(result)
-    return [("", bounds)] if bounds else []
+def _remarks(result: Result) -> list[tuple[str, str]]:
+    """What must be known before the figures above are used."""
+    return [("", remark) for remark in (sentences.not_come(result), sentences.unverified(result)) if remark]
 
 
 def _figures(one: Latency, statistics: tuple[str, ...]) -> str:

@@ -330,7 +330,8 @@ def compared(of: Comparison) -> str:
 def _compared_figures(of: Comparison) -> str:
     said = {says: [one.label for one in of.figures if one.says == says] for says in ("better", "worse")}
     parts = [f"B is {says} in {len(labels)} of {len(of.figures)} figures" for says, labels in said.items() if labels]
-    return "; ".join(parts) or "no difference shown"
+    other = any(one.setting == "workload" for one in of.not_the_same)
+    return "; ".join(parts) or ("no figure says which is better" if other else "no difference shown")
 
 
 def compared_sentences(of: Comparison) -> list[str]:
@@ -340,5 +341,9 @@ def compared_sentences(of: Comparison) -> list[str]:
         for says in ("worse", "better")
         if any(one.says == says for one in of.figures)
     ]
-    unknown = sum(one.says == "unknown" for one in of.figures)
-    return [*found, *([f"{unknown} of {len(of.figures)} figures have no interval."] if unknown else [])]
+    unknown = [one for one in of.figures if one.says == "unknown"]
+    without = sum(one.low is None and one.high is None for one in unknown)
+    for number, what in ((without, "have no interval"), (len(unknown) - without, "say nothing of which is better")):
+        if number:
+            found.append(f"{number} of {len(of.figures)} figures {what}.")
+    return found

@@ -41,7 +41,7 @@ from streamgauge.run.ingest import IngestTimes, handed_over
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
-from streamgauge.run.spool import Received
+from streamgauge.run.spool import Received, results_file
 from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
 
@@ -63,7 +63,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
     """Compare every answer of a trial of an own job, and compute its latencies. `log` takes what the batch run says."""
     received, judged = Received(done), True
     truth = BY_BATCH if _job(ready).description.reference is None else BY_REFERENCE
-    keep_at = keep_in.path / "results.parquet" if keep_in is not None else None
+    keep_at = keep_in.path / results_file() if keep_in is not None else None
     with comparison(done) as compared:
         try:
             said = _compare(ready, done, received, compared, log)
@@ -73,7 +73,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
         except UNJUDGED as error:
             compared.forget()
             judged, sentence = False, f"the answers could not be judged: {_plain(error)}"
-        rule = LatencyRule(_kind(ready, received), handed_over=handed_over(done.journal))
+        rule = rule_of(ready, done, received)
         sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, judged)
     return Verified(sink.verification, (sink,))
 
@@ -85,6 +85,11 @@ def _plain(error: Exception) -> str:
 def _job(ready: Ready) -> OwnJob:
     assert isinstance(ready.workload, OwnJob)
     return ready.workload
+
+
+def rule_of(ready: Ready, done: Conducted, received: Received) -> LatencyRule:
+    """Which latency the results of an own job have, by what came."""
+    return LatencyRule(_kind(ready, received), handed_over=handed_over(done.journal))
 
 
 def _kind(ready: Ready, received: Received) -> Any:

@@ -68,16 +68,16 @@ class Counted:
 
 
 def counted(rows: Sequence[OperatorRows], journal: Journal) -> Counted:
-    """The engine's counts beside the driver's of the same batches; none of those of a warm rig's earlier trials."""
-    ends = journal.batch_ends()
+    """The engine's counts beside the driver's. What the engine of a warm rig still had to tell of earlier trials stays
+    unasked: only batches of the journal are asked for.
+    """
     engine: dict[Batch, Rows] = defaultdict(dict)
     for one in rows:
-        if (one.query, one.batch) in ends:
-            engine[one.query, one.batch][one.operator] = one.rows
+        engine[one.query, one.batch][one.operator] = one.rows
     taken: dict[Batch, Rows] = defaultdict(dict)
     for commit in journal.commits:
         taken[commit.query, commit.batch][commit.sink] = commit.rows
-    return Counted(ends, engine, _handed_out(journal), taken)
+    return Counted(journal.batch_ends(), engine, _handed_out(journal), taken)
 
 
 def _handed_out(journal: Journal) -> dict[Batch, Rows]:

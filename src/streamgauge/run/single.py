@@ -15,7 +15,7 @@ from streamgauge.experiment import Experiment
 from streamgauge.flow.picture import describe
 from streamgauge.load.ceiling import measure_ceiling
 from streamgauge.report.page import write_page
-from streamgauge.report.store import RunFolder
+from streamgauge.report.store import STARTED, RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import start_of
@@ -31,6 +31,7 @@ from streamgauge.system.machine import cpus
 
 Progress = Callable[[TrialSnapshot], None]
 TOLD_EVERY_S = 1.0
+STOPPED_AT_START = "stopped at its start, before anything was measured"
 
 
 def create_folder(ready: Ready) -> RunFolder:
@@ -83,13 +84,39 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         may_extend=may_extend(load), look_for_late=not isinstance(ready.workload, OwnJob),
         probe_batches=probes(experiment),
     )  # fmt: skip
+    try:
+        result = _conducted(ready, folder, settings, on_progress, ceiling)
+    except KeyboardInterrupt:
+        result = left_by_stop(folder, "Run it again; nothing here may be used.")
+    write_page(folder, describe(ready.flow))
+    return result
+
+
+def _conducted(
+    ready: Ready, folder: RunFolder, settings: TrialSettings, on_progress: Progress, ceiling_per_s: float
+) -> Result:
+    """One trial on a rig of its own."""
+    experiment = ready.experiment
     starting = f"starting {experiment.engine} and {ready.generators_in_words}"
     with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
         with failure_noted(folder), told_meanwhile(on_progress, starting):
-            rig.start(ready.plan(next_start(rig) - LEAD_US, load.rate, 1.0))
-        judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling)
-    write_page(folder, describe(ready.flow))
+            rig.start(ready.plan(next_start(rig) - LEAD_US, settings.rate_per_s, 1.0))
+        judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
     return judged.result
+
+
+def left_by_stop(folder: RunFolder, advice: str) -> Result:
+    """What a run that Ctrl-C ended outside of its trial has left, so that its last lines name its folder.
+
+    Before the trial that is nothing, and the folder then says so, with `advice`; a result that is there stays.
+    """
+    result = folder.read_result()
+    if result.verdict.sentence != STARTED:
+        return result
+    verdict = Verdict(value="interrupted", sentence=STOPPED_AT_START, advice=advice)
+    result = result.model_copy(update={"verdict": verdict})
+    folder.write_result(result)
+    return result
 
 
 @contextmanager

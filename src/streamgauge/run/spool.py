@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,18 +26,26 @@ class Received:
     A warm rig's earlier trial closes its last windows in this one; their event times lie before this trial's start, and
     they come with its first batches. Whatever claims such a time later is this trial's own, and judged; so is a result
     without an event time (null) whenever it comes, since it claims none.
-    `through`: up to this batch of the job's one query. Files are mapped, not read: tables over them take no memory.
+    `through`: up to this batch of the job's one query; `since_us`: what was committed from then on. Files are mapped,
+    not read: tables over them take no memory.
     """
 
-    def __init__(self, done: Conducted, through: int | None = None) -> None:
+    def __init__(self, done: Conducted, through: int | None = None, since_us: int = FAR_PAST_US) -> None:
         closing = _closing(done.journal) if done.earlier_trials else {}
-        commits = [commit for commit in done.journal.commits if through is None or commit.batch <= through]
+        commits = [
+            commit
+            for commit in done.journal.commits
+            if commit.committed_us >= since_us and (through is None or commit.batch <= through)
+        ]
+        self.rows = sum(commit.rows for commit in commits)
+        """All that were committed, with those of an earlier trial that `batches` leaves out."""
         self._since_us = {
             path: done.spans.start_us if commit.batch <= closing.get(commit.query, -1) else FAR_PAST_US
             for commit in commits
             for path in commit.paths
         }
         self._paths = list(self._since_us)
+        self._seen: dict[str, tuple[int, int]] = {}
         self._batch_of = {path: f"{commit.query}/{commit.batch}" for commit in commits for path in commit.paths}
 
     @property
@@ -47,20 +55,21 @@ class Received:
     def batches(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> Iterator[pa.RecordBatch]:
         """Rows with from <= event_time < to, null in the far past; a batch's schema says which engine batch gave it."""
         for path, since_us in self._since_us.items():
-            first, last = self._times[path]
+            first, last = self._times(path)
             if first < to_us and last >= from_us:
                 whole = max(from_us, since_us) <= first and last < to_us
                 yield from self._rows(path, None if whole else (from_us, to_us))
 
-    @cached_property
-    def _times(self) -> dict[str, tuple[int, int]]:
-        """File to its smallest and largest event time, as they are in the file: nothing is taken from the plan."""
-        times = {}
-        for path in self._paths:
+    def _times(self, path: str) -> tuple[int, int]:
+        """A file's smallest and largest event time, as they are in it: nothing is taken from the plan.
+
+        Looked for when the file's turn comes: whoever ends before the last one has not waited for all of them.
+        """
+        if path not in self._seen:
             with pa.memory_map(path) as source:
                 found = pc.min_max(_known(pa.ipc.open_file(source).read_all().column(EVENT_TIME)))
-                times[path] = (found["min"].as_py(), found["max"].as_py())
-        return times
+                self._seen[path] = (found["min"].as_py(), found["max"].as_py())
+        return self._seen[path]
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -111,8 +120,16 @@ def _first_settled(journal: Journal, settled_us: int) -> int:
     return max((first.get(stream, NEVER) for stream in {part.stream for part in parts}), default=NEVER)
 
 
-def keep_results(received: Received, path: Path) -> None:
-    """All results as Parquet; event, ingest and emission time as timestamps. The file is whole, or it is not there."""
+def results_file(sink: str = "", several: bool = False) -> str:
+    """The name under which a sink's results are kept."""
+    return f"results-{sink}.parquet" if several else "results.parquet"
+
+
+def keep_results(received: Received, path: Path, enough: Callable[[], bool] = lambda: False) -> bool:
+    """All results as Parquet; event, ingest and emission time as timestamps. The file is whole, or it is not there.
+
+    False, and no file, where `enough` is true before the last batch: it is asked before each.
+    """
     import pyarrow.parquet as pq
 
     beside = path.with_name(f".{path.name}.partial")
@@ -123,10 +140,13 @@ def keep_results(received: Received, path: Path) -> None:
     try:
         with pq.ParquetWriter(beside, shown) as writer:
             for batch in received.batches():
+                if enough():
+                    return False
                 columns = [
                     batch.column(f.name).cast(f.type) if f.name in stamps else batch.column(f.name) for f in shown
                 ]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=shown))
         beside.replace(path)
+        return True
     finally:
         beside.unlink(missing_ok=True)

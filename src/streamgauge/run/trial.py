@@ -20,7 +20,7 @@ from streamgauge.measure.histogram import log_line, log_lines
 from streamgauge.measure.latency import SinkLatencies
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.result import Result, Verdict, Verification
+from streamgauge.result import Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
@@ -33,6 +33,7 @@ from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.repeated import done_twice, read_twice, times
 from streamgauge.run.rig import Rig, RigSettings
+from streamgauge.run.unverified import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, unverified
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
 from streamgauge.run.watching import (
@@ -60,6 +61,7 @@ LEVEL_STEP_US = 5 * US
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
+NOT_LOOKED_AT = "not counted: the trial was ended early, and its results were not looked at"
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def conclude(
     ceiling_per_s: float | None,
 ) -> Judged:
     """Verify, judge and write down; what was measured is written before it is judged."""
+    folder.forget_answers()
     base = _unjudged(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
     if told.progress or told.counts.rows:
         known = operators.counted(told.counts.rows, done.journal)
@@ -188,8 +191,11 @@ def conclude(
     folder.write_result(base)
     folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal))
     folder.write_series(figures.series(done, None))
-    if done.interrupted or (done.hopeless and settings.skip_answers_when_failed):
+    if done.interrupted:
+        return _stopped(ready, folder, settings, done, base)
+    if done.hopeless and settings.skip_answers_when_failed:
         result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
+        result = result.model_copy(update={"latency": Latencies(notes=(NOT_LOOKED_AT,))})
         folder.write_result(result)
         return Judged(result, done, None)
     on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
@@ -202,6 +208,8 @@ def conclude(
         done.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
         if not done.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
             raise
+        if done.interrupted:
+            return _stopped(ready, folder, settings, done, base)
         return _without_answers(ready, folder, settings.rate_per_s, done, base, error)
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
@@ -215,15 +223,49 @@ def conclude(
     return Judged(result, done, verified)
 
 
+def _stopped(ready: Ready, folder: RunFolder, settings: TrialSettings, done: Conducted, base: Result) -> Judged:
+    """A trial that somebody stopped: its figures, and how late the results were that came.
+
+    Written before the results are looked at, so that a second Ctrl-C may end that.
+    """
+    begun = done.offered_until() > done.spans.measured_from_us
+    latency = Latencies(notes=(NOT_COUNTED if begun else NOT_BEGUN,))
+    result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
+    result = result.model_copy(update={"latency": latency})
+    folder.write_result(result)
+    if begun:
+        with suppress(KeyboardInterrupt):
+            result = _with_what_came(ready, folder, settings, done, result)
+    return Judged(result, done, None)
+
+
+def _with_what_came(
+    ready: Ready, folder: RunFolder, settings: TrialSettings, done: Conducted, result: Result
+) -> Result:
+    """With latencies that nobody verified; the folder holds them too when this returns."""
+    found = unverified(ready, done, folder if settings.keep_results else None, Budget(BUDGET_S))
+    slowest = found.sinks.slowest.latencies
+    result = result.model_copy(update={
+        "sinks": found.sinks.results, "latency": slowest.latencies, "verification": found.sinks.verification,
+        "warnings": (*result.warnings, *found.warnings),
+    })  # fmt: skip
+    folder.write_verification(found.sinks.verification)
+    folder.write_series(figures.series(done, slowest.seconds))
+    if any(sink.latencies.effective_count for sink in found.sinks.sinks):
+        folder.write_hlog(_hlog(found.sinks, done.spans))
+    folder.write_result(result)
+    return result
+
+
 def _without_answers(
     ready: Ready, folder: RunFolder, rate_per_s: float, done: Conducted, base: Result, error: BaseException
 ) -> Judged:
-    """The trial as far as it goes where the verification was stopped, or could not be done: the figures stand."""
-    found = None if done.interrupted else _unverified(error)
+    """The trial as far as it goes where the verification could not be done: the figures stand."""
+    found = _unverified(error)
     evidence = replace(evidence_of(ready, done, rate_per_s, None, None), verification=found)
-    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found})
-    if found is not None:
-        folder.write_verification(found)
+    latency = Latencies(notes=(f"not counted: {found.sentence}",))
+    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found, "latency": latency})
+    folder.write_verification(found)
     folder.write_result(result)
     return Judged(result, done, None)
 

@@ -57,7 +57,7 @@ from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input, Watch
 from streamgauge.run.running import Ints
 from streamgauge.run.shared_rows import rows_of_several
-from streamgauge.run.spool import Received
+from streamgauge.run.spool import Received, results_file
 
 SLICE_US = 5 * US
 KEPT = {"kept": "kept"}
@@ -82,7 +82,7 @@ def verify(ready: Ready, done: Conducted, keep_in: RunFolder | None = None) -> V
         sharing_s = time.monotonic() - begun_s
         for one in ready.of_each_sink():
             name = one.flow.sink.name
-            kept = keep_in.path / (f"results-{name}.parquet" if several else "results.parquet") if keep_in else None
+            kept = keep_in.path / results_file(name, several) if keep_in else None
             of_sink = replace(done, journal=done.journal.of_sink(name))
             sinks.append(_verify_sink(one, of_sink, kept, malformed.see, shared))
         found = malformed.found()
@@ -119,7 +119,7 @@ def _verify_sink(
         compare = _compare_slices if ready.reach_us == 0 else _compare_whole
         compare(ready, done, received, source, compared)
         sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
-        return compared.verified(ready.flow.sink.name, received, _rule(ready, done), truth, sentence, keep_at)
+        return compared.verified(ready.flow.sink.name, received, rule_of(ready, done), truth, sentence, keep_at)
 
 
 def _owed(ready: Ready, done: Conducted) -> str:
@@ -218,8 +218,8 @@ def _nothing(ready: Ready) -> pa.Table:
     return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]).empty_table()
 
 
-def _rule(ready: Ready, done: Conducted) -> LatencyRule:
-    """Which latency an output of this flow has [method 1]."""
+def rule_of(ready: Ready, done: Conducted) -> LatencyRule:
+    """Which latency an output of this flow, which has one sink, has [method 1]."""
     since, kind = handed_over(done.journal), kind_of(ready.flow)
     if kind == "join":
         last_of = _LastInWindow(ready, done)

@@ -8,7 +8,7 @@ another start would have done.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -37,6 +37,8 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
     sides, rules = _checked(a, b, fail_if, confidence)
     left, right = sides
     differences = {name: _difference(one, left, right, confidence) for name, one in comparables().items()}
+    for name, why in _says_nothing(left, right, differences).items():
+        differences[name] = _unsaid(differences[name], why)
     asked = {rule.figure for rule in rules}
     return Comparison(
         workload=left.runs[0].result.workload,
@@ -49,6 +51,26 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
         gates=_gates(rules, differences, right),
         warnings=tuple(_warnings(left, right)),
     )
+
+
+def _says_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
+    """The figures that make neither side the better one, however they differ, and why.
+
+    An own job is named after its file, so another name may be another statement of the same question.
+    """
+    runs = [run.result for run in (*a.runs, *b.runs)]
+    if len({run.workload for run in runs}) > 1 and not all(run.job_files for run in runs):
+        return dict.fromkeys(figures, "the workloads differ, so neither side is better or worse")
+    if all(map(_kept_up, (*a.runs, *b.runs))):
+        return {"ingested": "every run took in all that was offered, so the rates only say what was asked"}
+    return {}
+
+
+def _unsaid(of: Difference, why: str) -> Difference:
+    """The difference without the word that one side is better."""
+    if of.says not in ("better", "worse"):
+        return of
+    return of.model_copy(update={"says": "unknown", "reason": "; ".join(filter(None, (why, of.reason)))})
 
 
 def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], b: Side) -> tuple[Gate, ...]:
@@ -246,7 +268,7 @@ def _warnings(a: Side, b: Side) -> list[str]:
         found.append("one side has a single run: it is taken to vary from start to start as much as the other")
     if runs[0].kind == "search":
         found.append("latency and resources are those of each search's own confirmed rate")
-    elif all(_kept_up(run) for run in runs):
+    elif all(map(_kept_up, runs)):
         found.append("every run took in all that was offered: the rate cannot tell them apart (sustain can)")
     return found
 

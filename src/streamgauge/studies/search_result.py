@@ -19,6 +19,7 @@ from streamgauge.run.facts import OTHERS_SHARE_MAX, machine_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """What ended a search before its time: somebody who stopped it, or a rig that failed."""
+NOT_SEEN = "not known: the search was stopped before a trial had shown it"
 _LOCAL = re.compile(r"local\[(\d+|\*)")
 _BUSY = 0.85
 """Of the CPU that may be used: so much is used up."""
@@ -29,17 +30,23 @@ def result_of(
 ) -> Result:
     """The result of the study in `folder`: that of the best trial, under the search's verdict."""
     chosen = trial_shown(folder, search)
-    search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit_of(chosen)})
+    limit = limit_of(chosen) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
+    search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit})
     begun = folder.read_result()
     base = chosen or begun
     return base.model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen, ended_by, f"streamgauge sustain --resume {folder.path}"),
+        "verdict": _verdict(search, chosen, ended_by, resuming(folder)),
         "search": search,
         "warnings": tuple(dict.fromkeys((*base.warnings, *warnings_of(search)))),
         "folder": str(folder.path),
     })  # fmt: skip
+
+
+def resuming(folder: RunFolder) -> str:
+    """The command that goes on with the search in `folder`."""
+    return f"streamgauge sustain --resume {folder.path}"
 
 
 def with_surroundings(folder: RunFolder, search: SearchResult) -> SearchResult:

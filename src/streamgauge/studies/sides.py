@@ -184,6 +184,8 @@ def same_run(one: Observed, other: Observed) -> bool:
 
 
 _NOT_ASKED = ("command", "workload", "engine", "isolation", "out", "bind", "port", "keep_results", "load.start")
+_OF_THE_PLACE = ("spark.sql.warehouse.dir",)
+"""Settings in force that only say in which folder the command was given."""
 _TWICE = {"options.": "settings.", "master": "settings.master"}
 
 
@@ -207,7 +209,7 @@ def _facts(run: Observed) -> dict[str, Any]:
         "isolation": result.isolation,
         **{name: value for name, value in asked.items() if name not in left_out and _counts(name, run)},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
-        **{f"settings.{name}": value for name, value in result.settings.items()},
+        **{f"settings.{name}": value for name, value in result.settings.items() if name not in _OF_THE_PLACE},
         **{f"environment.{name}": value for name, value in words.flat(result.environment).items()},
     }
 

@@ -34,11 +34,18 @@ from streamgauge.run.own_job import changed
 from streamgauge.run.ready import Ready
 from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.rig import Rig
-from streamgauge.run.single import ceiling_of, create_folder, failure_noted, require_machine, told_meanwhile
+from streamgauge.run.single import (
+    ceiling_of,
+    create_folder,
+    failure_noted,
+    left_by_stop,
+    require_machine,
+    told_meanwhile,
+)
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.search_result import EndedBy, result_of
+from streamgauge.studies.search_result import EndedBy, result_of, resuming
 from streamgauge.studies.warming import warm
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
@@ -295,7 +302,10 @@ def _alone(folder: RunFolder) -> Iterator[None]:
 def _searched(ready: Ready, folder: RunFolder, view: SearchView) -> Result:
     """The search itself, in its folder; it goes on from what it has found there."""
     experiment, outcomes, started = ready.experiment, recorded(folder), time.monotonic()
-    ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
+    try:
+        ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
+    except KeyboardInterrupt:
+        return _ended(ready, folder, left_by_stop(folder, f"to go on: {resuming(folder)}"), view)
     view.header(header(ready, ceiling))
     with Sustain(ready, folder, view, ceiling) as work:
         machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
@@ -306,9 +316,15 @@ def _searched(ready: Ready, folder: RunFolder, view: SearchView) -> Result:
         seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
         result = result_of(folder, experiment, machine.result(), seconds, ended_by)
     folder.write_result(result)
-    write_page(folder, describe(ready.flow))
     if isinstance(ended_by, StreamgaugeError):
+        write_page(folder, describe(ready.flow))
         raise ended_by
+    return _ended(ready, folder, result, view)
+
+
+def _ended(ready: Ready, folder: RunFolder, result: Result, view: SearchView) -> Result:
+    """The search's last lines, and its page."""
+    write_page(folder, describe(ready.flow))
     view.finish(result)
     return result
 

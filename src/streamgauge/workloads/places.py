@@ -90,7 +90,10 @@ class GeoFinder(Processor):
 
 
 def truth() -> str:
-    """Where an address is by the made networks, as DuckDB SQL: ranges of numbers, without the database."""
+    """Where an address is by the made networks, as DuckDB SQL: ranges of numbers, without the database.
+
+    Each address is looked up once, however often it comes.
+    """
     rows = ", ".join(
         f"({first}, {last}, '{country}', " + (f"'{city}')" if city else "NULL)")
         for first, last, country, city in networks()
@@ -99,11 +102,12 @@ def truth() -> str:
     octet = "(0|[1-9][0-9]{0,2})"
     return (
         f"WITH networks(first, last, country, city) AS (VALUES {rows}),"
-        f" parts AS (SELECT _row, CASE WHEN regexp_full_match(address, '{octet}([.]{octet}){{3}}')"
-        f" THEN [{octets}] END AS octets FROM input),"
-        " numbers AS (SELECT _row, octets[1] * 16777216 + octets[2] * 65536 + octets[3] * 256 + octets[4] AS number"
-        " FROM parts WHERE octets IS NOT NULL AND list_max(octets) < 256)"
-        " SELECT country, city, _row FROM numbers ASOF JOIN networks ON number >= first WHERE number <= last"
+        f" parts AS (SELECT address, CASE WHEN regexp_full_match(address, '{octet}([.]{octet}){{3}}')"
+        f" THEN [{octets}] END AS octets FROM (SELECT DISTINCT address FROM input)),"
+        " numbers AS (SELECT address, octets[1] * 16777216 + octets[2] * 65536 + octets[3] * 256 + octets[4] AS number"
+        " FROM parts WHERE octets IS NOT NULL AND list_max(octets) < 256),"
+        " known AS (SELECT * FROM numbers ASOF JOIN networks ON number >= first WHERE number <= last)"
+        " SELECT country, city, _row FROM input JOIN known USING (address)"
     )
 
 

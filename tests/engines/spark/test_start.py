@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from streamgauge.engines.spark import alone, alone_run, engine
 from streamgauge.engines.spark.alone import AloneJob, Timing
 from streamgauge.engines.spark.alone_run import operators_alone
 from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.engines.spark.home import TOLD, view_of_spark_home
 from streamgauge.engines.spark.start import started
 from streamgauge.errors import EngineError, InputError, JobError, Problem, SettingError
 from streamgauge.system.children import ChildFailed
@@ -51,6 +53,17 @@ def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> Non
         f"  whole log: {failing.log}"
     )
     assert told.value.log == str(failing.log)
+
+
+def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -> None:
+    """The home is a view without the zip, and Spark logs less than it would: no option says either."""
+    child = SimpleNamespace(ask=lambda request, timeout_s: {"spark.x": "1"})
+    found = started(child)  # type: ignore[arg-type]
+    assert found == {"spark.x": "1", "spark home": TOLD, "log level": "WARN"}
+    assert "without pyspark.zip" in TOLD
+    view = view_of_spark_home(tmp_path)
+    assert (view / "jars").is_dir()
+    assert not (view / "python" / "lib" / "pyspark.zip").exists()
 
 
 def test_nothing_is_added_where_the_jvm_said_nothing(failing: Failing) -> None:

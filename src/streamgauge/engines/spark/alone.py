@@ -36,8 +36,8 @@ from pyspark.sql import functions as F
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering import TIME, Lowering
-from streamgauge.engines.spark.main import own_reason
 from streamgauge.engines.spark.native import Native, load
+from streamgauge.engines.spark.reason import own_reason
 from streamgauge.engines.spark.session import end_session, open_checked
 from streamgauge.engines.spark.settings import JVM_OPTIONS, LOWERING, defaults, split
 from streamgauge.engines.spark.slices import Slice

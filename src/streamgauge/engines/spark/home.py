@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+TOLD = "a view without pyspark.zip: Python workers of this JVM import the package beside the interpreter"
+"""How it stands among the settings in force."""
+
 
 def view_of_spark_home(at: Path) -> Path:
     """Make a folder of links to the installed Spark without its `python` folder; returns it."""

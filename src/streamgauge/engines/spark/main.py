@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.probes import Probes
 from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
+from streamgauge.engines.spark.reason import own_reason
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
 from streamgauge.engines.spark.settings import (
     JVM_OPTIONS,
@@ -259,14 +259,6 @@ def _works(running: Any) -> bool:
 
 def _with_choice(used: str, asked: str) -> str:
     return f"{used} (auto)" if asked == "auto" else used
-
-
-def own_reason(text: str) -> str:
-    """The engine's own last reason in one or two lines, out of the stack it comes wrapped in."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:") or re.match(r"[\w.]*(Error|Exception)\b", line)]
-    chosen = [lines[0], causes[-1]] if lines and causes else lines[:2]
-    return "\n".join(dict.fromkeys(line[:300] for line in chosen)) or "the engine gave no reason"
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ _SECRET = re.compile(r"(?i)secret|password|passwd|token|access.?key|credential")
 _JVM_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """What an error's message begins with when it comes from the JVM."""
+LOG_LEVEL = "WARN"
 STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 """So long may Spark take to stop: a local one loses nothing, but executors elsewhere have to be let go."""
 
@@ -50,7 +51,7 @@ def open_session(master: str, conf: Mapping[str, str], folder: Path, jvm_options
     for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options), **conf}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("WARN")
+    session.sparkContext.setLogLevel(LOG_LEVEL)
     if not master.startswith("local"):
         session.sparkContext.addPyFile(_own_code(folder))
     return session

@@ -8,11 +8,14 @@ from typing import Any
 
 import cloudpickle
 
-from streamgauge.engines.spark.home import view_of_spark_home
+from streamgauge.engines.spark.home import TOLD, view_of_spark_home
+from streamgauge.engines.spark.session import LOG_LEVEL
 from streamgauge.errors import EngineError, InputError, JobError, SettingError
 from streamgauge.system.children import Child, ChildFailed
 
 START_TIMEOUT_S = 180.0
+_ALWAYS = {"spark home": TOLD, "log level": LOG_LEVEL}
+"""What is done to every Spark that is started here, though no option says so."""
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 """What the process may refuse when it has started, by name: such errors come over its pipe."""
 _OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
@@ -27,7 +30,7 @@ def spark_process(module: str, job: Any, folder: Path, log: Path, on_cpus: Seque
 
 
 def started(child: Child) -> dict[str, str]:
-    """Waits until Spark has started in it: the settings in force.
+    """Waits until Spark has started in it: the settings in force, with what is done to every start.
 
     Raises:
         SettingError, JobError, InputError: what Spark, or the job itself, refuses.
@@ -40,7 +43,7 @@ def started(child: Child) -> dict[str, str]:
             raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
         reason = f"spark did not start: {error}{_of_the_jvm(child.log)}"
         raise EngineError(reason, str(child.log)) from None
-    return settings
+    return {**settings, **_ALWAYS}
 
 
 def _of_the_jvm(log: Path) -> str:
