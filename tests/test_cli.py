@@ -145,6 +145,18 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
     assert list(stand.iterdir()) == []
 
 
+def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: Asked) -> None:
+    """Five slips of five kinds, told at once."""
+    done = asked(
+        "run", "windowed_aggregation", "--set", "slide=9s", "--rate", "100kb", "--duration", "5x", "--seed", "abc",
+        "--option", "lowering.agg=window",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    for name in ("load.rate", "load.duration", "load.seed", "slide", "option lowering.agg"):
+        assert f"error: {name}: " in done.stderr
+    assert done.stderr.count("try:") == 5
+
+
 @pytest.mark.parametrize("name", ["set", "option"])
 def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
     """Which of the two was meant is not known; the message shows both."""
@@ -310,6 +322,17 @@ def test_generate_says_what_it_wrote(stand: Path) -> None:
     ]
 
 
+def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) -> None:
+    """On stderr with the counts, or as JSON: what is null in the files, and how often the rows come."""
+    (stand / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n1,2,dear\n")
+    args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
+    told, found = asked(*args, "told"), asked(*args, "found", "--json")
+    notes = json.loads(found.stdout)["notes"]
+    assert notes[0] == "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows"
+    assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
+    assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_generate_shows_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, stand: Path, asked: Asked, as_json: bool
@@ -318,7 +341,7 @@ def test_generate_shows_how_far_it_is(
 
     def written(experiment: Any, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
         progress(2_000_000, 4_000_000)
-        return {"out": str(out), "events": {"purchases": 4_000_000}}
+        return {"out": str(out), "events": {"purchases": 4_000_000}, "notes": []}
 
     monkeypatch.setattr("streamgauge.run.generate.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.PLAIN_EVERY_S", 0.0)
@@ -410,7 +433,7 @@ def helps() -> list[tuple[str, Any]]:
 
 def help_of(name: str, command: Any) -> str:
     context = command.make_context(f"streamgauge {name}".strip(), [], resilient_parsing=True)
-    context.terminal_width = context.max_content_width = 80
+    context.terminal_width = context.max_content_width = 78  # what Click uses of 80 columns
     return str(command.get_help(context))
 
 

@@ -303,9 +303,11 @@ def _write_input(experiment: Any, as_json: bool) -> None:
         return
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
+    for note in written["notes"]:
+        tell(f"note  {note}")
 
 
-@app.command("experiment")
+@app.command("experiment", short_help="A declared experiment: a command as a TOML file")
 def declared(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file, such as --print-toml shows")],
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
@@ -406,7 +408,7 @@ def compare(
 
 @app.command(short_help="What each operator of a workload does to the stream, and what it costs")
 def characterize(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="a workload's name (streamgauge workloads)")],
+    workload: Workload,
     slices: Annotated[
         str, typer.Option(metavar="N", help="slices that are timed; fewer than 100 carry no p99, so no advice")
     ] = "100",

@@ -46,7 +46,8 @@ Isolation = Annotated[
     str, typer.Option(metavar="HOW", help="shared: same cores for driver and SUT; pinned: cores apart")
 ]
 Generators = Annotated[
-    str | None, typer.Option(metavar="N", help="generator processes  [default: one per SUT core, at most 8]")
+    str | None,
+    typer.Option(metavar="N", help="generator processes, of 160 MB each  [default: one per SUT core, at most 8]"),
 ]
 Seed = Annotated[str, typer.Option(metavar="N", help="the same seed gives the same input, byte for byte")]
 Profile = Annotated[
@@ -64,7 +65,8 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="the queue's bound, in bytes, and of nothing else  [default: 4GiB, at most half of the memory]",
+        help="the queue's bound, in bytes, and of nothing else"
+        "  [default: 4GiB, at most half of the memory with the generators]",
     ),
 ]
 Frontier = Annotated[

@@ -15,8 +15,9 @@ Each message names the setting, the rule, the value got and the way out; `Proble
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,18 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.setting}: {self.rule}; got {self.got!r}\n  try: {self.way_out}"
+
+
+def near(word: object, names: Iterable[str]) -> str | None:
+    """The name that was probably meant by a word, in whatever case it was written; None where none is like it."""
+    by_lower = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(str(word).lower(), by_lower, 1)
+    return by_lower[found[0]] if found else None
+
+
+def nearest(word: object, choices: Sequence[str]) -> str:
+    """What to propose in the place of a value that is none of the choices: the one meant, else the first."""
+    return near(word, choices) or choices[0]
 
 
 def rule_of(item: Mapping[str, Any]) -> str:

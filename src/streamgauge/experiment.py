@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from streamgauge.errors import InputError, Problem, choices_of, rule_of
+from streamgauge.errors import InputError, Problem, choices_of, nearest, rule_of
 from streamgauge.events import parse_duration, parse_rate, parse_share
 
 Command = Literal["run", "sustain", "generate"]
@@ -193,7 +193,7 @@ def _way_out(setting: str, item: Any) -> str:
     if head in ("parameters", "options", "limits"):
         return f"{FLAGS[head]} {tail or 'name'}=VALUE" if head != "limits" else '--limit "event_time_p99<=2s"'
     choices = choices_of(item)
-    example = choices[0] if choices else _EXAMPLES.get(setting, "")
+    example = nearest(item["input"], choices) if choices else _EXAMPLES.get(setting, "")
     if setting in FLAGS:
         return f"{FLAGS[setting]} {example}".rstrip() if example else f"{FLAGS[setting]} with another value"
     return f'{setting} = "{example}"' if example else f"another value for {setting or 'the file'}"

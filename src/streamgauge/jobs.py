@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from streamgauge.errors import JobError, Problem
+from streamgauge.errors import JobError, Problem, nearest
 from streamgauge.events import LINEAGE, US, parse_duration
 from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.load.fitted import Choice
@@ -131,7 +131,9 @@ def _described(
     if len(set(names)) < len(names):
         raise JobError(Problem("@job", "streams must have different names", names, "rename one"))
     if mode not in get_args(Mode):
-        raise JobError(Problem("@job mode", f"must be one of {', '.join(get_args(Mode))}", mode, 'mode="append"'))
+        modes = get_args(Mode)
+        way_out = f'mode="{nearest(mode, modes)}"'
+        raise JobError(Problem("@job mode", f"must be one of {', '.join(modes)}", mode, way_out))
     if mode == "update" and not keys:
         rule = "must name the columns whose values are updated"
         raise JobError(Problem("@job keys", rule, "none", '@job(..., mode="update", keys="user_id")'))

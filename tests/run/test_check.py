@@ -8,14 +8,13 @@ import os
 import socket
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 from tests.run.asked import GOOD, refused
 
 from streamgauge import experiment
+from streamgauge.engines.spark import settings
 from streamgauge.errors import InputError
 from streamgauge.events import US, Schema
 from streamgauge.flow.stream import flow, source
@@ -23,6 +22,9 @@ from streamgauge.run import check
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
+from streamgauge.run.facts import parse_limit
+from streamgauge.run.memory import GENERATOR_BYTES
+from streamgauge.system import machine
 from streamgauge.workloads.base import Job
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -93,6 +95,28 @@ def test_every_wrong_parameter_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    "parameters", [{"slide": "9s"}, {"slid": "2s"}, {"slide": "soon", "packs": "5"}, {"data": "no_such_file.csv"}]
+)
+def test_names_of_operators_are_looked_at_where_the_flow_is_refused(parameters: dict[str, str]) -> None:
+    """In the flow that was meant, as far as it can be built; what can be said without one is said once, as it is."""
+    options = {"lowering.agg": "window", "bukets": "3"}
+    problems = refused(GOOD | {"parameters": parameters, "options": options})
+    _, unknown, lowering = problems
+    assert (unknown.setting, unknown.rule) == ("option bukets", "is not an option of spark")
+    assert lowering.setting == "option lowering.agg"
+    assert "this flow's operators are purchases, aggregate (looked at without" in lowering.rule
+    assert lowering.way_out == "--option lowering.aggregate=auto|panes|window"
+    assert len(refused(GOOD | {"parameters": parameters, "options": {"lowering.aggregate": "panes"}})) == 1
+
+
+def test_parameters_that_are_right_shape_the_flow_in_which_names_are_looked_at() -> None:
+    """An operator that is there by a parameter is no unknown name, since another one is refused."""
+    asked = {"workload": "smart_grid", "parameters": {"second_range": "1h", "speed": "fast"}}
+    (problem,) = refused(asked | {"options": {"lowering.second_load_counts": "panes"}})
+    assert problem.setting == "set speed"
+
+
+@pytest.mark.parametrize(
     ("asked", "hint"),
     [
         ({"workload": "windowed_agregation"}, "windowed_aggregation "),
@@ -100,6 +124,15 @@ def test_every_wrong_parameter_is_said() -> None:
         ({"engine": "sprk"}, "--engine spark"),
         ({"options": {"tirgger": "1 second"}}, "--option trigger="),
         ({"transport": "flght"}, "--transport flight"),
+        ({"isolation": "pined"}, "--isolation pinned"),
+        ({"isolation": "PINNED"}, "--isolation pinned"),
+        ({"load": {"frontier": "fre"}}, "--frontier free"),
+        ({"load": {"profile": "brst:1.5@30s+10s"}}, "--profile burst:1.5@30s+10s"),
+        ({"parameters": {"distribution": "ziph"}}, "--set distribution=zipf"),
+        ({"parameters": {"distribution": "?"}}, "--set distribution=normal"),
+        ({"options": {"source": "row"}}, "--option source=rows"),
+        ({"workload": "windowed_join", "options": {"lowering.join": "paked"}}, "--option lowering.join=packed"),
+        ({"limits": ["p98<=5s"], "load": {"duration": "400s"}}, '--limit "p99<=5s"'),
     ],
 )
 def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], hint: str) -> None:
@@ -184,16 +217,88 @@ def test_as_many_ports_are_tried_as_there_will_be_generators(
 
 def of_memory(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:
     """Makes this a machine with so much memory."""
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=int(gib * 2**30)))
+    for module in (machine, settings, check):
+        monkeypatch.setattr(module, "memory_bytes", lambda: int(gib * 2**30))
 
 
-@pytest.mark.parametrize(("there", "queue"), [(2, 1), (6, 3), (8, 4), (24, 4)])
+def of_processors(monkeypatch: pytest.MonkeyPatch, processors: int) -> None:
+    """Makes this a machine with so many processors."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+
+
+@pytest.mark.parametrize(("there", "half"), [(2, 1), (6, 3), (8, 4)])
+@pytest.mark.parametrize("processors", [1, 2, 16])
 def test_nobody_is_refused_the_memory_they_did_not_ask_for(
-    monkeypatch: pytest.MonkeyPatch, there: float, queue: float
+    monkeypatch: pytest.MonkeyPatch, there: float, half: float, processors: int
 ) -> None:
-    """The queue is bounded at 4 GiB, or at half of what there is; the other half is enough for Spark."""
+    """Half of it is enough for Spark; the queue and the generators share the other one."""
     of_memory(monkeypatch, there)
-    assert check_experiment(experiment.build(GOOD)).bytes_max == queue * 2**30
+    of_processors(monkeypatch, processors)
+    ready = check_experiment(experiment.build(GOOD))
+    assert ready.bytes_max + ready.generators * GENERATOR_BYTES == half * 2**30
+    assert ready.bytes_max >= half * 2**29
+    assert 1 <= ready.generators <= min(processors, 8)
+
+
+def test_a_large_machine_has_a_queue_of_4_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many processors it has; generators take none of it while there is room beside."""
+    of_memory(monkeypatch, 24)
+    of_processors(monkeypatch, 16)
+    for load in ({}, {"generators": 90}):
+        assert check_experiment(experiment.build(GOOD | {"load": load})).bytes_max == 4 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "fitting"),
+    [
+        (24, {"load": {"memory": "4GiB"}}, 107),
+        (24, {}, 120),  # where nobody asked for its memory, the queue gives way
+        (24, {"load": {"memory": "4GiB"}, "options": {"driver_memory": "8g"}}, 80),
+        (24, {"load": {"memory": "4GiB"}, "engine": "known"}, 134),
+        (6, {"load": {"memory": "2GiB"}}, 6),
+        (2, {}, 3),
+    ],
+)
+def test_generators_must_fit_beside_queue_and_heap(
+    monkeypatch: pytest.MonkeyPatch, there: float, asked: dict[str, Any], fitting: int
+) -> None:
+    """Each takes memory of its own; one more than the number that the way out names is refused, and that passes."""
+    of_memory(monkeypatch, there)
+    of_processors(monkeypatch, 2)
+    with_so_many = [
+        GOOD | asked | {"load": asked.get("load", {}) | {"generators": number}} for number in (fitting, fitting + 1)
+    ]
+    check_experiment(experiment.build(with_so_many[0]))
+    (problem,) = refused(with_so_many[1])
+    assert (problem.setting, problem.got) == ("load.generators", fitting + 1)
+    assert problem.way_out == f"--generators {fitting}, or fewer"
+    assert f"this machine's memory ({there} GiB) at 160 MB each" in problem.rule
+    assert ("heap" in problem.rule) is (asked.get("engine") != "known")
+
+
+def test_a_queue_that_leaves_nothing_to_a_generator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one that leaves enough for one."""
+    of_memory(monkeypatch, 4)
+    (problem,) = refused(GOOD | {"load": {"generators": 1, "memory": "2GiB"}})
+    assert (problem.setting, problem.way_out) == ("load.generators", "--generators 1 --memory 1895MiB")
+    check_experiment(experiment.build(GOOD | {"load": {"generators": 1, "memory": "1895MiB"}}))
+
+
+def test_what_is_only_written_starts_no_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are parts of the input there, as many as the run's."""
+    of_memory(monkeypatch, 2)
+    check_experiment(experiment.build(GOOD | {"command": "generate", "load": {"generators": 256}}))
+
+
+def test_more_generators_than_processors_are_told_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the start is told, and as a warning of the result (`test_trial`)."""
+    of_memory(monkeypatch, 24)
+    of_processors(monkeypatch, 2)
+    told = [
+        check_experiment(experiment.build(GOOD | {"load": {"generators": number}})).generators_in_words
+        for number in (1, 2, 99)
+    ]
+    assert told == ["1 generator", "2 generators", "99 generators, more than there are processors (2)"]
 
 
 def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +307,7 @@ def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch) -
     (problem,) = refused(GOOD | {"load": {"memory": "4GiB"}})
     assert (problem.setting, problem.got) == ("load.memory", "4GiB")
     assert "(2.0 GiB)" in problem.rule
-    assert problem.way_out == "leave --memory out: 1 GiB"
+    assert problem.way_out == "leave --memory out: 1 GiB at most"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +315,7 @@ def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch) -
     [
         ("5GiB", {}, "3072m and 5 GiB"),
         ("5GiB", {"driver_memory": "2g"}, "2g and 5 GiB"),
-        (None, {"driver_memory": "4g"}, "4g and 3 GiB"),
+        (None, {"driver_memory": "4g"}, "4g and 2.7 GiB"),
     ],
 )
 def test_queue_and_heap_must_fit_together(
@@ -218,12 +323,13 @@ def test_queue_and_heap_must_fit_together(
 ) -> None:
     """One message that names both, with a way out that holds; an engine without a JVM shares with nobody."""
     of_memory(monkeypatch, 6)
+    of_processors(monkeypatch, 2)
     asked = GOOD | {"load": {"memory": memory}, "options": options}
     (problem,) = refused(asked)
     assert (problem.setting, problem.got) == ("option driver_memory", got)
     assert "--memory" in problem.rule
-    assert problem.way_out == "--option driver_memory=3072m --memory 3072MiB, or less"
-    check_experiment(experiment.build(GOOD | {"load": {"memory": "3072MiB"}, "options": {"driver_memory": "3072m"}}))
+    assert problem.way_out == "--option driver_memory=2919m --memory 2919MiB, or less"
+    check_experiment(experiment.build(GOOD | {"load": {"memory": "2919MiB"}, "options": {"driver_memory": "2919m"}}))
     check_experiment(experiment.build(GOOD | {"load": {"memory": memory}, "engine": "known"}))
 
 
@@ -418,6 +524,26 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
     assert problem.way_out == '--limit "event_time_max<=5s", or p50, or --duration 400s'
     for asked in ({"load": {"duration": "400s"}, "limits": ["p99<=5s"]}, {"limits": ["p50<=5s", "event_time_max<=5s"]}):
         check_experiment(experiment.build(GOOD | asked))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "way_out"),
+    [
+        ("p99<2", "must have <= between latency and time", '--limit "p99<=2"'),
+        ("p99.9 = 3s", "must have <= between latency and time", '--limit "p99.9<=3s"'),
+        ("closing_delay_max < soon", "must have <= between", '--limit "closing_delay_max<=2s"'),
+        ("p98 <= 4s", "must be STATISTIC<=TIME or KIND_STATISTIC<=TIME", '--limit "p99<=4s"'),
+        ("evnt_time_p99<=4s", "must be STATISTIC<=TIME", '--limit "event_time_p99<=4s"'),
+        ("p99 2s", "and event_time where it is left out", '--limit "event_time_p99<=2s"'),
+    ],
+)
+def test_a_level_that_is_none_is_told_what_it_lacks(text: str, rule: str, way_out: str) -> None:
+    """The sign, or the form, whose kind may be left out; the limit that was meant is one."""
+    (problem,) = refused(GOOD | {"limits": [text]})
+    assert (problem.setting, problem.got, problem.way_out) == ("limits", text, way_out)
+    assert rule in problem.rule
+    assert "STATISTIC<=TIME or KIND_STATISTIC<=TIME" in problem.rule
+    parse_limit(way_out.removeprefix("--limit ").strip('"'))
 
 
 @pytest.mark.parametrize(("workload", "level"), [

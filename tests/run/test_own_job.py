@@ -102,11 +102,12 @@ def test_its_input_is_generated_from_fields_or_a_sample(write: Write, tmp_path: 
     path = write(body)
     load = {"rate": "1k", "duration": "2s", "generators": 1}
     asked = build({"command": "generate", "workload": str(path), "load": load, "out": str(tmp_path / "input")})
-    assert generate(asked, tmp_path / "input")["events"] == {"purchases": 1000, "sales": 1000}
+    written = generate(asked, tmp_path / "input")
+    assert written["events"] == {"purchases": 1000, "sales": 1000}
     cities = pq.read_table(tmp_path / "input" / "sales" / "part-0.parquet").column("city").to_pylist()
     assert cities.count("Rio") / len(cities) == pytest.approx(2 / 3, abs=0.05)
     note = "sales is fitted to sales.parquet: city string: 2 values, the most frequent in 0.67 of the rows"
-    assert own_job(path).notes[0] == note
+    assert own_job(path).notes[0] == written["notes"][0] == note
 
 
 def test_the_reach_is_declared_or_assumed(write: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,6 +102,17 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
     assert any("used 60% of the machine for 5 s:" in warning for warning in trial._warnings(ready, done, 1000.0))
+
+
+@pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
+def test_more_generators_than_processors_are_warned_of(
+    processors: int, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for each other."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    ready = check(build({"workload": "identity", "load": {"generators": 3}}))
+    warnings = trial._warnings(ready, make.story().done(), 1000.0)
+    assert any("3 generators, more than there are processors (2)" in warning for warning in warnings) is warned
 
 
 @pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])

@@ -418,6 +418,8 @@ def test_a_gate_passes_only_if_the_whole_interval_keeps_the_limit(
         ("rate -5%%", "must be FIGURE"),
         ("rate <5%", "must be FIGURE"),
         ("speed -5%", "FIGURE must be one of rate, p50"),
+        ("p9 +5%", '--fail-if "p99 +5%"'),
+        ("ingest -5%", '--fail-if "ingested -5%"'),
         ("p98 +5%", "FIGURE must be one of"),
         ("rate +5%", "only - can fail"),
         ("p99 -10%", "only + can fail"),

@@ -127,6 +127,14 @@ def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None
         assert "Traceback" not in err
 
 
+def test_a_slip_in_a_rule_hides_not_that_there_are_too_few_runs(say: Say, make: Make) -> None:
+    """Both are told at once: mending the one would only show the other."""
+    code, _, err = say(make("a", 1), make("b", 2), "--fail-if", "p50 -10%")
+    assert code == 2
+    assert "only + can fail" in err
+    assert "needs at least 3 runs a side" in err
+
+
 @pytest.mark.parametrize("words", [(), ("one",), ("one", "two", "three"), ("one", "two", "--no-such-option")])
 def test_words_that_are_no_command_are_refused(say: Say, words: tuple[str, ...]) -> None:
     """Typer's own refusals have the same exit code."""

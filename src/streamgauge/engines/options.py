@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from streamgauge.engines.seam import Setting
-from streamgauge.errors import Problem
+from streamgauge.errors import Problem, near, nearest
 
 
 def problems_of(options: Mapping[str, str], settings: Sequence[Setting], engine: str) -> Iterator[Problem]:
@@ -14,10 +13,9 @@ def problems_of(options: Mapping[str, str], settings: Sequence[Setting], engine:
     known = {setting.name: setting for setting in settings}
     for name, value in options.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            way_out = f"--option {near[0]}=..." if near else f"one of {', '.join(known)}"
+            meant = near(name, known)
+            way_out = f"--option {meant}=..." if meant else f"one of {', '.join(known)}"
             yield Problem(f"option {name}", f"is not an option of {engine}", value, way_out)
         elif (choices := known[name].choices) and value not in choices:
-            yield Problem(
-                f"option {name}", f"must be one of {', '.join(choices)}", value, f"--option {name}={choices[0]}"
-            )
+            way_out = f"--option {name}={nearest(value, choices)}"
+            yield Problem(f"option {name}", f"must be one of {', '.join(choices)}", value, way_out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,8 +58,9 @@ class Capabilities:
 class Wanted:
     """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none.
 
-    `queue_bytes` is how much memory the driver's queue may take beside the engine, 0 where that is not known; `bind`
-    the address that the driver listens on, nothing where that is not known.
+    `queue_bytes` is how much memory the driver's queue may take beside the engine, `generators_bytes` how much is to be
+    left to its generators, 0 where that is not known; `bind` the address that the driver listens on, nothing where that
+    is not known.
     """
 
     flow: Flow | None
@@ -68,6 +69,7 @@ class Wanted:
     frontier: str
     queue_bytes: int = 0
     bind: str = ""
+    generators_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,12 @@ class Entry:
     """An engine as the catalogue has it.
 
     `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
-    how far apart its batches would be. `make` gives a fresh start on the processors given, and loads the engine; None
-    where it only answers.
+    how far apart its batches would be, `heap_bytes` how much memory options give it beside the driver. `make`
+    gives a fresh start on the processors given, and loads the engine; None where it only answers.
     """
 
     capabilities: Capabilities
     check: Callable[[Wanted], None] = lambda _: None
     interval: Callable[[Wanted], BatchInterval] = lambda _: BatchInterval()
+    heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
     make: Callable[[Sequence[int] | None], Engine] | None = None

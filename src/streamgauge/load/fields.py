@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, near
 from streamgauge.events import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema, event_id_base
 from streamgauge.load.bits import Bits, empty
 from streamgauge.load.keys import (
@@ -104,7 +104,7 @@ class Key(FieldSpec):
     def __post_init__(self) -> None:
         if self.distribution not in DISTRIBUTIONS:
             raise _refuse(f"{self.name}.distribution", f"must be one of {', '.join(DISTRIBUTIONS)}",
-                          self.distribution, "normal")  # fmt: skip
+                          self.distribution, near(self.distribution, DISTRIBUTIONS) or "normal")  # fmt: skip
         most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
         if not 1 <= self.domain <= most:
             rule = f"a {self.distribution} domain must hold 1 to {most} keys"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, nearest
 from streamgauge.events import parse_duration, parse_rate
 
 Floats = npt.NDArray[np.float64]
@@ -152,7 +152,9 @@ def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfil
         return RateProfile(_ramp(text, rest, rate_per_s, duration_s))
     if kind == "burst":
         return RateProfile(_burst(text, rest, rate_per_s, duration_s))
-    raise InputError(Problem("load.profile", f"must be one of {FORMS}", text, "--profile constant"))
+    meant = nearest(kind, ("constant", *_EXAMPLES))
+    way_out = f"--profile {_EXAMPLES.get(meant, meant)}"
+    raise InputError(Problem("load.profile", f"must be one of {FORMS}", text, way_out))
 
 
 def _check_positive(setting: str, value: float, unit: str, way_out: str) -> None:

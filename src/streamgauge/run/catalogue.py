@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Engine, Entry, Wanted
@@ -11,14 +11,14 @@ from streamgauge.engines.seam import BatchInterval, Capabilities, Engine, Entry,
 def _spark() -> Entry:
     from streamgauge.engines.spark.asked import check
     from streamgauge.engines.spark.interval import longest_interval
-    from streamgauge.engines.spark.settings import CAPABILITIES
+    from streamgauge.engines.spark.settings import CAPABILITIES, heap_bytes
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.spark.engine import SparkEngine
 
         return SparkEngine(cpus)
 
-    return Entry(CAPABILITIES, check, longest_interval, make)
+    return Entry(CAPABILITIES, check, longest_interval, heap_bytes, make)
 
 
 def _known() -> Entry:
@@ -29,7 +29,7 @@ def _known() -> Entry:
 
         return KnownEngine(cpus)
 
-    return Entry(CAPABILITIES, check, interval, make)
+    return Entry(CAPABILITIES, check, interval, make=make)
 
 
 def _oracle() -> Entry:
@@ -72,6 +72,11 @@ def check_wanted(engine: str, wanted: Wanted) -> None:
 def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
     """How far apart an engine's batches would be, as far as that is known before a start."""
     return _ENGINES[engine]().interval(wanted)
+
+
+def heap_of(engine: str, options: Mapping[str, str]) -> int:
+    """How much memory an engine would be given, bytes; 0 where that is not known."""
+    return _ENGINES[engine]().heap_bytes(options)
 
 
 def workload_rows(name: str = "") -> list[dict[str, Any]]:

@@ -6,31 +6,32 @@ What passes comes out as a `Ready`: the experiment with every default filled in.
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
-from streamgauge.errors import InputError, Problem, StreamgaugeError
+from streamgauge.errors import InputError, Problem, StreamgaugeError, nearest
 from streamgauge.events import US, format_rate, parse_size
-from streamgauge.experiment import FLAGS, Experiment, Load, build, parse_setting
+from streamgauge.experiment import FLAGS, Experiment, Load, build, is_data, is_data_time, parse_setting
 from streamgauge.flow.graph import operators
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
 from streamgauge.load.rates import RATE_MAX_PER_S, parse_profile
 from streamgauge.report import rerun
 from streamgauge.result import PERCENTILES
-from streamgauge.run.catalogue import capabilities, check_wanted, interval_of, streaming_engines
+from streamgauge.run.catalogue import capabilities, check_wanted, heap_of, interval_of, streaming_engines
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
+from streamgauge.run.memory import QUEUE_BYTES, Budget
+from streamgauge.run.own_job import OwnJob
 from streamgauge.run.own_job import get as get_workload
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.replayed import idle, with_data
@@ -38,18 +39,14 @@ from streamgauge.run.verdict import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
-from streamgauge.workloads.base import Workload
+from streamgauge.workloads.base import Job, Workload
 
-QUEUE_BYTES = 4 * 2**30
-"""The queue's bound where none was asked for, on a machine with twice as much."""
 BOUND_INTERVALS_MIN = 3
 """So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
 one more is what a batch that takes too long for once leaves behind."""
 DURATION_S, BOUND_S = (1, 7 * 86_400), (1, 3600)
 DECIDING = ("run", "sustain")
 """The commands that start an engine and judge it."""
-GENERATORS_MAX = 8
-"""No more where none were asked for."""
 
 
 def check(experiment: Experiment, new_folder: bool = True) -> Ready:
@@ -64,18 +61,20 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
     if experiment.load.duration > 0 and experiment.load.rate <= RATE_MAX_PER_S:
         _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
-    bytes_max = _memory(experiment, problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
-    generators = experiment.load.generators or max(1, min(len(sut or cpus()), GENERATORS_MAX))
-    wanted = wanted_of(experiment, flow, bytes_max)
+    budget = _budget(experiment, engine, problems)
+    generators = experiment.load.generators or budget.usual_generators(len(sut or cpus()))
+    started = generators if experiment.command in DECIDING else 0
+    bytes_max = budget.queue_beside(started)
+    wanted = wanted_of(experiment, flow, bytes_max, budget.reserved_bytes(started))
     interval = interval_of(engine.name, wanted) if engine else BatchInterval()
     apart = _apart(flow, interval)
     problems += [
         *rerun.not_taken(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
-        *(_capability_problems(flow, engine) if flow and engine else []),
-        *(_wanted_problems(wanted, engine) if engine else []),
+        *budget.problems(started),
+        *(_engine_problems(experiment, workload, wanted, engine) if engine else []),
         *(_interval_problems(experiment, interval, apart) if engine else []),
         *_level_problems(experiment, apart, [level for level in limits if level is not None]),
         *(_kind_problems(flow, [level for level in limits if level is not None]) if flow else []),
@@ -192,10 +191,41 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     known = streaming_engines()
     if experiment.engine in known:
         return capabilities()[experiment.engine]
-    near = difflib.get_close_matches(experiment.engine, known, 1)
-    way_out = f"--engine {near[0] if near else known[0]} (streamgauge engines lists them)"
+    way_out = f"--engine {nearest(experiment.engine, known)} (streamgauge engines lists them)"
     problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
     return None
+
+
+def _engine_problems(
+    experiment: Experiment, workload: Workload | None, wanted: Wanted, engine: Capabilities
+) -> Iterator[Problem]:
+    """What the engine cannot do, or does not know; names of operators too where the flow itself is refused."""
+    if wanted.flow is not None:
+        yield from _capability_problems(wanted.flow, engine)
+    certain = _wanted_problems(wanted, engine)
+    yield from certain
+    if wanted.flow is None and workload is not None and (like := _flow_like(experiment, workload)) is not None:
+        for problem in _wanted_problems(replace(wanted, flow=like), engine):
+            if problem not in certain:
+                yield replace(problem, rule=f"{problem.rule} (looked at without the settings that are refused)")
+
+
+def _flow_like(experiment: Experiment, workload: Workload) -> Flow | None:
+    """The flow that was meant, as near as it can be built where it is refused: without data, wrong parameters at their
+    defaults, else all of them. None where that is refused too.
+    """
+    plain = workload if isinstance(workload, OwnJob) else get_workload(experiment.workload)
+    own = {name: value for name, value in experiment.parameters.items() if not is_data(name) and not is_data_time(name)}
+    right = {name: value for name, value in own.items() if _try(partial(plain.read, {name: value}), []) is not None}
+    for values in (right, {}):
+        built: Job | None = _try(partial(_build, plain, values, experiment.load.rate), [])
+        if built is not None:
+            return built.flow
+    return None
+
+
+def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> Job:
+    return workload.build(workload.read(values), rate_per_s)
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
@@ -361,8 +391,7 @@ def _usable(text: str) -> bool:
 def _transport_problems(experiment: Experiment, engine: Capabilities | None, generators: int) -> Iterator[Problem]:
     names = transports.NAMES
     if experiment.transport not in names:
-        near = difflib.get_close_matches(experiment.transport, names, 1)
-        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {near[0] if near else names[0]}"
+        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(experiment.transport, names)}"
         yield Problem("transport", rule, experiment.transport, way_out)
     elif engine and experiment.transport not in engine.transports:
         rule = f"is none that {engine.name} can read"
@@ -409,18 +438,19 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
         yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")
 
 
-def _memory(experiment: Experiment, problems: list[Problem]) -> int:
-    """The queue's bound in bytes; 0 where what was asked for is refused."""
-    usual, text = at_most_half(QUEUE_BYTES), experiment.load.memory
+def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[Problem]) -> Budget:
+    """What the engine and the queue take of the memory; a queue that is refused counts as one not asked for."""
+    there, text = memory_bytes(), experiment.load.memory
+    heap = heap_of(engine.name, experiment.options) if engine else 0
     if text is None:
-        return usual
+        return Budget(there, heap, None)
     asked = _try(partial(parse_setting, parse_size, "load.memory", text), problems)
-    there = memory_bytes()
     if asked is not None and not 2**20 <= asked <= there:
         rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
-        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {usual / 2**30:.3g} GiB"))
-        return 0
-    return asked or 0
+        usual = at_most_half(QUEUE_BYTES) / 2**30
+        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {usual:.3g} GiB at most"))
+        asked = None
+    return Budget(there, heap, asked)
 
 
 def _place_problems(experiment: Experiment) -> Iterator[Problem]:

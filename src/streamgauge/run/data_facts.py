@@ -1,4 +1,4 @@
-"""What a run's result says of the user's own data in it: how much of a file could be taken, and how often it came."""
+"""What is said of the user's own data in an input: how much of a file could be taken, and how often it came."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from streamgauge.load.numbered import keys
 from streamgauge.load.plan import Plan
 from streamgauge.load.recorded import Recorded, rows_of, taken_of
 from streamgauge.result import DataColumn, ReplayedData
+from streamgauge.run.own_job import OwnJob
+from streamgauge.workloads.base import Workload
 
 
 def replayed_data(plan: Plan, until_us: int) -> tuple[ReplayedData, ...]:
@@ -45,8 +47,13 @@ def _column(field: Recorded) -> DataColumn:
     return DataColumn(name=field.name, unreadable=unreadable, empty=field.values.null_count - unreadable)
 
 
+def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:
+    """What is to be known of an input: what an own job's file assumed and fitted, else how much of `data` is in it."""
+    return workload.notes if isinstance(workload, OwnJob) else notes_of(data)
+
+
 def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
-    """The same in words."""
+    """What `data` says, in words."""
     return tuple(note for one in data for note in _notes(one))
 
 

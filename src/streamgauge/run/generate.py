@@ -19,9 +19,11 @@ from streamgauge.report.store import RunFolder
 from streamgauge.result import Input, Result
 from streamgauge.run import own_job
 from streamgauge.run.check import check, start_us
+from streamgauge.run.data_facts import input_notes, replayed_data
 from streamgauge.run.own_job import changed
 from streamgauge.run.ready import Ready
 from streamgauge.run.replayed import found_anywhere, whole_paths
+from streamgauge.workloads.base import Workload
 
 _OWN = ("out", "load.of")
 """Settings that are not the run's."""
@@ -29,8 +31,9 @@ _OWN = ("out", "load.of")
 
 @dataclass(frozen=True)
 class _Part:
-    """The events of a plan with begin <= event time < end, microseconds."""
+    """The events of a workload's plan with begin <= event time < end, microseconds."""
 
+    workload: Workload
     plan: Plan
     begin_us: int
     end_us: int
@@ -42,11 +45,14 @@ def generate(experiment: Experiment, out: Path, progress: Progress | None = None
     With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
     what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
     either: the profile asked for over exactly its duration, from now's whole second on. `progress` hears of events
-    written and planned.
+    written and planned. Notes are those of a run on this input.
     """
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
     events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
-    return {"out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events}
+    notes = input_notes(part.workload, replayed_data(part.plan, part.end_us))
+    return {
+        "out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events, "notes": list(notes),
+    }  # fmt: skip
 
 
 def _planned(experiment: Experiment) -> _Part:
@@ -55,14 +61,14 @@ def _planned(experiment: Experiment) -> _Part:
     if begin is None:
         return _asked_for(ready, int(time.time()) * US)
     spans = ready.spans(begin, True, load.duration)
-    return _Part(ready.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
+    return _Part(ready.workload, ready.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
 
 
 def _asked_for(ready: Ready, begin_us: int) -> _Part:
     """The profile from its first moment to its last, without what a trial puts before and after it."""
     load = ready.experiment.load
     plan = ready.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
-    return _Part(plan, begin_us, plan.end_us)
+    return _Part(ready.workload, plan, begin_us, plan.end_us)
 
 
 def _offered(experiment: Experiment, of: str) -> _Part:
@@ -82,7 +88,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         ready.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
         ready.generators, load.seed,
     )  # fmt: skip
-    return _Part(plan, result.input.start_us, result.input.end_us)
+    return _Part(ready.workload, plan, result.input.start_us, result.input.end_us)
 
 
 def _asked_of(result: Result, offered: Input) -> Experiment:

@@ -23,6 +23,7 @@ from streamgauge.run.catalogue import interval_of
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.verdict import ServiceLevel
+from streamgauge.system.machine import cpus
 from streamgauge.workloads.base import Workload
 
 FRESH_WARMUP_S = 45.0
@@ -98,6 +99,13 @@ class Ready:
     def closing_sinks(self) -> tuple[str, ...]:
         """The sinks whose results come when a window closes, or when the watermark lets them out."""
         return tuple(one.flow.sink.name for one in self.of_each_sink() if tail_us(one.flow))
+
+    @property
+    def generators_in_words(self) -> str:
+        """How many there are, and whether some of them have no processor to themselves."""
+        there = len(cpus())
+        number = f"{self.generators} generator{'s' * (self.generators > 1)}"
+        return f"{number}, more than there are processors ({there})" if self.generators > there else number
 
     @property
     def interval_s(self) -> float:
@@ -176,9 +184,11 @@ class Ready:
         return min(asked, by_memory), by_memory < asked
 
 
-def wanted_of(experiment: Experiment, flow: Flow | None, queue_bytes: int) -> Wanted:
+def wanted_of(experiment: Experiment, flow: Flow | None, queue_bytes: int, generators_bytes: int = 0) -> Wanted:
     load = experiment.load
-    return Wanted(flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind)
+    return Wanted(
+        flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes
+    )
 
 
 def longest_slide_us(flow: Flow) -> int | None:

@@ -97,7 +97,7 @@ def _conducted(
 ) -> Result:
     """One trial on a rig of its own."""
     experiment = ready.experiment
-    starting = f"starting {experiment.engine} and {ready.generators} generators"
+    starting = f"starting {experiment.engine} and {ready.generators_in_words}"
     with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
         with failure_noted(folder), told_meanwhile(on_progress, starting):
             rig.start(ready.plan(next_start(rig) - LEAD_US, settings.rate_per_s, 1.0))

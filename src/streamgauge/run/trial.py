@@ -26,7 +26,7 @@ from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
-from streamgauge.run.data_facts import notes_of, replayed_data
+from streamgauge.run.data_facts import input_notes, replayed_data
 from streamgauge.run.evidence import evidence_of
 from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
 from streamgauge.run.native_truth import UNJUDGED, verify_own
@@ -410,7 +410,7 @@ def _unjudged(
         data=(data := replayed_data(done.journal.plan, done.offered_until())),
         job_files=dict(ready.workload.files),
         warnings=_warnings(ready, done, rate_per_s),
-        notes=ready.workload.notes if isinstance(ready.workload, OwnJob) else notes_of(data),
+        notes=input_notes(ready.workload, data),
         folder=str(folder.path),
     )
 
@@ -422,6 +422,10 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
         warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+    if ready.generators > len(cpus()):
+        warnings.append(
+            f"{ready.generators_in_words}: they wait for each other, and make no more events than fewer would"
+        )
     if done.hopeless:
         warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:

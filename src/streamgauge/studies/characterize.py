@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.engines.spark.slices import Slice
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, nearest
 from streamgauge.events import US, parse_whole
 from streamgauge.experiment import Experiment
 from streamgauge.flow.nodes import Flow, NativeJob, Node, Source
@@ -89,7 +89,8 @@ def read(texts: Mapping[str, str]) -> Asked:
     chosen = texts.get("weights", WEIGHTS[0])
     weights = next((each for each in WEIGHTS if each == chosen), WEIGHTS[0])
     if weights != chosen:
-        problems.append(Problem("--weights", f"must be one of {', '.join(WEIGHTS)}", chosen, f"--weights {WEIGHTS[0]}"))
+        way_out = f"--weights {nearest(chosen, WEIGHTS)}"
+        problems.append(Problem("--weights", f"must be one of {', '.join(WEIGHTS)}", chosen, way_out))
     events = (numbers["slices"] + numbers["warmup_slices"]) * numbers["slice_events"]
     if events > EVENTS_MAX:
         rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"

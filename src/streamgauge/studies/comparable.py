@@ -71,6 +71,11 @@ def resolve(name: str, kind: Kind) -> str:
     return f"event_time_{plain}" if plain in ("mean", *PERCENTILES) else plain
 
 
+def names() -> tuple[str, ...]:
+    """Every name a person may write."""
+    return ("rate", "mean", *map(words.statistic, PERCENTILES), *comparables())
+
+
 def choices() -> str:
     """The names a person may write, in one line."""
     percentiles = ", ".join(map(words.statistic, PERCENTILES))

@@ -103,7 +103,7 @@ def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple
             problems += error.problems
     if len(sides) == 2:
         problems += _shared(*sides)
-    if rules and len(sides) == 2:
+    if fail_if and len(sides) == 2:
         problems += gateable(*sides)
     if problems:
         raise InputError(problems)

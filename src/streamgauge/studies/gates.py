@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, near
 from streamgauge.report import words
 from streamgauge.result import Difference, Gate
-from streamgauge.studies.comparable import Comparable, choices, comparables, resolve
+from streamgauge.studies.comparable import Comparable, choices, comparables, names, resolve
 from streamgauge.studies.sides import UNJUDGED, Kind, Side, answers_fault
 
 RUNS_MIN = 3
@@ -41,7 +41,7 @@ def parse_rule(text: str, kind: Kind) -> Rule:
     name, sign, number, percent = match.groups()
     figure = comparables().get(resolve(name, kind))
     if figure is None:
-        raise _refusal(f"FIGURE must be one of {choices()}", text, '"rate -5%" or "p99 +10%"')
+        raise _refusal(f"FIGURE must be one of {choices()}", text, _meant(name, kind))
     limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
     _check(text, name, figure, limit, bool(percent))
     return Rule(text.strip(), figure.name, limit)
@@ -49,16 +49,31 @@ def parse_rule(text: str, kind: Kind) -> Rule:
 
 def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
     """A rule that would fail where B is better, or that could never fail, is a slip of the pen."""
-    worse = "+" if figure.better == "lower" else "-"
+    worse = _worse(figure)
     if (math.copysign(1.0, limit) > 0) != (worse == "+"):
         raise _refusal(
             f"{name} is better when it is {figure.better}, so only {worse} can fail", text, f'"{name} {worse}5%"'
         )
     if percent != figure.share:
         rule = "must be a share, with %" if figure.share else f"is counted in {figure.unit}, without %"
-        raise _refusal(f"{name} {rule}", text, f'"{name} {worse}{"5%" if figure.share else "0"}"')
+        raise _refusal(f"{name} {rule}", text, _example(name, figure))
     if limit <= -1:
         raise _refusal(f"{name} cannot fall by more than all of it, so this would never fail", text, f'"{name} -5%"')
+
+
+def _worse(figure: Comparable) -> str:
+    """The sign of what is worse."""
+    return "+" if figure.better == "lower" else "-"
+
+
+def _example(name: str, figure: Comparable) -> str:
+    return f'"{name} {_worse(figure)}{"5%" if figure.share else "0"}"'
+
+
+def _meant(name: str, kind: Kind) -> str:
+    """A rule on the figure that was probably meant."""
+    meant = near(name, names())
+    return _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'
 
 
 def _refusal(rule: str, text: str, way_out: str) -> InputError:

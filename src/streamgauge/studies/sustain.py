@@ -380,6 +380,6 @@ def header(ready: Ready, ceiling_per_s: float) -> str:
     master = experiment.master or f"local[{len(ready.sut_cpus or cpus())}]"
     return (
         f"{ready.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
-        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators} generators   "
+        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators_in_words}   "
         f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import sys
@@ -15,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamgauge.errors import InputError, Problem, rule_of
+from streamgauge.errors import InputError, Problem, choices_of, near, rule_of
 from streamgauge.events import parse_duration
 from streamgauge.flow.expressions import checked
 from streamgauge.flow.nodes import Flow
@@ -127,13 +126,14 @@ class Workload:
         name = ".".join(str(part) for part in item["loc"])
         known = tuple(self.parameters.model_fields)
         if item["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(name, known, 1)
-            way_out = f"--set {near[0]}=..." if near else f"one of {', '.join(known) or 'none: it has no parameters'}"
+            meant = near(name, known)
+            way_out = f"--set {meant}=..." if meant else f"one of {', '.join(known) or 'none: it has no parameters'}"
             return Problem(f"set {name}", f"is not a parameter of {self.name}", item["input"], way_out)
         inner = item.get("ctx", {}).get("error")
         rule = inner.problems[0].rule if isinstance(inner, InputError) else rule_of(item)
         default = default_of(self.parameters.model_fields[name]) if name in known else "..."
-        return Problem(f"set {name}", rule, item["input"], f"--set {name}={default}")
+        right = near(item["input"], choices_of(item)) or default
+        return Problem(f"set {name}", rule, item["input"], f"--set {name}={right}")
 
 
 def default_of(field: FieldInfo) -> Any:
@@ -160,8 +160,8 @@ def get(name: str) -> Workload:
     """A workload by name; InputError with the nearest name where there is none."""
     if name in _all():
         return _all()[name]
-    near = difflib.get_close_matches(name, names(), 1)
-    way_out = f"{near[0]} (streamgauge workloads lists them)" if near else "streamgauge workloads lists them"
+    meant = near(name, names())
+    way_out = f"{meant} (streamgauge workloads lists them)" if meant else "streamgauge workloads lists them"
     raise InputError(Problem("workload", f"must be one of {', '.join(names())}", name, way_out))
 
 

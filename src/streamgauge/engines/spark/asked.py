@@ -15,7 +15,7 @@ from pathlib import Path
 from streamgauge.engines.options import problems_of
 from streamgauge.engines.seam import Setting, Wanted
 from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, RULES, SETTINGS, check_beside
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, nearest
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
 
@@ -65,7 +65,7 @@ def check(wanted: Wanted) -> None:
     ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
     problems = [
         *_ours(ours),
-        *([problem] if (problem := check_beside(wanted.queue_bytes, ours)) else ()),
+        *([problem] if (problem := check_beside(wanted.queue_bytes, ours, wanted.generators_bytes)) else ()),
         *(_lowerings(lowerings, wanted.flow) if wanted.flow is not None else ()),
         *_types(users),
         *_master(wanted.master, users),
@@ -98,8 +98,9 @@ def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:
     every = ", ".join(node.name for node in graph.operators(flow))
     for name in options.keys() - known.keys():
         rule = f"must name an operator that can be done in several ways; this flow's operators are {every}"
-        ways = [f"{setting.name}={'|'.join(setting.choices)}" for setting in settings]
-        yield Problem(f"option {name}", rule, options[name], f"--option {ways[0]}" if ways else "leave it out")
+        ways = {setting.name: f"--option {setting.name}={'|'.join(setting.choices)}" for setting in settings}
+        way_out = ways[nearest(name, tuple(ways))] if ways else "leave it out"
+        yield Problem(f"option {name}", rule, options[name], way_out)
 
 
 def _types(users: dict[str, str]) -> Iterator[Problem]:

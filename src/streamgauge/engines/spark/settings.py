@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from streamgauge.engines.seam import Capabilities, Setting
 from streamgauge.errors import Problem
@@ -217,13 +217,21 @@ def _check_memory(value: str) -> Problem | None:
     return Problem("option driver_memory", rule, value, f"--option driver_memory={_usual_heap()}")
 
 
-def check_beside(queue_bytes: int, options: dict[str, str]) -> Problem | None:
-    """What is wrong where the heap and the driver's queue do not fit into this machine together."""
+def heap_bytes(options: Mapping[str, str]) -> int:
+    """The heap that these options, or our default, give a JVM; 0 where what they say is none."""
+    return _heap_bytes(options.get("driver_memory", _usual_heap()))
+
+
+def check_beside(queue_bytes: int, options: dict[str, str], generators_bytes: int = 0) -> Problem | None:
+    """What is wrong where the heap and the driver's queue do not fit into this machine together.
+
+    The way out leaves `generators_bytes` to the generators.
+    """
     heap, there = options.get("driver_memory", _usual_heap()), memory_bytes()
     if queue_bytes + _heap_bytes(heap) <= there or _check_memory(heap) is not None:
         return None
     rule = f"and --memory must fit together into what this machine has ({there / 2**30:.1f} GiB)"
-    half = there // 2**21
+    half = (there - generators_bytes) // 2**21
     way_out = f"--option driver_memory={half}m --memory {half}MiB, or less"
     return Problem("option driver_memory", rule, f"{heap} and {queue_bytes / 2**30:.3g} GiB", way_out)
 

@@ -1,0 +1,23 @@
+"""What is proposed in the place of a word that is none of those there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.errors import near, nearest
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("paked", "packed"), ("PACKED", "packed"), ("streamstream", "stream_stream"), ("?", None), (3, None), ("", None)],
+)
+def test_the_word_that_was_meant_is_proposed(word: object, meant: str | None) -> None:
+    """In whatever case it was written; where nothing is like it, the first choice."""
+    choices = ("stream_stream", "packed")
+    assert near(word, choices) == meant
+    assert nearest(word, choices) == (meant or "stream_stream")
+
+
+def test_a_name_comes_back_as_it_is_written() -> None:
+    """Case is passed over in comparing alone."""
+    assert near("spark.sql.ansi.enabeld", ["spark.sql.ANSI.enabled"]) == "spark.sql.ANSI.enabled"
