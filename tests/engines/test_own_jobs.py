@@ -77,7 +77,7 @@ def caught(result: Result, independent: bool, *kinds: str, besides: tuple[str, .
     answers = next(check for check in verdict.checks if check.name == "answers")
     assert answers.state == "failed"
     for kind in kinds:
-        assert f"{faults[kind]} {kind}" in answers.sentence
+        assert f"{faults[kind]:,} {kind}" in answers.sentence
     # On a starved machine the driver may be invalid besides, which outranks all that speaks against the system.
     assert verdict.value in ("not_sustained", "invalid"), verdict.sentence
     if verdict.value == "not_sustained":
