@@ -330,10 +330,11 @@ def check_path(judged: Judged) -> None:
 
 
 def lost_by_count(running: Case, judged: Judged) -> set[int | None]:
-    """What each operator lost by Spark's count and the driver's, over all batches: where Spark starts slowly, none ends
-    in so short a span.
+    """What each operator lost by Spark's count and the driver's, over all batches that Spark told of: where it starts
+    slowly, none ends in so short a span, and the last one may still be ending when its results have come.
     """
     known = operators.counted(running.counted, judged.done.journal)
+    known = replace(known, ends={batch: end for batch, end in known.ends.items() if batch in known.engine})
     ever = Spans(0, 0, FAR_FUTURE_US, FAR_FUTURE_US)
     return {one.lost for one in operators.summaries(running.rig.settings.flow, known, judged.done.journal, ever)}
 
