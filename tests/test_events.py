@@ -49,6 +49,16 @@ def test_times_and_sizes() -> None:
     assert (parse_size("1.5e9"), parse_size("512MiB")) == (1_500_000_000, 512 * 2**20)
 
 
+def test_the_way_out_is_the_callers_where_the_setting_is_no_option() -> None:
+    """An argument of a function or an engine's option is not written `--name`."""
+    with pytest.raises(InputError, match='try: reach="12s"'):
+        parse_duration("soon", "@job reach", way_out='reach="12s"')
+    with pytest.raises(InputError, match="try: --option capacity=100k"):
+        parse_rate(0, "option capacity", way_out="--option capacity=100k")
+    with pytest.raises(InputError, match="try: --duration 60s"):
+        parse_duration("soon")
+
+
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), (" 57 % ", 0.57), ("0.05", 0.05), (0.05, 0.05), (1, 1.0)])
 def test_shares(text: str | float, share: float) -> None:
     """In percent, or as a number."""

@@ -143,13 +143,17 @@ def _quantity(setting: str, text: str | float | int, units: dict[str, float], ru
     return value
 
 
-def parse_rate(text: str | float | int, setting: str = "rate") -> float:
-    """`100k`, `1.5M`, `2500`, `1e6` or `100k/s` as events per second; must be above zero."""
+def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str | None = None) -> float:
+    """`100k`, `1.5M`, `2500`, `1e6` or `100k/s` as events per second; must be above zero.
+
+    `way_out` is what to write instead where the setting is no option `--{setting}`.
+    """
+    way_out = way_out or f"--{setting} 100k"
     units = _RATE_UNITS | {unit + "/s": factor for unit, factor in _RATE_UNITS.items()}
     rule = "must be a number of events per second above 0, such as 100k, 1.5M or 1e6"
-    rate = _quantity(setting, text, units, rule, f"--{setting} 100k")
+    rate = _quantity(setting, text, units, rule, way_out)
     if rate <= 0:
-        raise InputError(Problem(setting, "must be above 0 events per second", text, f"--{setting} 100k"))
+        raise InputError(Problem(setting, "must be above 0 events per second", text, way_out))
     return rate
 
 
@@ -163,11 +167,14 @@ def parse_whole(text: str | int, setting: str, least: int, greatest: int, exampl
     return int(number)
 
 
-def parse_duration(text: str | float | int, setting: str = "duration") -> float:
-    """`500ms`, `60s`, `2m` or `2min`, `1h`, or a bare number of seconds, as seconds; must not be negative."""
+def parse_duration(text: str | float | int, setting: str = "duration", *, way_out: str | None = None) -> float:
+    """`500ms`, `60s`, `2m` or `2min`, `1h`, or a bare number of seconds, as seconds; must not be negative.
+
+    `way_out` is what to write instead where the setting is no option `--{setting}`.
+    """
     units = _TIME_UNITS | {"": 1.0}
     rule = "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds"
-    return _quantity(setting, text, units, rule, f"--{setting} 60s")
+    return _quantity(setting, text, units, rule, way_out or f"--{setting} 60s")
 
 
 def parse_size(text: str | float | int, setting: str = "size") -> int:

@@ -16,7 +16,7 @@ from streamgauge.flow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.flow.stream import hop, source, tumble
+from streamgauge.flow.stream import hop, session, source, tumble
 
 PURCHASES = Schema.of(user_id="int", gem_pack_id="int", price="int")
 ADS = Schema.of(user_id="int", gem_pack_id="int")
@@ -115,6 +115,14 @@ def test_hop_refuses_windows_that_cannot_be(slide: str | int, words: str) -> Non
     """A slide longer than the range, no time, or none at all."""
     with pytest.raises(InputError, match=words):
         hop("8s", slide)
+
+
+def test_a_time_is_asked_for_as_the_argument_that_it_is() -> None:
+    """None of them is an option of the command line."""
+    with pytest.raises(InputError, match='try: range="60s"'):
+        hop("soon", "2s")
+    with pytest.raises(InputError, match='try: gap="60s"'):
+        session("soon")
 
 
 def test_hop_reads_times() -> None:

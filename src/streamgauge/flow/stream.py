@@ -57,7 +57,7 @@ def hop(range: str | float, slide: str | float) -> Window:
 
     Raises InputError where the slide is longer than the range.
     """
-    window = Window(round(parse_duration(range, "range") * US), round(parse_duration(slide, "slide") * US))
+    window = Window(_us(range, "range"), _us(slide, "slide"))
     schemas.check_window(window)
     return window
 
@@ -69,7 +69,7 @@ def tumble(range: str | float) -> Window:
 
 def session(gap: str | float) -> Session:
     """A window for each key that ends after a pause of more than `gap` (`"30s"`, or seconds)."""
-    found = Session(round(parse_duration(gap, "gap") * US))
+    found = Session(_us(gap, "gap"))
     if found.gap_us <= 0:
         raise InputError(Problem("gap", "must be at least 1 us", gap, "session('30s')"))
     return found
@@ -223,7 +223,7 @@ class Stream:
             nodes.append(_apart(other.node, tuple(each for node in nodes for each in graph.walk(node))))
         there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
         wanted = (*_names(keys), *(there if reads is None else _names(reads)))
-        reach_us = None if reach is None else round(parse_duration(reach, "reach") * US)
+        reach_us = None if reach is None else _us(reach, "reach")
         node = Process(
             inputs=tuple(nodes), operator=operator, reads=tuple(dict.fromkeys(wanted)),
             gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
@@ -341,10 +341,15 @@ def _renamed(node: Node, taken: set[str]) -> Node:
     return replace(node, name=_free(kind.group(1), taken | {node.name}))
 
 
+def _us(given: str | float, setting: str) -> int:
+    """A time in microseconds; `setting` is the argument that gave it."""
+    return round(parse_duration(given, setting, way_out=f'{setting}="60s"') * US)
+
+
 def _signed_us(given: str | float, setting: str) -> int:
     text = str(given).strip()
     sign = -1 if text.startswith("-") else 1
-    return sign * round(parse_duration(text.removeprefix("-"), setting) * US)
+    return sign * _us(text.removeprefix("-"), setting)
 
 
 def _names(given: Names) -> tuple[str, ...]:

@@ -100,8 +100,10 @@ def read_options(options: dict[str, str]) -> KnownOptions:
             return None
 
     read_ones = KnownOptions(
-        capacity_per_s=read("capacity", lambda text: parse_rate(text, "option capacity")),
-        batch_us=read("batch", lambda text: _time_us("batch", text)),
+        capacity_per_s=read(
+            "capacity", lambda text: parse_rate(text, "option capacity", way_out="--option capacity=100k")
+        ),
+        batch_us=read("batch", lambda text: _time_us("batch", text, "1s")),
         stall=read("stall", _stall),
         jitter=read("jitter", lambda text: _share("jitter", text)),
         slowing=read("slowing", lambda text: _share("slowing", text)),
@@ -114,17 +116,18 @@ def read_options(options: dict[str, str]) -> KnownOptions:
     return read_ones
 
 
-def _time_us(name: str, text: str) -> int:
-    return round(parse_duration(text, f"option {name}") * US)
+def _time_us(name: str, text: str, example: str) -> int:
+    return round(parse_duration(text, f"option {name}", way_out=f"--option {name}={example}") * US)
 
 
 def _stall(text: str) -> Stall | None:
     if text == "none":
         return None
     length, at, after = text.partition("@")
+    example = "2s@12s"
     if not at:
-        raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, "--option stall=2s@12s"))
-    return Stall(_time_us("stall", length), _time_us("stall", after))
+        raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, f"--option stall={example}"))
+    return Stall(_time_us("stall", length, example), _time_us("stall", after, example))
 
 
 def _share(name: str, text: str) -> float:
@@ -142,4 +145,4 @@ def _every(text: str) -> int:
 
 def _lie(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
-    return sign * _time_us("lie", text.removeprefix("-"))
+    return sign * _time_us("lie", text.removeprefix("-"), "5s")
