@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from streamgauge.errors import JobError, Problem, nearest
 from streamgauge.events import LINEAGE, US, parse_duration
-from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
+from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number
 from streamgauge.load.fitted import Choice
 
 __all__ = ["Choice", "Decimal", "Integer", "Key", "Payload", "Text", "job", "stream"]
@@ -72,14 +72,18 @@ def stream(
         share: its part of the rate; without any, all streams have the same.
         time: the column with the event time as a timestamp.
     """
-    setting = f"stream {name!r}"
-    if not name.isidentifier() or name.startswith("_"):
+    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
         raise JobError(Problem("stream", "must have a name of letters, digits and _", name, 'stream("purchases", ...)'))
+    setting = f"stream {name!r}"
+    _check_arguments(setting, sample, share, time)
     if any(not isinstance(each, FieldSpec) for each in fields):
         wrong = next(each for each in fields if not isinstance(each, FieldSpec))
         raise JobError(
             Problem(setting, "must be given fields", wrong, 'Key("user_id", 1000), Integer("price", 1, 100)')
         )
+    for each in fields:
+        if not _is_column(each.name):
+            raise JobError(Problem(setting, "must have fields with names", each.name, 'Key("user_id", 1000)'))
     if bool(fields) == (sample is not None):
         got = "both" if fields else "neither"
         way_out = f'stream({name!r}, Key("user_id", 1000)) or stream({name!r}, sample="FILE.parquet")'
@@ -90,11 +94,25 @@ def stream(
     return Input(name, fields, None if sample is None else Path(sample), share, time)
 
 
+def _check_arguments(setting: str, sample: object, share: object, time: object) -> None:
+    """That each is of its type; only Python says so else, in words of ours, and where the value is used."""
+    if not (sample is None or isinstance(sample, str | Path)):
+        raise JobError(Problem(f"{setting} sample", "must be a file's name", sample, 'sample="purchases.parquet"'))
+    if not (share is None or is_number(share)):
+        raise JobError(Problem(f"{setting} share", "must be a number above 0 and at most 1", share, "share=0.5"))
+    if not _is_column(time):
+        raise JobError(Problem(f"{setting} time", "must be a column's name", time, 'time="ts"'))
+
+
+def _is_column(name: object) -> bool:
+    return isinstance(name, str) and bool(name.strip())
+
+
 def job(
     *inputs: Input,
     mode: Mode = "append",
     keys: str | Sequence[str] = (),
-    reach: str | None = None,
+    reach: str | float | None = None,
     reference: Reference | None = None,
 ) -> Callable[[Function], Function]:
     """Marks the function `(spark, inputs) -> DataFrame` that is the job.
@@ -112,9 +130,11 @@ def job(
     """
     if len(inputs) == 1 and callable(inputs[0]):
         raise JobError(_no_schema(getattr(inputs[0], "__name__", "the function")))
-    description = _described(inputs, mode, (keys,) if isinstance(keys, str) else tuple(keys), reach, reference)
+    description = _described(inputs, mode, _key_names(keys), reach, reference)
 
     def mark(function: Function) -> Function:
+        if not inspect.isfunction(function):
+            raise JobError(Problem("@job", "must stand above a function", function, "def results(spark, inputs):"))
         _check_signature(function)
         setattr(function, DESCRIPTION, description)
         return function
@@ -123,10 +143,13 @@ def job(
 
 
 def _described(
-    inputs: tuple[Input, ...], mode: Mode, keys: tuple[str, ...], reach: str | None, reference: Reference | None
+    inputs: tuple[Input, ...], mode: Mode, keys: tuple[str, ...], reach: str | float | None, reference: Reference | None
 ) -> Description:
-    if not inputs or any(not isinstance(each, Input) for each in inputs):
+    if not inputs:
         raise JobError(_no_schema("the function"))
+    for each in inputs:
+        if not isinstance(each, Input):
+            raise JobError(Problem("@job", "must be given streams", each, '@job(stream("purchases", ...))'))
     names = [each.name for each in inputs]
     if len(set(names)) < len(names):
         raise JobError(Problem("@job", "streams must have different names", names, "rename one"))
@@ -137,8 +160,20 @@ def _described(
     if mode == "update" and not keys:
         rule = "must name the columns whose values are updated"
         raise JobError(Problem("@job keys", rule, "none", '@job(..., mode="update", keys="user_id")'))
+    if not (reference is None or isinstance(reference, str) or callable(reference)):
+        way_out = 'reference="SELECT ...", or a function that takes a DuckDB connection'
+        raise JobError(Problem("@job reference", "must be DuckDB SQL or a function", reference, way_out))
     reach_us, assumed = _reach(reach, mode)
     return Description(inputs, mode, keys, reach_us, reference, assumed)
+
+
+def _key_names(keys: object) -> tuple[str, ...]:
+    """The names in what is a column's name, or a sequence of them."""
+    names = (keys,) if isinstance(keys, str) else keys
+    if not (isinstance(names, Sequence) and all(_is_column(name) for name in names)):
+        rule = "must be a column's name, or a list of columns' names"
+        raise JobError(Problem("@job keys", rule, keys, 'keys="user_id", or keys=["user_id", "pack"]'))
+    return tuple(names)
 
 
 _REACH_ASSUMED = (
@@ -147,14 +182,15 @@ _REACH_ASSUMED = (
 )
 
 
-def _reach(reach: str | None, mode: Mode) -> tuple[int | None, tuple[str, ...]]:
+def _reach(reach: str | float | None, mode: Mode) -> tuple[int | None, tuple[str, ...]]:
     """(microseconds or None, what was assumed)."""
     if reach is None and mode == "update":
         return None, ("reach not declared: taken as unbounded, as results are updates",)
     if reach == UNBOUNDED:
         return None, ()
     said = () if reach is not None else (_REACH_ASSUMED,)
-    return round(parse_duration(reach or DEFAULT_REACH, "@job reach") * US), said
+    given = DEFAULT_REACH if reach is None else reach
+    return round(parse_duration(given, "@job reach", way_out='reach="12s", or reach="unbounded"') * US), said
 
 
 def _no_schema(function: str) -> Problem:

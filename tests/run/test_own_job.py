@@ -20,7 +20,7 @@ from streamgauge.run.generate import generate
 from streamgauge.run.own_job import OwnJob, get, own_job
 
 HEAD = """
-from streamgauge.jobs import Choice, Integer, Key, job, stream
+from streamgauge.jobs import Choice, Decimal, Integer, Key, Payload, Text, job, stream
 PURCHASES = stream("purchases", Key("user_id", 1000), Integer("price", 1, 100))
 """
 GOOD = """
@@ -52,6 +52,7 @@ def the_problem(path: Path) -> str:
     with pytest.raises(JobError) as caught:
         own_job(path)
     assert len(caught.value.problems) == 1
+    assert caught.value.problems[0].way_out
     shown = str(caught.value)
     assert "streamgauge/" not in shown.replace(str(path.parent), "")
     return shown
@@ -120,6 +121,12 @@ def test_the_reach_is_declared_or_assumed(write: Write) -> None:
     assert list(native.values()) == [12 * US, None, None]
 
 
+def test_a_job_without_reach_may_say_so_with_a_number(write: Write) -> None:
+    """Nought is declared, and not taken for nothing said."""
+    workload = own_job(write("@job(PURCHASES, reach=0)\ndef f(spark, inputs): pass\n"))
+    assert (workload.native.reach_us, workload.notes) == (0, ())
+
+
 def test_shares_are_equal_or_given(write: Write) -> None:
     two = '@job(stream("a", Key("x", 2){}), stream("b", Key("x", 2){}))\ndef f(spark, inputs): pass\n'
     equal = own_job(write(two.format("", ""))).build(None, 1.0).streams
@@ -162,7 +169,28 @@ BAD = [
     ("choice", 'S = stream("p", Choice("c", (1, "a")))\n', ["must choose from values of one type"]),
     ("mode", '@job(PURCHASES, mode="complete")\ndef f(s, i): pass\n', ["must be one of append, update"]),
     ("no keys", '@job(PURCHASES, mode="update")\ndef f(s, i): pass\n', ["must name the columns whose values are"]),
-    ("reach", '@job(PURCHASES, reach="long")\ndef f(s, i): pass\n', ["must be a time such as", "long"]),
+    ("reach", '@job(PURCHASES, reach="soon")\ndef f(s, i): pass\n', ["must be a time such as", 'try: reach="12s"']),
+    ("no reach", '@job(PURCHASES, reach="")\ndef f(s, i): pass\n', ["@job reach: must be a time such as"]),
+    ("stream's name", 'S = stream(7, Key("a", 9))\n', ["stream: must have a name of letters", "got 7"]),
+    ("field's name", 'S = stream("p", Key(7, 9))\n', ["must have fields with names", "got 7"]),
+    ("domain", 'S = stream("p", Key("a", "9"))\n', ["a.domain: a uniform domain must hold", "got '9'"]),
+    ("distribution", 'S = stream("p", Key("a", 9, ["zipf"]))\n', ["a.distribution: must be one of", "got ['zipf']"]),
+    ("exponent", 'S = stream("p", Key("a", 9, "zipf", "1"))\n', ["a.exponent: must be a number", "got '1'"]),
+    ("limits", 'S = stream("p", Integer("a", 1, 9.5))\n', ["a: low..high must be whole numbers", "got (1, 9.5)"]),
+    ("decimals", 'S = stream("p", Decimal("a", "0", 1))\n', ["a: low must be below high", "got ('0', 1)"]),
+    ("words", 'S = stream("p", Text("a", 2.5))\n', ["a.words: must be 1 to", "got 2.5"]),
+    ("bytes", 'S = stream("p", Payload("a", True))\n', ["a.size_bytes: must be 1 to", "got True"]),
+    ("choices", 'S = stream("p", Choice("a", "xy"))\n', ["a: must have its values", "got 'xy'"]),
+    ("weights", 'S = stream("p", Choice("a", (1, 2), ("1", "2")))\n', ["a: weights must be numbers", "got ('1', '2')"]),
+    ("sample's name", 'S = stream("p", sample=7)\n', ["stream 'p' sample: must be a file's name", "got 7"]),
+    ("share", 'S = stream("p", Key("a", 9), share="1")\n', ["stream 'p' share: must be a number", "got '1'"]),
+    ("no time", 'S = stream("p", Key("a", 9), time=3)\n', ["stream 'p' time: must be a column's name", "got 3"]),
+    ("not a stream", '@job(Key("a", 9))\ndef f(s, i): pass\n', ["@job: must be given streams", "Key(name='a'"]),
+    ("keys", '@job(PURCHASES, keys=[1, 2])\ndef f(s, i): pass\n', ["@job keys: must be a column's name", "got [1, 2]"]),
+    ("key", '@job(PURCHASES, keys=7)\ndef f(s, i): pass\n', ["@job keys: must be a column's name", "got 7"]),
+    ("mode's type", '@job(PURCHASES, mode=7)\ndef f(s, i): pass\n', ["must be one of append, update", "got 7"]),
+    ("reference", '@job(PURCHASES, reference=7)\ndef f(s, i): pass\n', ["must be DuckDB SQL or a function", "got 7"]),
+    ("no job", 'x = job(PURCHASES)("dear")\n', ["@job: must stand above a function", "got 'dear'"]),
     ("no sample", '@job(stream("p", sample="no.csv"))\ndef f(s, i): pass\n', ["no.csv", "must be a file that exists"]),
     ("sql", '@job(PURCHASES, reference="SELECT * FROM sales")\ndef f(s, i): pass\n', ["must be DuckDB SQL", "sales"]),
     (

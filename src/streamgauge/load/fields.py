@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +78,16 @@ class FieldSpec(ABC):
         return {"int": 4, "double": 8}[self.spark_type]
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a user gave a number: a text that reads as one is none, nor is true or false."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a user gave a whole number, of a whole type."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
     return InputError(Problem(setting, rule, got, way_out))
 
@@ -106,10 +117,10 @@ class Key(FieldSpec):
             raise _refuse(f"{self.name}.distribution", f"must be one of {', '.join(DISTRIBUTIONS)}",
                           self.distribution, near(self.distribution, DISTRIBUTIONS) or "normal")  # fmt: skip
         most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
-        if not 1 <= self.domain <= most:
+        if not (is_whole(self.domain) and 1 <= self.domain <= most):
             rule = f"a {self.distribution} domain must hold 1 to {most} keys"
             raise _refuse(f"{self.name}.domain", rule, self.domain, f"{min(most, 1_000_000)}, or uniform keys")
-        if not (math.isfinite(self.exponent) and self.exponent >= 0):
+        if not (is_number(self.exponent) and math.isfinite(self.exponent) and self.exponent >= 0):
             raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
 
     @property
@@ -129,8 +140,8 @@ class Integer(FieldSpec):
     spark_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        if not INT_MIN <= self.low <= self.high <= INT_MAX:
-            rule = "low..high must rise and lie within 32-bit integers"
+        if not (is_whole(self.low) and is_whole(self.high) and INT_MIN <= self.low <= self.high <= INT_MAX):
+            rule = "low..high must be whole numbers that rise and lie within 32-bit integers"
             raise _refuse(self.name, rule, (self.low, self.high), "1 and 100")
 
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int32]:
@@ -146,8 +157,11 @@ class Decimal(FieldSpec):
     spark_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise _refuse(self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
+        numbers = all(is_number(limit) and math.isfinite(limit) for limit in (self.low, self.high))
+        if not (numbers and self.low < self.high):
+            raise _refuse(
+                self.name, "low must be below high, both finite numbers", (self.low, self.high), "0.0 and 1.0"
+            )
 
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.float64]:
         out = empty(last - first, np.float64)
@@ -179,7 +193,7 @@ class Text(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.words <= WORDS_MAX:
+        if not (is_whole(self.words) and 1 <= self.words <= WORDS_MAX):
             raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "10")
 
     @property
@@ -205,7 +219,7 @@ class Payload(FieldSpec):
     spark_type: ClassVar[str] = "binary"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX:
+        if not (is_whole(self.size_bytes) and 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX):
             rule = f"must be 1 to {PAYLOAD_BYTES_MAX} bytes"
             raise _refuse(f"{self.name}.size_bytes", rule, self.size_bytes, "100")
 

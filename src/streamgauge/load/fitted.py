@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import arrow_type
 from streamgauge.load.bits import Bits, empty
-from streamgauge.load.fields import FieldSpec
+from streamgauge.load.fields import FieldSpec, is_number
 from streamgauge.load.keys import Sampler, Single, Table
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
@@ -105,9 +105,14 @@ class Choice(FieldSpec):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        for given in (self.values, self.weights):
+            if not isinstance(given, tuple | list):
+                raise _refuse(self.name, "must have its values, and its weights, in a tuple or a list", given)
         if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in _TYPES:
             rule = "must choose from values of one type: str, int, float, bool or bytes"
             raise _refuse(self.name, rule, self.values[:5])
+        if not all(is_number(weight) for weight in self.weights):
+            raise _refuse(self.name, "weights must be numbers", self.weights[:5])
         _ = self._fitted
 
     @property
