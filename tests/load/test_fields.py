@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamgauge.errors import InputError
 from streamgauge.events import arrow_type
 from streamgauge.load.bits import Bits
-from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, StreamSpec, Text, vocabulary
+from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, StreamSpec, Text, sum_to_one, vocabulary
 
 BITS = Bits(1, 0, 0, 0)
 FIELDS = [
@@ -131,3 +131,11 @@ def test_an_event_takes_what_its_columns_take() -> None:
     stream = StreamSpec("s", (Integer("price", 0, 1), Payload("data", 100)))
     assert stream.bytes_of(("price", "event_time")) == 4 + 8
     assert stream.row_bytes == 4 + 104 + 8 + 8
+
+
+def test_shares_make_the_rate_whole_but_for_rounding() -> None:
+    """Ten tenths do, which added up are not 1; what is no number does not."""
+    assert sum([0.1] * 10) != 1
+    assert sum_to_one([0.1] * 10)
+    assert not sum_to_one([0.5, 0.4999])
+    assert not sum_to_one([float("nan"), 1.0])

@@ -37,6 +37,8 @@ INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 PAYLOAD_POOL_BYTES = 2**20
 PAYLOAD_BYTES_MAX = 2**26
 WORDS_MAX = 10_000
+SHARES_RULE = "shares must sum to 1"
+_ROUNDING = 1e-9
 _OFFSET_BYTES = 4
 """Of a text or binary value in Arrow, besides its content."""
 
@@ -263,6 +265,11 @@ class OwnNumber(FieldSpec):
 
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
+
+
+def sum_to_one(shares: Iterable[float]) -> bool:
+    """Whether the shares of all streams make the rate whole, but for rounding."""
+    return abs(sum(shares) - 1) <= _ROUNDING
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from streamgauge.events import (
     event_id_base,
 )
 from streamgauge.load.bits import BLOCK_EVENTS, Bits, empty
-from streamgauge.load.fields import StreamSpec
+from streamgauge.load.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.load.rates import RateProfile
 
 Times = npt.NDArray[np.int64]
@@ -171,9 +171,9 @@ def _problems(plan: Plan) -> Iterator[Problem]:
     streams_max, partitions_max = 2**STREAM_BITS, 2**PARTITION_BITS
     if not 1 <= len(plan.streams) <= streams_max:
         yield Problem("streams", f"must be 1 to {streams_max}", len(plan.streams), "a workload with fewer streams")
-    share = sum(stream.share for stream in plan.streams)
-    if plan.streams and abs(share - 1) > 1e-9:
-        yield Problem("streams", "shares must sum to 1", share, "shares such as 0.5 and 0.5")
+    shares = [stream.share for stream in plan.streams]
+    if shares and not sum_to_one(shares):
+        yield Problem("streams", SHARES_RULE, sum(shares), "shares such as 0.5 and 0.5")
     if not 1 <= plan.partitions <= partitions_max:
         yield Problem("partitions", f"must be 1 to {partitions_max}", plan.partitions, "--generators 1")
     if not 0 <= plan.seed < 2**63:

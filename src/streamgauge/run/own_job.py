@@ -13,7 +13,7 @@ from streamgauge.errors import InputError, JobError, Problem
 from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
-from streamgauge.load.fields import StreamSpec
+from streamgauge.load.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.load.file_rows import digest
 from streamgauge.load.sample import fit
 from streamgauge.run import job_names, reference
@@ -133,10 +133,10 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
 
 
 def _shares(inputs: tuple[Input, ...]) -> list[float]:
-    given = [each.share for each in inputs]
-    if all(share is None for share in given):
-        return [1 / len(given)] * len(given)
-    if any(share is None for share in given) or abs(sum(filter(None, given)) - 1) > 1e-9:
-        way_out = "share=0.5 on each of two"
-        raise JobError(Problem("@job share", "shares must sum to 1, or none is given", given, way_out))
-    return [share for share in given if share is not None]
+    given = [each.share for each in inputs if each.share is not None]
+    if not given:
+        return [1 / len(inputs)] * len(inputs)
+    if len(given) < len(inputs) or not sum_to_one(given):
+        got = [each.share for each in inputs]
+        raise JobError(Problem("@job share", f"{SHARES_RULE}, or none is given", got, "share=0.5 on each of two"))
+    return given
