@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import rbloom
 
-from streamgauge.flow.keyed import groups
-from streamgauge.workloads.decayed import SHARDS, WORD, Flags, Ints
+from streamgauge.flow.keyed import Bools, Ints, groups
+from streamgauge.workloads.decayed import SHARDS, WORD
 
 MULTIPLIER = 47026247687942121848144207491837418733
 P64, P96, P128 = 2**64, 2**96, 2**128
@@ -98,7 +98,7 @@ class SeenInBloom:
         self._memory_us, self._size = memory_us, size
         self._shards: dict[int, _Lately] = {}
 
-    def add(self, keys: Ints, times_us: Ints) -> Flags:
+    def add(self, keys: Ints, times_us: Ints) -> Bools:
         """Takes rows in order of time, keys of two numbers as `first * WORD + second`; tells which are new."""
         new = np.zeros(len(keys), np.bool_)
         if not len(keys):

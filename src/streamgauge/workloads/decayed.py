@@ -25,12 +25,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.flow.keyed import groups
+from streamgauge.flow.keyed import Bools, Floats, Ints, groups
 from streamgauge.load.bits import Bits
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 SHARDS = 64
 """Filters of a kind; more than there are instances, so that these can share them out."""
@@ -113,7 +109,7 @@ class _Remembered:
         self.addresses = np.empty(0, np.int64)
         self.numbers = np.empty((width, 0))
 
-    def known(self, addresses: Ints) -> tuple[Flags, Floats]:
+    def known(self, addresses: Ints) -> tuple[Bools, Floats]:
         """Which of `addresses` (sorted, each once) are there, and the numbers of those."""
         at, there = self._find(addresses)
         return there, self.numbers[:, at[there]]
@@ -124,11 +120,11 @@ class _Remembered:
         self.addresses = np.insert(self.addresses, at[~there], addresses[~there])
         self.numbers = np.insert(self.numbers, at[~there], numbers[:, ~there], axis=1)
 
-    def keep(self, which: Flags) -> None:
+    def keep(self, which: Bools) -> None:
         if not which.all():
             self.addresses, self.numbers = self.addresses[which], self.numbers[:, which]
 
-    def _find(self, addresses: Ints) -> tuple[Ints, Flags]:
+    def _find(self, addresses: Ints) -> tuple[Ints, Bools]:
         at = np.searchsorted(self.addresses, addresses)
         there = np.zeros(len(addresses), np.bool_)
         inside = np.flatnonzero(at < len(self.addresses))
@@ -203,7 +199,7 @@ class Seen:
         self._memory_us = memory_us
         self._last = _Remembered(1)
 
-    def add(self, keys: Ints, times_us: Ints) -> Flags:
+    def add(self, keys: Ints, times_us: Ints) -> Bools:
         """Takes rows in order of time; tells which keys are new."""
         if not len(keys):
             return np.zeros(0, np.bool_)
@@ -215,7 +211,7 @@ class Seen:
         before[together.begins[known]] = last[0]
         self._last.put(together.addresses, spans[None, together.ends])
         self._last.keep(self._last.numbers[0] >= times_us[-1] // self._memory_us - 1)
-        found: Flags = together.back(before < spans - 1)
+        found: Bools = together.back(before < spans - 1)
         return found
 
     @property

@@ -21,11 +21,10 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, load, save
+from streamgauge.flow.keyed import Codes, Floats, Ints, Recent, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
@@ -42,7 +41,6 @@ UNKNOWN_STATE = "???"
 """What a malformed transaction has, where it has a state at all."""
 
 Algorithm = Literal["missProbability", "missRate", "entropyReduction"]
-Floats = NDArray[np.float64]
 
 
 class FraudDetectionParameters(Parameters):
@@ -120,7 +118,7 @@ class SequenceScore(Processor):
         self._states.restore(**saved)
 
 
-def _joined(sequences: NDArray[np.int64]) -> pa.Array:
+def _joined(sequences: Ints) -> pa.Array:
     """Sequences of states, shape (n, window), as texts with commas between."""
     ends = np.arange(0, sequences.size + 1, sequences.shape[1], dtype=np.int32)
     return pc.binary_join(

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import US, Schema
-from streamgauge.flow.keyed import by_key, groups, load, save
+from streamgauge.flow.keyed import Ints, by_key, groups, load, save
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, flow, source
@@ -33,7 +32,6 @@ LINE = (
 )
 """Address, time, request, status and size; some servers write more after it."""
 MINUTE_US = 60 * US
-Ints = NDArray[np.int64]
 TIME = f"try_to_timestamp(regexp_extract(line, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')"
 """Null of a line that is not whole, or names a moment that there is not."""
 ADDRESS = "regexp_extract(line, '^([^ ]+)', 1)"

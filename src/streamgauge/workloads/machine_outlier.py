@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import EVENT_TIME, INGEST_TIME, US, Schema
-from streamgauge.flow.keyed import Codes, Recent, groups, load, save
+from streamgauge.flow.keyed import Codes, Floats, Ints, Recent, groups, load, save
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import StreamSpec
@@ -49,8 +49,6 @@ from streamgauge.load.malformed import with_malformed
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
 from streamgauge.workloads.features import Feature
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 
 MEANS = {"cpu": 0.4, "memory": 0.5}

@@ -37,12 +37,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import begins, by_key, load, save
+from streamgauge.flow.keyed import Ints, begins, by_key, load, save
 from streamgauge.flow.process import INPUT, ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import INT_MAX, Integer, StreamSpec
@@ -57,8 +56,6 @@ NEVER = -1
 """The last round of a learner that still chooses at random."""
 MULTIPLIER, HASHED = 1_103_515_245, 2**32
 """Of the hash: sessions times the one modulo the other, of which the upper 16 bits are taken. It fits 63 bits."""
-
-Ints = NDArray[np.int64]
 
 
 class ReinforcementLearnerParameters(Parameters):

@@ -37,6 +37,7 @@ from pydantic import Field
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, Schema
 from streamgauge.flow import keyed
+from streamgauge.flow.keyed import Floats, Ints
 from streamgauge.flow.nodes import Flow, Window
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.schema import seconds
@@ -55,9 +56,6 @@ TWICE_A_WATT = 2000
 IS_LOAD = f"property = {LOAD}"
 WHOLE = f"value >= 0 AND value <= {LOAD_MAX_W} AND " + " AND ".join(f"{name}_id IS NOT NULL" for name in PLUG)
 """Of a load; readings of work are not looked at."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class SmartGridParameters(Parameters):

@@ -30,12 +30,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, begins, by_key, groups, load, save
+from streamgauge.flow.keyed import Bools, Codes, Floats, Ints, begins, by_key, groups, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import Stream, source
 from streamgauge.load.fields import Key, StreamSpec
@@ -71,9 +70,6 @@ CELL_METRES = 128
 """Of the truth's grid: a trace is compared with the roads that come near its cell."""
 BLOCK_SPEEDS = 256
 """So many speeds of a road the truth reduces at once."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class TrafficMonitoringParameters(Parameters):
@@ -229,9 +225,7 @@ class SpeedCalculator(Processor):
         self._sums, self._squares = kept.sum(axis=1), (kept * kept).sum(axis=1)
 
 
-def is_near(
-    speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, known: Ints, known_sum: Ints
-) -> NDArray[np.bool_]:
+def is_near(speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, known: Ints, known_sum: Ints) -> Bools:
     """(speed - c)**2 <= 4 sigma**2, of whole numbers: both sides times recent * (recent + 1)**2 * known**2.
 
     `recent` speeds are judged by, with their sum and the sum of their squares; `known` ones made the average.
