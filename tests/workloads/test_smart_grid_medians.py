@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from streamgauge.workloads.smart_grid import medians_between, numbered, twice_the_medians
+from streamgauge.workloads.smart_grid import group_numbers, medians_between, twice_the_medians
 
 
 def test_numbers_of_rows() -> None:
     """Equal in all columns, and none left out; of no rows there are none."""
     ones, twos = np.array([7, 5, 7, 7]), np.array([1, 1, 2, 1])
-    assert numbered(ones, twos).tolist() == [1, 0, 2, 1]
-    assert numbered(ones).tolist() == [1, 0, 1, 1]
-    assert numbered(np.empty(0)).tolist() == []
+    assert group_numbers(ones, twos).tolist() == [1, 0, 2, 1]
+    assert group_numbers(ones).tolist() == [1, 0, 1, 1]
+    assert group_numbers(np.empty(0)).tolist() == []
 
 
 def test_medians_of_counted_values() -> None:

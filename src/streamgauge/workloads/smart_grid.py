@@ -89,7 +89,7 @@ class Medians(Processor):
         window, house, household, plug, load, readings = (
             batch.column(name).to_numpy() for name in (TIME, *PLUG, "load_mw", "readings")
         )
-        windows, plugs = numbered(window), numbered(window, house, household, plug)
+        windows, plugs = group_numbers(window), group_numbers(window, house, household, plug)
         lowest = np.zeros(batch.num_rows, np.int32)
         order = np.lexsort((load, plugs))
         lowest[order[keyed.begins(plugs[order])]] = 1
@@ -135,7 +135,7 @@ class LoadPrediction(Processor):
         is predicted. That lies in the past, a day having three slices at least, whatever else is in the batch.
         """
         past, new = self._past, slice(len(self._past["slice"]) - count, None)
-        keys = numbered(*(past[name] for name in self._by))
+        keys = group_numbers(*(past[name] for name in self._by))
         days, times = np.divmod(past["slice"], self._per_day)
         ahead_days, ahead_times = np.divmod(past["slice"][new] + 2, self._per_day)
         first, last = (days.min(), days.max()) if len(days) else (0, 0)
@@ -154,7 +154,7 @@ class LoadPrediction(Processor):
         self._past = {name: array.to_numpy() for name, array in keyed.load(state).items()}
 
 
-def numbered(*columns: NDArray[Any]) -> Ints:
+def group_numbers(*columns: NDArray[Any]) -> Ints:
     """Rows that are equal in all columns get one number; numbers go from 0 and leave none out. Shape (rows,)."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
