@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 
 from bench import applications
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import Process
+from streamgauge.workloads import base
 from streamgauge.workloads.base import names
 
 PROBES = {"identity", "filter", "count", "windowed_aggregation", "windowed_join"}
@@ -14,6 +17,28 @@ def test_every_application_has_a_floor() -> None:
     searched = (*applications.NATIVE, *applications.OTHERS)
     assert sorted(searched) == sorted(set(names()) - PROBES)
     assert applications.floor_of("word_count") > applications.floor_of("voipstream")
+
+
+def classes_of(name: str) -> set[tuple[str, bool]]:
+    """The operators of an application that are classes in Python, and whether each has keys, and so state."""
+    workload = base.get(name)
+    flow = workload.build(workload.read({}), 1000.0).flow
+    return {(node.name, bool(node.keys)) for node in graph.operators(flow) if isinstance(node, Process)}
+
+
+def test_floors_are_what_is_said_of_them() -> None:
+    """In the program's own words and on the page: who has the higher one, and where classes in Python are."""
+    page = (Path(__file__).parents[2] / "docs" / "applications.md").read_text()
+    said, _, rest = page.partition("- 20 k/s of the others")
+    assert [name for name in names() if f"`{name}`" in said] == sorted(applications.NATIVE)
+    place = {("geo_finder", False)}
+    found = {name: classes_of(name) for name in applications.NATIVE}
+    assert {name: each for name, each in found.items() if each} == {"log_processing": place, "click_analytics": place}
+    without = sorted(name for name in applications.OTHERS if not classes_of(name))
+    assert without == ["sentiment_analysis", "throughput", "trending_topics"]
+    for text in (rest, applications.__doc__ or ""):
+        assert all(f"`{name}`" in text for name in (*without,))
+        assert "Spark's own expressions do all of it" not in text
 
 
 def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
