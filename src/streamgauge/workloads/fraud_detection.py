@@ -11,6 +11,13 @@ outlier. What a step adds, by `detection_algorithm`:
   everything that could. The thesis's code counts misses here too, from a table that it never makes, and crashes
 
 A state that the model does not know is malformed: it is left out, as if it had not come.
+
+Not here are a model file of one's own (`fd.predictor.model`; the model is made from the shares of the data) and the
+thesis's global mode (`fd.local.predictor=false`: sums over a customer's whole life).
+
+The truth shares the model with the class: both take it from `likelihoods` and `steps`. So verification is independent
+for which states of a customer follow each other and for the sums over them, but not for what a step adds: a wrong
+metric would be in both. That it is right is shown by tests with scores worked out by hand.
 """
 
 from __future__ import annotations
@@ -127,7 +134,7 @@ def _joined(sequences: Ints) -> pa.Array:
 
 
 def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
-    """The score as DuckDB SQL, with the model as a table of values."""
+    """The score as DuckDB SQL, with the model as a table of values: those of the class."""
     missed, whole = steps(algorithm)
     model = ", ".join(
         f"('{before}', '{state}', {float(missed[row, column])!r}::DOUBLE, {float(whole[row])!r}::DOUBLE)"
