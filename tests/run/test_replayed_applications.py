@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from tests.workloads.cuts import without_truth
 
 from streamgauge.engines.oracle.engine import Oracle
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.experiment import build
-from streamgauge.flow import graph
 from streamgauge.flow.lineage import needed_columns
-from streamgauge.flow.nodes import Flow, Node, Process
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.result import ReplayedData
@@ -79,7 +77,7 @@ def answers(ready: Ready, plan: Plan, by_classes: bool) -> list[list[tuple[str, 
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             inputs = {name: _input(plan, name, columns) for name, columns in needed_columns(each).items()}
-            wanted = _without_truths(each) if by_classes else each
+            wanted = without_truth(each) if by_classes else each
             rows = Oracle().answer(wanted, inputs, connection).fetchall()
             found.append(sorted(tuple(map(_told, row)) for row in rows))
     return found
@@ -97,14 +95,6 @@ def _input(plan: Plan, name: str, columns: tuple[str, ...]) -> pa.Table:
     batch = plan.batch(number, 0, 0, events, [*fields, EVENT_TIME, EVENT_ID])
     table = pa.Table.from_batches([batch])
     return table.append_column(INGEST_TIME, table.column(EVENT_TIME))
-
-
-def _without_truths(flow: Flow) -> Flow:
-    made: dict[Node, Node] = {}
-    for node in graph.operators(flow):
-        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
-        made[node] = replace(new, truth=None) if isinstance(new, Process) else new
-    return Flow(tuple(replace(sink, input=made[sink.input]) for sink in flow.sinks))
 
 
 def about(found: tuple[ReplayedData, ...]) -> dict[tuple[str, str], tuple[int, int]]:

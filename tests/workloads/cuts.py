@@ -10,7 +10,7 @@ import pyarrow as pa
 from streamgauge.engines.instance import Instance
 from streamgauge.flow import graph
 from streamgauge.flow.lineage import with_lineage
-from streamgauge.flow.nodes import Flow, Process
+from streamgauge.flow.nodes import Flow, Node, Process
 from streamgauge.flow.process import TIME
 
 END = 1000
@@ -18,9 +18,12 @@ END = 1000
 
 
 def without_truth(flow: Flow) -> Flow:
-    """The same flow, whose process at the sink has no SQL: the reference then runs its class."""
-    assert isinstance(flow.sink.input, Process)
-    return Flow((replace(flow.sink, input=replace(flow.sink.input, truth=None)),))
+    """The same flow, none of whose processes has SQL: the reference then runs their classes."""
+    made: dict[Node, Node] = {}
+    for node in graph.operators(flow):
+        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
+        made[node] = replace(new, truth=None) if isinstance(new, Process) else new
+    return Flow(tuple(replace(sink, input=made[sink.input]) for sink in flow.sinks))
 
 
 def whole_and_in_parts(

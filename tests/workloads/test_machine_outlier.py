@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.workloads.cuts import without_truth
 
 from streamgauge.engines.instance import Instance
 from streamgauge.engines.oracle import Oracle
@@ -23,7 +23,7 @@ from streamgauge.errors import InputError
 from streamgauge.flow import graph, schema
 from streamgauge.flow.keyed import load
 from streamgauge.flow.lineage import identity, with_lineage
-from streamgauge.flow.nodes import Flow, Node, Process
+from streamgauge.flow.nodes import Flow, Process
 from streamgauge.flow.process import TIME
 from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import source
@@ -45,15 +45,6 @@ BUCKETS = 2
 
 def flow_of(**parameters: Any) -> Flow:
     return WORKLOAD.build(WORKLOAD.read({"interval": "10ms"} | parameters), 1000.0).flow
-
-
-def without_truth(flow: Flow) -> Flow:
-    """The same flow with nothing but its classes."""
-    made: dict[Node, Node] = {}
-    for node in graph.walk(flow.sink.input):
-        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
-        made[node] = replace(new, truth=None) if isinstance(new, Process) else new
-    return Flow((replace(flow.sink, input=made[flow.sink.input]),))
 
 
 BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workloads.cuts import whole_and_in_parts
+from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
@@ -22,7 +21,7 @@ from streamgauge.errors import InputError
 from streamgauge.events import US
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
-from streamgauge.flow.nodes import Flow, Node, Process, Source
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
 from streamgauge.load.plan import Plan
 from streamgauge.load.plugs import PlugValue
@@ -41,15 +40,6 @@ def flow_of(sink: str, **parameters: Any) -> Flow:
     """The flow of one sink."""
     found = WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow.each()
     return next(one for one in found if one.sink.name == sink)
-
-
-def without_truth(flow: Flow) -> Flow:
-    def stripped(node: Node) -> Node:
-        if isinstance(node, Process):
-            return replace(node, truth=None)
-        return node if isinstance(node, Source) else replace(node, input=stripped(node.input))  # type: ignore[union-attr]
-
-    return Flow((replace(flow.sink, input=stripped(flow.sink.input)),))
 
 
 def table(events: list[Event]) -> pa.Table:

@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workloads.cuts import whole_and_in_parts
+from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
@@ -24,7 +23,7 @@ from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
-from streamgauge.flow.nodes import Flow, Node, Process
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import source
 from streamgauge.load.bits import Bits
@@ -45,15 +44,6 @@ _LABELS = {SPAM: True, HAM: False, NO_LABEL: None}
 
 def flow_of(**parameters: Any) -> Flow:
     return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
-
-
-def by_class(flow: Flow) -> Flow:
-    """The same flow, none of whose processes has SQL: the reference then runs their classes."""
-    made: dict[Node, Node] = {}
-    for node in graph.walk(flow.sink.input):
-        new = graph.with_inputs(node, tuple(made[each] for each in graph.inputs(node)))
-        made[node] = replace(new, truth=None) if isinstance(new, Process) else new
-    return Flow((replace(flow.sink, input=made[flow.sink.input]),))
 
 
 def tables(mails: list[Mail], times: list[int] | None = None) -> dict[str, pa.Table]:
@@ -96,7 +86,7 @@ def about(number: float) -> Any:
     return pytest.approx(number, rel=1e-12)
 
 
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, by_class], ids=["truth", "class"])
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
 
 
 @BOTH
@@ -214,7 +204,7 @@ def test_against_plain_python(mails: list[Mail], steps: list[int]) -> None:
     """Truth and class both say what the definition says, with several mails of one time."""
     flow, times = flow_of(), list(itertools.accumulate(steps[: len(mails)]))
     expected = verdicts_in_python(mails)
-    for each in (flow, by_class(flow)):
+    for each in (flow, without_truth(flow)):
         found = verdicts(each, mails, times)
         assert {number: p for number, (p, _) in found.items()} == pytest.approx(expected, rel=1e-12)
         assert {number for number, (_, is_spam) in found.items() if is_spam} == {
@@ -422,7 +412,7 @@ def test_what_outsiders_see() -> None:
     assert identity(flow) == ("event_id", "event_ordinal")
     assert reach_us(flow) is None
     assert is_independent(flow)
-    assert not is_independent(by_class(flow))
+    assert not is_independent(without_truth(flow))
 
 
 def test_parameters() -> None:

@@ -25,7 +25,7 @@ from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
-from streamgauge.flow.nodes import Flow, Node, Process, Source
+from streamgauge.flow.nodes import Flow, Process
 from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import source
 from streamgauge.load.plan import Plan
@@ -62,18 +62,6 @@ def matcher(streets: int, radius: float) -> Flow:
 
 def calculator(window: int = 30) -> Flow:
     return average_speeds(source("readings", Schema.of(road_id="int", speed="double")), window).sink("speeds")
-
-
-def without_any_truth(flow: Flow) -> Flow:
-    """The same flow by its classes alone."""
-
-    def stripped(node: Node) -> Node:
-        if isinstance(node, Source):
-            return node
-        node = graph.with_inputs(node, tuple(stripped(input_) for input_ in graph.inputs(node)))
-        return replace(node, truth=None) if isinstance(node, Process) else node
-
-    return Flow((replace(flow.sink, input=stripped(flow.sink.input)),))
 
 
 def answer(flow: Flow, stream: str, rows: pa.Table) -> list[dict[str, Any]]:
@@ -411,7 +399,7 @@ def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
     table = pa.table({
         name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(("lat", "lon", "speed"))
     })  # fmt: skip
-    for flow in (flow_of(), without_any_truth(flow_of())):
+    for flow in (flow_of(), without_truth(flow_of())):
         found = answer(flow, "traces", table)
         assert [(row["event_id"], row["count"]) for row in found] == [(8, 1), (len(rows) - 2, 2), (len(rows) - 1, 3)]
 
@@ -441,7 +429,7 @@ def test_made_traces_against_plain_python() -> None:
     by_number = averages_in_python([(road, speed) for _, road, speed in matched], 30)
     expected = {matched[number][0]: result for number, result in by_number.items()}
     assert 500 < len(expected) < len(matched) < len(moving) < len(rows) == 1500
-    for each in (flow, without_any_truth(flow)):
+    for each in (flow, without_truth(flow)):
         found = {row["event_id"]: row for row in answer(each, "traces", rows)}
         assert found.keys() == expected.keys()
         for number, (road, average, count) in expected.items():
@@ -452,7 +440,7 @@ def test_made_traces_against_plain_python() -> None:
 def test_truth_and_classes_agree_on_the_default_traces() -> None:
     """Two seconds of them: the same rows and averages; most traces have a road, and most of those are accepted."""
     flow, rows = made(2.0)
-    by_truth, by_class = answer(flow, "traces", rows), answer(without_any_truth(flow), "traces", rows)
+    by_truth, by_class = answer(flow, "traces", rows), answer(without_truth(flow), "traces", rows)
     assert [(row["event_id"], row["road_id"], row["count"]) for row in by_truth] == [
         (row["event_id"], row["road_id"], row["count"]) for row in by_class
     ]
@@ -492,7 +480,7 @@ def test_what_outsiders_see() -> None:
     assert reach_us(flow) is None
     assert needed_columns(flow) == {"traces": ("lat", "lon", "speed", "event_time")}
     assert is_independent(flow)
-    assert not is_independent(without_any_truth(flow))
+    assert not is_independent(without_truth(flow))
 
 
 def test_parameters_have_the_thesiss_names() -> None:

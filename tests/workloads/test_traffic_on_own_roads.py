@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from streamgauge.engines.oracle.process import is_independent
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
-from streamgauge.flow.nodes import Flow, Process
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import source
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
@@ -50,16 +49,6 @@ def lines(*each: Any) -> dict[str, Any]:
 def matcher(file: str) -> Flow:
     traces = source("traces", Schema.of(lat="double", lon="double", speed="double"))
     return match_roads(traces, 50, 20.0, file).sink("roads")
-
-
-def without_any_truth(flow: Flow) -> Flow:
-    """The same flow by its classes alone."""
-    calculator = flow.sink.input
-    assert isinstance(calculator, Process)
-    (matching,) = calculator.inputs
-    assert isinstance(matching, Process)
-    by_class = replace(calculator, inputs=(replace(matching, truth=None),), truth=None)
-    return Flow((replace(flow.sink, input=by_class),))
 
 
 def answer(flow: Flow, rows: pa.Table) -> dict[int, dict[str, Any]]:
@@ -126,7 +115,7 @@ def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
     found = answer(flow, table)
     assert {row["road_id"] for row in found.values()} == {0, 1}
     assert len(found) > 0.5 * len(table)
-    assert answer(without_any_truth(flow), table) == found
+    assert answer(without_truth(flow), table) == found
     assert is_independent(flow)
 
 

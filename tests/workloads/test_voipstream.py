@@ -16,15 +16,14 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workloads.cuts import whole_and_in_parts
+from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.engines.oracle.process import is_independent
 from streamgauge.errors import InputError
 from streamgauge.events import US, Schema
-from streamgauge.flow import graph
 from streamgauge.flow.lineage import with_lineage
-from streamgauge.flow.nodes import Flow, Node, Process
+from streamgauge.flow.nodes import Flow, Process
 from streamgauge.flow.stream import source
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
@@ -48,16 +47,7 @@ def flow_of(**parameters: Any) -> Flow:
     return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
 
 
-def by_class(flow: Flow) -> Flow:
-    """The same flow, whose processes have no SQL: the reference then runs their classes."""
-    made: dict[Node, Node] = {}
-    for node in graph.walk(flow.sink.input):
-        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
-        made[node] = replace(new, truth=None) if isinstance(new, Process) else new
-    return Flow((replace(flow.sink, input=made[flow.sink.input]),))
-
-
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, by_class], ids=["truth", "class"])
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
 
 
 def table(calls: list[Call], times: list[int] | None = None) -> pa.Table:
@@ -283,7 +273,7 @@ def test_against_plain_python(
     times = list(itertools.accumulate(steps[: len(calls)], initial=start))[1:]
     expected = scores_in_python(calls, times, **decays, **kept)
     flow = flow_of(scorer_threshold=0.0, **decays, **kept)
-    for each in (flow, by_class(flow)):
+    for each in (flow, without_truth(flow)):
         assert_alike(answer(each, calls, times), expected)
 
 
@@ -467,7 +457,7 @@ def test_generated_calls_against_plain_python(kept: dict[str, Any]) -> None:
     times = rows["event_time"].to_pylist()
     expected = scores_in_python(calls, times, **busy, **kept)
     flow = flow_of(scorer_threshold=0.0, **busy, **kept)
-    for each in (flow, by_class(flow)):
+    for each in (flow, without_truth(flow)):
         found = answer(each, calls, times)
         assert len(found) > 1000
         assert_alike(found, expected)
