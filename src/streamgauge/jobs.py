@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from streamgauge.errors import JobError, Problem, nearest
 from streamgauge.events import LINEAGE, US, parse_duration
-from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number
+from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number, not_of
 from streamgauge.load.fitted import Choice
 
 __all__ = ["Choice", "Decimal", "Integer", "Key", "Payload", "Text", "job", "stream"]
@@ -99,9 +99,10 @@ def _check_arguments(setting: str, sample: object, share: object, time: object) 
     if not (sample is None or isinstance(sample, str | Path)):
         raise JobError(Problem(f"{setting} sample", "must be a file's name", sample, 'sample="purchases.parquet"'))
     if not (share is None or is_number(share)):
-        raise JobError(Problem(f"{setting} share", "must be a number above 0 and at most 1", share, "share=0.5"))
+        rule = f"must be a number above 0 and at most 1{not_of(share)}"
+        raise JobError(Problem(f"{setting} share", rule, share, "share=0.5"))
     if not _is_column(time):
-        raise JobError(Problem(f"{setting} time", "must be a column's name", time, 'time="ts"'))
+        raise JobError(Problem(f"{setting} time", "must be a column's name, a text", time, 'time="ts"'))
 
 
 def _is_column(name: object) -> bool:

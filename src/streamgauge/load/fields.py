@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -80,14 +80,24 @@ class FieldSpec(ABC):
         return {"int": 4, "double": 8}[self.spark_type]
 
 
-def is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> bool:
     """Whether a user gave a number: a text that reads as one is none, nor is true or false."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a user gave a whole number, of a whole type."""
+def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def not_of(value: object) -> str:
+    """The end of a rule that a value's type breaks: where it is shown, a text looks like the number in it."""
+    return f", not of type {type(value).__name__}"
+
+
+def _need(right: bool, setting: str, kind: str, got: object, way_out: str) -> None:
+    """Raises InputError where a value has a wrong type, before it is compared with anything."""
+    if not right:
+        raise _refuse(setting, f"must be {kind}{not_of(got)}", got, way_out)
 
 
 def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
@@ -118,11 +128,13 @@ class Key(FieldSpec):
         if self.distribution not in DISTRIBUTIONS:
             raise _refuse(f"{self.name}.distribution", f"must be one of {', '.join(DISTRIBUTIONS)}",
                           self.distribution, near(self.distribution, DISTRIBUTIONS) or "normal")  # fmt: skip
+        _need(_is_whole(self.domain), f"{self.name}.domain", "a whole number", self.domain, "1_000_000")
+        _need(is_number(self.exponent), f"{self.name}.exponent", "a number", self.exponent, "1.0")
         most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
-        if not (is_whole(self.domain) and 1 <= self.domain <= most):
+        if not 1 <= self.domain <= most:
             rule = f"a {self.distribution} domain must hold 1 to {most} keys"
             raise _refuse(f"{self.name}.domain", rule, self.domain, f"{min(most, 1_000_000)}, or uniform keys")
-        if not (is_number(self.exponent) and math.isfinite(self.exponent) and self.exponent >= 0):
+        if not (math.isfinite(self.exponent) and self.exponent >= 0):
             raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
 
     @property
@@ -142,8 +154,10 @@ class Integer(FieldSpec):
     spark_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        if not (is_whole(self.low) and is_whole(self.high) and INT_MIN <= self.low <= self.high <= INT_MAX):
-            rule = "low..high must be whole numbers that rise and lie within 32-bit integers"
+        for limit in (self.low, self.high):
+            _need(_is_whole(limit), self.name, "a whole number", limit, "1 and 100")
+        if not INT_MIN <= self.low <= self.high <= INT_MAX:
+            rule = "low..high must rise and lie within 32-bit integers"
             raise _refuse(self.name, rule, (self.low, self.high), "1 and 100")
 
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.int32]:
@@ -159,11 +173,10 @@ class Decimal(FieldSpec):
     spark_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
-        numbers = all(is_number(limit) and math.isfinite(limit) for limit in (self.low, self.high))
-        if not (numbers and self.low < self.high):
-            raise _refuse(
-                self.name, "low must be below high, both finite numbers", (self.low, self.high), "0.0 and 1.0"
-            )
+        for limit in (self.low, self.high):
+            _need(is_number(limit), self.name, "a number", limit, "0.0 and 1.0")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise _refuse(self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
 
     def column(self, bits: Bits, first: int, last: int) -> npt.NDArray[np.float64]:
         out = empty(last - first, np.float64)
@@ -195,7 +208,8 @@ class Text(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not (is_whole(self.words) and 1 <= self.words <= WORDS_MAX):
+        _need(_is_whole(self.words), f"{self.name}.words", "a whole number", self.words, "10")
+        if not 1 <= self.words <= WORDS_MAX:
             raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "10")
 
     @property
@@ -221,7 +235,8 @@ class Payload(FieldSpec):
     spark_type: ClassVar[str] = "binary"
 
     def __post_init__(self) -> None:
-        if not (is_whole(self.size_bytes) and 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX):
+        _need(_is_whole(self.size_bytes), f"{self.name}.size_bytes", "a whole number", self.size_bytes, "100")
+        if not 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX:
             rule = f"must be 1 to {PAYLOAD_BYTES_MAX} bytes"
             raise _refuse(f"{self.name}.size_bytes", rule, self.size_bytes, "100")
 
