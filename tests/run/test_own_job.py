@@ -237,6 +237,23 @@ def test_the_users_own_traceback_is_shown_and_none_of_ours(write: Write, body: s
     assert "importlib" not in shown
 
 
+def test_the_users_traceback_is_shown_for_a_relative_path_too(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for what runs after the import, and inside a package."""
+    path = write(
+        """
+        def truth(con):
+            raise KeyError("mine")
+
+        @job(PURCHASES, reference=truth)
+        def f(spark, inputs): pass
+        """
+    )
+    monkeypatch.chdir(path.parent)
+    assert "line 6, in truth" in the_problem(Path(path.name))
+    write("", "__init__.py", head="")
+    assert "line 6, in truth" in the_problem(Path(path.name))
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "must be a file that exists" in the_problem(tmp_path / "no_job.py")
 

@@ -42,7 +42,11 @@ def import_file(path: Path) -> ModuleType:
 
 
 def place_of(path: Path) -> tuple[Path, str]:
-    """(the folder that must be on the path, the dotted name of the module): a folder with __init__.py is a package."""
+    """(the folder that must be on the path, the dotted name of the module): a folder with __init__.py is a package.
+
+    The folder is absolute however the path was given, as the files of frames are.
+    """
+    path = path.resolve()
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").exists():
         parts.insert(0, folder.name)
