@@ -160,11 +160,21 @@ def _described(
     if mode == "update" and not keys:
         rule = "must name the columns whose values are updated"
         raise JobError(Problem("@job keys", rule, "none", '@job(..., mode="update", keys="user_id")'))
-    if not (reference is None or isinstance(reference, str) or callable(reference)):
-        way_out = 'reference="SELECT ...", or a function that takes a DuckDB connection'
-        raise JobError(Problem("@job reference", "must be DuckDB SQL or a function", reference, way_out))
+    _check_reference(reference)
     reach_us, assumed = _reach(reach, mode)
     return Description(inputs, mode, keys, reach_us, reference, assumed)
+
+
+def _check_reference(reference: object) -> None:
+    """That it is SQL or a function; whether it is good SQL, DuckDB says when the streams are known."""
+    file = str(reference).strip() if isinstance(reference, str | Path) else ""
+    if isinstance(reference, Path) or (file.lower().endswith(".sql") and "\n" not in file and "--" not in file):
+        rule = "must be DuckDB SQL as text or a function, and not the name of a file"
+        way_out = f'reference=Path(__file__).with_name("{Path(file).name}").read_text()'
+        raise JobError(Problem("@job reference", rule, file, way_out))
+    if not (reference is None or isinstance(reference, str) or callable(reference)):
+        rule = "must be DuckDB SQL or a function that takes a DuckDB connection and returns a relation"
+        raise JobError(Problem("@job reference", rule, reference, 'reference="SELECT ..."'))
 
 
 def _key_names(keys: object) -> tuple[str, ...]:

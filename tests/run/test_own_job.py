@@ -153,6 +153,8 @@ def test_what_a_file_prints_leaves_standard_output_alone(write: Write, capsys: p
     assert (shown.out, shown.err) == ("", "hello\n")
 
 
+REFERRING = "@job(PURCHASES, reference={})\ndef f(s, i): pass\n"
+
 # What is wrong, the file's body, and what its one message must say.
 BAD = [
     ("no function", "x = 1\n", ["must have one function marked @job", "no function"]),
@@ -196,7 +198,34 @@ BAD = [
     (
         "reference with another event time",
         '@job(PURCHASES, reference="SELECT timestamp AS event_time FROM purchases")\ndef f(s, i): pass\n',
-        ["must give event_time too, as the BIGINT", "TIMESTAMP"],
+        ["must give event_time too, as the BIGINT", "TIMESTAMP", "the bigint beside timestamp", "epoch_us(...)"],
+    ),
+    (
+        "reference without a key",
+        '@job(PURCHASES, keys=["user_id", "pack"], reference="SELECT event_time, user_id FROM purchases")\n'
+        "def f(s, i): pass\n",
+        ["must give the columns that @job names in keys: pack", "got ['event_time', 'user_id']", "add pack to the"],
+    ),
+    ("empty reference", REFERRING.format('""'), ["reference: must be DuckDB SQL that gives rows", "SELECT ... FROM"]),
+    ("commented out", REFERRING.format('"-- todo"'), ["must be DuckDB SQL that gives rows", "got '-- todo'"]),
+    ("file", REFERRING.format('"truth.sql"'), ["not the name of a file", 'with_name("truth.sql").read_text()']),
+    ("path", REFERRING.format('__import__("pathlib").Path("my truth.sql")'), ['with_name("my truth.sql").read_text()']),
+    ("nothing", REFERRING.format("lambda con: None"), ["must return a relation of DuckDB", "got None", "con.sql("]),
+    ("cursor", REFERRING.format('lambda con: con.execute("SELECT 1")'), ["must return a", "DuckDBPyConnection"]),
+    (
+        "no such table",
+        REFERRING.format('"SELECT event_time FROM purchase"'),
+        ["over its streams (purchases); got 'CatalogException", "name purchase does not exist", "try: purchases"],
+    ),
+    (
+        "no such column",
+        REFERRING.format('"SELECT pric, event_time FROM purchases"'),
+        ['column "pric" not found', 'try: Candidate bindings: "price"'],
+    ),
+    (
+        "no SQL",
+        REFERRING.format('"SELECT event_time FRM purchases p"'),
+        ["ParserException", "try: mend it:\n  LINE 1: SELECT event_time FRM purchases p\n" + " " * 32 + "^"],
     ),
     (
         "reference without event time",
@@ -223,6 +252,11 @@ FAILING = [
         "reference",
         "def truth(con):\n    raise KeyError('mine')\n@job(PURCHASES, reference=truth)\ndef f(s, i): pass\n",
         ["KeyError: 'mine'", "line 5, in truth"],
+    ),
+    (
+        "query of a reference",
+        "def truth(con):\n    return con.sql('SELECT pric FROM purchases')\n" + REFERRING.format("truth"),
+        ['column "pric" not found', "line 5, in truth", 'Candidate bindings: "price"'],
     ),
 ]
 

@@ -80,6 +80,13 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def duckdb_lines(error: BaseException) -> list[str]:
+    """What DuckDB says after the first line, where an error is one of its own: candidates, and the place in a query."""
+    if type(error).__module__.strip("_") != "duckdb":
+        return []
+    return [line.rstrip() for line in str(error).strip().splitlines()[1:] if line.strip()]
+
+
 def own_trace(error: BaseException, path: Path) -> str:
     """The lines of the user's own code that led to an error, and the error."""
     root = place_of(path)[0]
@@ -87,7 +94,7 @@ def own_trace(error: BaseException, path: Path) -> str:
     if isinstance(error, SyntaxError):
         last = "".join(traceback.format_exception_only(error)).rstrip()
     else:
-        last = first_line(error)
+        last = "\n".join([first_line(error), *duckdb_lines(error)])
     return "".join(traceback.format_list(frames)) + last
 
 
