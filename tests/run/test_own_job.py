@@ -198,7 +198,7 @@ BAD = [
     (
         "reference with another event time",
         '@job(PURCHASES, reference="SELECT timestamp AS event_time FROM purchases")\ndef f(s, i): pass\n',
-        ["must give event_time too, as the BIGINT", "TIMESTAMP", "the bigint beside timestamp", "epoch_us(...)"],
+        ["must give event_time too, as the BIGINT", "TIMESTAMP", "it is beside timestamp; else epoch_us(timestamp)"],
     ),
     (
         "reference without a key",
@@ -206,6 +206,11 @@ BAD = [
         "def f(s, i): pass\n",
         ["must give the columns that @job names in keys: pack", "got ['event_time', 'user_id']", "add pack to the"],
     ),
+    ("misspelt", '@job(PURCHASES, refrence="")\ndef f(s, i): pass\n', ["one of mode, keys, reach", "try: reference="]),
+    ("misspelt too", 'S = stream("p", smaple="a.csv")\n', ["my_job.py, line 4: arguments of stream", "try: sample="]),
+    ("streams in a list", "@job([PURCHASES])\ndef f(s, i): pass\n", ["@job: must be given its streams one after the"]),
+    ("fields in a list", 'S = stream("p", [Key("a", 9)])\n', ["must be given its fields one after the other"]),
+    ("unbound", '@job(PURCHASES, reach="unbound")\ndef f(s, i): pass\n', ["line 4: @job reach", 'reach="unbounded"']),
     ("empty reference", REFERRING.format('""'), ["reference: must be DuckDB SQL that gives rows", "SELECT ... FROM"]),
     ("commented out", REFERRING.format('"-- todo"'), ["must be DuckDB SQL that gives rows", "got '-- todo'"]),
     ("file", REFERRING.format('"truth.sql"'), ["not the name of a file", 'with_name("truth.sql").read_text()']),

@@ -46,7 +46,7 @@ def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...])
 
 
 _LINE_TO_ADD = "max(event_time) AS event_time where it groups, event_time where it does not"
-_FROM_TIME = f"{_LINE_TO_ADD}: the bigint beside {{time}}, a timestamp; epoch_us(...) makes microseconds of one"
+_FROM_TIME = f"{_LINE_TO_ADD}: it is beside {{time}}; else epoch_us({{time}}) makes it of a timestamp"
 
 
 def answer(connection: Any, path: Path, described: Description, tables: Mapping[str, str]) -> Any:
@@ -83,7 +83,10 @@ def _advice(error: Exception, streams: list[str]) -> str:
     hints: list[str] = []
     place: list[str] = []
     for line in duckdb_lines(error):
-        (place if place or line.startswith("LINE ") else hints).append(line)
+        if place or line.startswith("LINE "):
+            place.append(line)
+        else:
+            hints.append(line.strip())
     if unknown := _NO_TABLE.search(str(error)):
         hints = [nearest(unknown[1], streams)]
     return "\n  ".join([*(hints or ["mend it:" if place else "mend it"]), *place])

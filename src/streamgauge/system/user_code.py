@@ -9,10 +9,11 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from streamgauge.errors import JobError, Problem, StreamgaugeError
+from streamgauge.errors import InputError, JobError, Problem, StreamgaugeError
 
 _brought: set[str] = set()
 """Names of the modules that were imported here: a later file may take their place."""
@@ -29,7 +30,7 @@ def import_file(path: Path) -> ModuleType:
     """The file as a module, run anew; what lies beside it can be imported, from its package too where it is in one.
 
     What it prints goes to standard error. JobError where it is not there, has the name of a module in use, or fails;
-    an InputError that it raises itself (a wrong description) goes through.
+    an InputError that it raises itself (a wrong description) has the user's line before its setting.
     """
     path = path.resolve()
     if not path.is_file():
@@ -38,7 +39,7 @@ def import_file(path: Path) -> ModuleType:
     _check_name(path, name)
     put_first(root)
     with user_errors(path, f"{path.name} must be imported without an error"), contextlib.redirect_stdout(sys.stderr):
-        return _run(path, name)
+        return _run_placed(path, name, root)
 
 
 def place_of(path: Path) -> tuple[Path, str]:
@@ -129,6 +130,15 @@ def _check_name(path: Path, name: str) -> None:
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
         rule = f"must not have the name of a module that is in use ({name})"
         raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
+
+
+def _run_placed(path: Path, name: str, root: Path) -> ModuleType:
+    try:
+        return _run(path, name)
+    except InputError as error:
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
+        place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
+        raise JobError([replace(one, setting=place + one.setting) for one in error.problems]) from None
 
 
 def _run(path: Path, name: str) -> ModuleType:
