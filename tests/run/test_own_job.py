@@ -81,6 +81,28 @@ def test_a_workload_is_found_by_name_or_by_file(write: Write) -> None:
     assert get("identity").name == "identity"
 
 
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("my_job", "my_job.py"),
+        ("v1.PY", "v1.py, with one function marked @job"),
+        ("jobs/study.ipynb", "jobs/study.py, with one function marked @job"),
+        ("jobs/my_job", "jobs/my_job.py"),
+    ],
+)
+def test_what_is_like_a_file_must_end_in_py(
+    write: Write, monkeypatch: pytest.MonkeyPatch, name: str, way_out: str
+) -> None:
+    """It is not taken for a misspelt workload, nor a misspelt workload for a file."""
+    monkeypatch.chdir(write(GOOD).parent)
+    with pytest.raises(InputError) as caught:
+        get(name)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.way_out) == ("a job of your own must be a file that ends in .py", way_out)
+    with pytest.raises(InputError, match=r"must be one of .*\n  try: identity "):
+        get("identety")
+
+
 def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     """It passes with everything filled in; the whole of each stream travels, because nobody knows what is read."""
     ready = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
@@ -175,7 +197,7 @@ BAD = [
     ("no reach", '@job(PURCHASES, reach="")\ndef f(s, i): pass\n', ["@job reach: must be a time such as"]),
     ("stream's name", 'S = stream(7, Key("a", 9))\n', ["stream: must have a name of letters", "got 7"]),
     ("field's name", 'S = stream("p", Key(7, 9))\n', ["must have fields with names", "got 7"]),
-    ("domain", 'S = stream("p", Key("a", "9"))\n', ["a.domain: a uniform domain must hold", "got '9'"]),
+    ("domain", 'S = stream("p", Key("a", "9"))\n', ["a.domain: a uniform domain", "a whole number; got '9'"]),
     ("distribution", 'S = stream("p", Key("a", 9, ["zipf"]))\n', ["a.distribution: must be one of", "got ['zipf']"]),
     ("exponent", 'S = stream("p", Key("a", 9, "zipf", "1"))\n', ["a.exponent: must be a number", "got '1'"]),
     ("limits", 'S = stream("p", Integer("a", 1, 9.5))\n', ["a: low..high must be whole numbers", "got (1, 9.5)"]),
