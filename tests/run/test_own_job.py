@@ -319,10 +319,12 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "must be a file that exists" in the_problem(tmp_path / "no_job.py")
 
 
-def test_a_file_may_not_have_the_name_of_a_module_in_use(write: Write) -> None:
-    """It would take that module's place, here and in Spark's workers."""
+def test_a_file_may_not_have_the_name_of_a_module_in_use(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take that module's place, here and in Spark's workers; Spark's own are not loaded yet."""
     assert "rename it: json_job.py" in the_problem(write(GOOD, "json.py"))
     assert "rename it: duckdb_job.py" in the_problem(write(GOOD, "duckdb.py"))
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    assert "rename it: pyspark_job.py" in the_problem(write(GOOD, "pyspark.py"))
     import json
 
     assert json.loads("1") == 1

@@ -18,6 +18,9 @@ from streamgauge.errors import InputError, JobError, Problem, StreamgaugeError
 _brought: set[str] = set()
 """Names of the modules that were imported here: a later file may take their place."""
 
+_LATER = frozenset({"pandas", "py4j", "pyspark"})
+"""Modules that a job's process is sure to import, though perhaps not yet."""
+
 _FRAME = re.compile(r'(\s*)File "([^"]+)", line \d+, in .+')
 _NO_SPARK_YET = (
     "the file is read before Spark runs, so give return types as objects (IntegerType()), not as text, or make what "
@@ -126,7 +129,7 @@ def _is_own(file: str, root: Path) -> bool:
 
 
 def _check_name(path: Path, name: str) -> None:
-    used = name in sys.stdlib_module_names or (name in sys.modules and name not in _brought)
+    used = name in sys.stdlib_module_names | _LATER or (name in sys.modules and name not in _brought)
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
         rule = f"must not have the name of a module that is in use ({name})"
         raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
