@@ -13,11 +13,12 @@ microseconds: `event_time`, `ingest_time`, and `event_id`. Results keep `event_t
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from streamgauge.errors import JobError, Problem, nearest
 from streamgauge.events import LINEAGE, US, parse_duration
@@ -32,6 +33,8 @@ UNBOUNDED = "unbounded"
 DEFAULT_REACH = "20s"
 TIME = "timestamp"
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Mode = Literal["append", "update"]
 Reference = str | Callable[[Any], Any]
@@ -60,6 +63,23 @@ class Description:
     assumed: tuple[str, ...]
 
 
+def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function that refuses an argument's name that it does not have with the one that was meant."""
+    parameters = inspect.signature(function).parameters.values()
+    named = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+
+    @functools.wraps(function)
+    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for name in kwargs:
+            if name not in named:
+                setting, rule = f"arguments of {function.__name__}", f"must be one of {', '.join(named)}"
+                raise JobError(Problem(setting, rule, name, f"{nearest(name, named)}="))
+        return function(*args, **kwargs)
+
+    return called
+
+
+@_known_names
 def stream(
     name: str, *fields: FieldSpec, sample: str | Path | None = None, share: float | None = None, time: str = TIME
 ) -> Input:
@@ -76,6 +96,7 @@ def stream(
         raise JobError(Problem("stream", "must have a name of letters, digits and _", name, 'stream("purchases", ...)'))
     setting = f"stream {name!r}"
     _check_arguments(setting, sample, share, time)
+    _check_not_a_list(setting, "fields", fields, f'stream({name!r}, Key("user_id", 1000), Integer("price", 1, 100))')
     if any(not isinstance(each, FieldSpec) for each in fields):
         wrong = next(each for each in fields if not isinstance(each, FieldSpec))
         raise JobError(
@@ -94,6 +115,11 @@ def stream(
     return Input(name, fields, None if sample is None else Path(sample), share, time)
 
 
+def _check_not_a_list(setting: str, of: str, given: tuple[object, ...], way_out: str) -> None:
+    if any(isinstance(each, list | tuple) for each in given):
+        raise JobError(Problem(setting, f"must be given its {of} one after the other", "a list of them", way_out))
+
+
 def _check_arguments(setting: str, sample: object, share: object, time: object) -> None:
     """That each is of its type; only Python says so else, in words of ours, and where the value is used."""
     if not (sample is None or isinstance(sample, str | Path)):
@@ -109,6 +135,7 @@ def _is_column(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
 
+@_known_names
 def job(
     *inputs: Input,
     mode: Mode = "append",
@@ -148,6 +175,7 @@ def _described(
 ) -> Description:
     if not inputs:
         raise JobError(_no_schema("the function"))
+    _check_not_a_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))')
     for each in inputs:
         if not isinstance(each, Input):
             raise JobError(Problem("@job", "must be given streams", each, '@job(stream("purchases", ...))'))
@@ -161,11 +189,21 @@ def _described(
     if mode == "update" and not keys:
         rule = "must name the columns whose values are updated"
         raise JobError(Problem("@job keys", rule, "none", '@job(..., mode="update", keys="user_id")'))
-    if not (reference is None or isinstance(reference, str) or callable(reference)):
-        way_out = 'reference="SELECT ...", or a function that takes a DuckDB connection'
-        raise JobError(Problem("@job reference", "must be DuckDB SQL or a function", reference, way_out))
+    _check_reference(reference)
     reach_us, assumed = _reach(reach, mode)
     return Description(inputs, mode, keys, reach_us, reference, assumed)
+
+
+def _check_reference(reference: object) -> None:
+    """That it is SQL or a function; whether it is good SQL, DuckDB says when the streams are known."""
+    file = str(reference).strip() if isinstance(reference, str | Path) else ""
+    if isinstance(reference, Path) or (file.lower().endswith(".sql") and "\n" not in file and "--" not in file):
+        rule = "must be DuckDB SQL as text or a function, and not the name of a file"
+        way_out = f'reference=Path(__file__).with_name("{Path(file).name}").read_text()'
+        raise JobError(Problem("@job reference", rule, file, way_out))
+    if not (reference is None or isinstance(reference, str) or callable(reference)):
+        rule = "must be DuckDB SQL or a function that takes a DuckDB connection and returns a relation"
+        raise JobError(Problem("@job reference", rule, reference, 'reference="SELECT ..."'))
 
 
 def _key_names(keys: object) -> tuple[str, ...]:

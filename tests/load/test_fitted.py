@@ -89,6 +89,7 @@ def test_nulls_and_decimals_are_kept() -> None:
         (lambda: Choice("c", (1, 2), (1.0,)), "a weight for each value"),
         (lambda: Choice("c", (1, 2), (0.0, 0.0)), "not all 0"),
         (lambda: Choice("c", (1, 2), (1.0, float("nan"))), "at least 0"),
+        (lambda: Choice("c", (1, 2**63)), "whole numbers of 64 bits at most"),
     ],
 )
 def test_refusals(make: object, said: str) -> None:

@@ -81,6 +81,28 @@ def test_a_workload_is_found_by_name_or_by_file(write: Write) -> None:
     assert get("identity").name == "identity"
 
 
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("my_job", "my_job.py"),
+        ("v1.PY", "v1.py, with one function marked @job"),
+        ("jobs/study.ipynb", "jobs/study.py, with one function marked @job"),
+        ("jobs/my_job", "jobs/my_job.py"),
+    ],
+)
+def test_what_is_like_a_file_must_end_in_py(
+    write: Write, monkeypatch: pytest.MonkeyPatch, name: str, way_out: str
+) -> None:
+    """It is not taken for a misspelt workload, nor a misspelt workload for a file."""
+    monkeypatch.chdir(write(GOOD).parent)
+    with pytest.raises(InputError) as caught:
+        get(name)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.way_out) == ("a job of your own must be a file that ends in .py", way_out)
+    with pytest.raises(InputError, match=r"must be one of .*\n  try: identity "):
+        get("identety")
+
+
 def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     """It passes with everything filled in; the whole of each stream travels, because nobody knows what is read."""
     ready = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
@@ -153,6 +175,8 @@ def test_what_a_file_prints_leaves_standard_output_alone(write: Write, capsys: p
     assert (shown.out, shown.err) == ("", "hello\n")
 
 
+REFERRING = "@job(PURCHASES, reference={})\ndef f(s, i): pass\n"
+
 # What is wrong, the file's body, and what its one message must say.
 BAD = [
     ("no function", "x = 1\n", ["must have one function marked @job", "no function"]),
@@ -196,7 +220,39 @@ BAD = [
     (
         "reference with another event time",
         '@job(PURCHASES, reference="SELECT timestamp AS event_time FROM purchases")\ndef f(s, i): pass\n',
-        ["must give event_time too, as the BIGINT", "TIMESTAMP"],
+        ["must give event_time too, as the BIGINT", "TIMESTAMP", "it is beside timestamp; else epoch_us(timestamp)"],
+    ),
+    (
+        "reference without a key",
+        '@job(PURCHASES, keys=["user_id", "pack"], reference="SELECT event_time, user_id FROM purchases")\n'
+        "def f(s, i): pass\n",
+        ["must give the columns that @job names in keys: pack", "got ['event_time', 'user_id']", "add pack to the"],
+    ),
+    ("misspelt", '@job(PURCHASES, refrence="")\ndef f(s, i): pass\n', ["one of mode, keys, reach", "try: reference="]),
+    ("misspelt too", 'S = stream("p", smaple="a.csv")\n', ["my_job.py, line 4: arguments of stream", "try: sample="]),
+    ("streams in a list", "@job([PURCHASES])\ndef f(s, i): pass\n", ["@job: must be given its streams one after the"]),
+    ("fields in a list", 'S = stream("p", [Key("a", 9)])\n', ["must be given its fields one after the other"]),
+    ("unbound", '@job(PURCHASES, reach="unbound")\ndef f(s, i): pass\n', ["line 4: @job reach", 'reach="unbounded"']),
+    ("empty reference", REFERRING.format('""'), ["reference: must be DuckDB SQL that gives rows", "SELECT ... FROM"]),
+    ("commented out", REFERRING.format('"-- todo"'), ["must be DuckDB SQL that gives rows", "got '-- todo'"]),
+    ("file", REFERRING.format('"truth.sql"'), ["not the name of a file", 'with_name("truth.sql").read_text()']),
+    ("path", REFERRING.format('__import__("pathlib").Path("my truth.sql")'), ['with_name("my truth.sql").read_text()']),
+    ("nothing", REFERRING.format("lambda con: None"), ["must return a relation of DuckDB", "got None", "con.sql("]),
+    ("cursor", REFERRING.format('lambda con: con.execute("SELECT 1")'), ["must return a", "DuckDBPyConnection"]),
+    (
+        "no such table",
+        REFERRING.format('"SELECT event_time FROM purchase"'),
+        ["over its streams (purchases); got 'CatalogException", "name purchase does not exist", "try: purchases"],
+    ),
+    (
+        "no such column",
+        REFERRING.format('"SELECT pric, event_time FROM purchases"'),
+        ['column "pric" not found', 'try: Candidate bindings: "price"'],
+    ),
+    (
+        "no SQL",
+        REFERRING.format('"SELECT event_time FRM purchases p"'),
+        ["ParserException", "try: mend it:\n  LINE 1: SELECT event_time FRM purchases p\n" + " " * 32 + "^"],
     ),
     (
         "reference without event time",
@@ -224,6 +280,11 @@ FAILING = [
         "def truth(con):\n    raise KeyError('mine')\n@job(PURCHASES, reference=truth)\ndef f(s, i): pass\n",
         ["KeyError: 'mine'", "line 5, in truth"],
     ),
+    (
+        "query of a reference",
+        "def truth(con):\n    return con.sql('SELECT pric FROM purchases')\n" + REFERRING.format("truth"),
+        ['column "pric" not found', "line 5, in truth", 'Candidate bindings: "price"'],
+    ),
 ]
 
 
@@ -237,14 +298,33 @@ def test_the_users_own_traceback_is_shown_and_none_of_ours(write: Write, body: s
     assert "importlib" not in shown
 
 
+def test_the_users_traceback_is_shown_for_a_relative_path_too(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for what runs after the import, and inside a package."""
+    path = write(
+        """
+        def truth(con):
+            raise KeyError("mine")
+
+        @job(PURCHASES, reference=truth)
+        def f(spark, inputs): pass
+        """
+    )
+    monkeypatch.chdir(path.parent)
+    assert "line 6, in truth" in the_problem(Path(path.name))
+    write("", "__init__.py", head="")
+    assert "line 6, in truth" in the_problem(Path(path.name))
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "must be a file that exists" in the_problem(tmp_path / "no_job.py")
 
 
-def test_a_file_may_not_have_the_name_of_a_module_in_use(write: Write) -> None:
-    """It would take that module's place, here and in Spark's workers."""
+def test_a_file_may_not_have_the_name_of_a_module_in_use(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take that module's place, here and in Spark's workers; Spark's own are not loaded yet."""
     assert "rename it: json_job.py" in the_problem(write(GOOD, "json.py"))
     assert "rename it: duckdb_job.py" in the_problem(write(GOOD, "duckdb.py"))
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    assert "rename it: pyspark_job.py" in the_problem(write(GOOD, "pyspark.py"))
     import json
 
     assert json.loads("1") == 1

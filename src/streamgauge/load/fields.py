@@ -133,7 +133,8 @@ class Key(FieldSpec):
         most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
         if not 1 <= self.domain <= most:
             rule = f"a {self.distribution} domain must hold 1 to {most} keys"
-            raise _refuse(f"{self.name}.domain", rule, self.domain, f"{min(most, 1_000_000)}, or uniform keys")
+            way_out = "1000000" if self.distribution == "uniform" else f"{min(most, 1_000_000)}, or uniform keys"
+            raise _refuse(f"{self.name}.domain", rule, self.domain, way_out)
         if not (math.isfinite(self.exponent) and self.exponent >= 0):
             raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
 

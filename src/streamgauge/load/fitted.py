@@ -23,6 +23,7 @@ from streamgauge.load.fields import FieldSpec, is_number
 from streamgauge.load.keys import Sampler, Single, Table
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
+_BIGINT_MIN, _BIGINT_MAX = -(2**63), 2**63 - 1
 _BIT = 1 / 8
 _BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": _BIT, "timestamp": 8}
 
@@ -113,6 +114,8 @@ class Choice(FieldSpec):
             raise _refuse(self.name, rule, self.values[:5])
         if not all(is_number(weight) for weight in self.weights):
             raise _refuse(self.name, "weights must be numbers", self.weights[:5])
+        if self.spark_type == "bigint" and not all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values):
+            raise _refuse(self.name, "must choose from whole numbers of 64 bits at most", self.values[:5])
         _ = self._fitted
 
     @property

@@ -40,7 +40,19 @@ class OwnJob(Workload):
 
 def get(name: str) -> Workload:
     """A workload by its name, or an own job by its file. InputError where there is none, or it cannot be used."""
-    return own_job(Path(name)) if name.endswith(".py") else base.get(name)
+    if name.endswith(".py"):
+        return own_job(Path(name))
+    if name not in base.names() and (meant := _file_meant(name)):
+        raise InputError(Problem("workload", "a job of your own must be a file that ends in .py", name, meant))
+    return base.get(name)
+
+
+def _file_meant(name: str) -> str | None:
+    """What to give in the place of a name that is like a file's; None where it is like a workload's."""
+    path = Path(name)
+    if path.suffix:
+        return f"{path.with_suffix('.py')}, with one function marked @job"
+    return f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None
 
 
 def found_anywhere(name: str) -> str:

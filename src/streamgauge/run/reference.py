@@ -5,22 +5,26 @@ Tables are named as the streams and have the columns that the job's frames have:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamgauge.errors import JobError, Problem
+from streamgauge.errors import JobError, Problem, nearest
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.jobs import Description
 from streamgauge.load.fields import StreamSpec
 from streamgauge.measure.answers_sql import kind_of, quote
-from streamgauge.system.user_code import first_line, user_errors
+from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
 
 
 def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...]) -> tuple[str, ...]:
-    """The columns that a reference gives, found over empty tables; JobError where it fails or lacks event_time."""
+    """The columns that a reference gives, found over empty tables.
+
+    JobError where it fails, lacks event_time, or lacks a column that results are told apart by.
+    """
     import duckdb
 
     with duckdb.connect() as connection:
@@ -28,11 +32,21 @@ def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...])
         tables = {each.name: _empty(each) for each in streams}
         relation = answer(connection, path, described, tables)
         found = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    if kind_of(found.get(EVENT_TIME, "")) != "int":
+    kind = kind_of(found.get(EVENT_TIME, ""))
+    if kind != "int":
         rule = "must give event_time too, as the BIGINT microseconds that it is"
-        way_out = "max(event_time) AS event_time where it groups, event_time where it does not"
+        time = described.inputs[0].time
+        way_out = _FROM_TIME.format(time=time) if kind == "time" else _LINE_TO_ADD
         raise JobError(Problem(f"{path.name}: reference", rule, found, way_out))
+    if lacking := [key for key in described.keys if key not in found]:
+        rule = f"must give the columns that @job names in keys: {', '.join(lacking)}"
+        way_out = f"add {lacking[0]} to the reference, or take it out of keys"
+        raise JobError(Problem(f"{path.name}: reference", rule, list(found), way_out))
     return tuple(found)
+
+
+_LINE_TO_ADD = "max(event_time) AS event_time where it groups, event_time where it does not"
+_FROM_TIME = f"{_LINE_TO_ADD}: it is beside {{time}}; else epoch_us({{time}}) makes it of a timestamp"
 
 
 def answer(connection: Any, path: Path, described: Description, tables: Mapping[str, str]) -> Any:
@@ -43,18 +57,57 @@ def answer(connection: Any, path: Path, described: Description, tables: Mapping[
         connection.execute(f"CREATE OR REPLACE VIEW {quote(given.name)} AS {table}")
     if callable(described.reference):
         with user_errors(path, "the reference must run without an error"):
-            return _relation(connection, described.reference(connection))
+            return _relation(connection, path, described.reference(connection))
+    assert described.reference is not None
+    return _query(connection, path, described.reference, list(tables))
+
+
+def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
+    """The relation of a query; JobError that keeps what DuckDB advises, and where in the query."""
+    setting = f"{path.name}: reference"
     try:
-        return connection.sql(described.reference)
+        found = connection.sql(query)
     except Exception as error:
-        raise JobError(Problem(f"{path.name}: reference", "must be DuckDB SQL", first_line(error), "mend it")) from None
+        rule = f"must be DuckDB SQL over its streams ({', '.join(streams)})"
+        raise JobError(Problem(setting, rule, first_line(error), _advice(error, streams))) from None
+    if found is None:  # nothing but comments
+        way_out = (
+            f'reference="SELECT ... FROM {streams[0]}"; without one, the truth is the function\'s own run in batch'
+        )
+        raise JobError(Problem(setting, "must be DuckDB SQL that gives rows", query, way_out))
+    return found
 
 
-def _relation(connection: Any, found: Any) -> Any:
+def _advice(error: Exception, streams: list[str]) -> str:
+    """DuckDB's candidates, and the lines that show the place; of a table that is not there, the stream meant."""
+    hints: list[str] = []
+    place: list[str] = []
+    for line in duckdb_lines(error):
+        if place or line.startswith("LINE "):
+            place.append(line)
+        else:
+            hints.append(line.strip())
+    if unknown := _NO_TABLE.search(str(error)):
+        hints = [nearest(unknown[1], streams)]
+    return "\n  ".join([*(hints or ["mend it:" if place else "mend it"]), *place])
+
+
+_NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
+
+
+def _relation(connection: Any, path: Path, found: Any) -> Any:
     """What a function returned, as a relation: one of DuckDB's, an Arrow table or a pandas frame."""
     import duckdb
 
-    return found if isinstance(found, duckdb.DuckDBPyRelation) else connection.from_arrow(found)
+    if isinstance(found, duckdb.DuckDBPyRelation):
+        return found
+    try:
+        return connection.from_arrow(found)
+    except duckdb.InvalidInputException:
+        rule = "its function must return a relation of DuckDB, an Arrow table or a pandas frame"
+        got = None if found is None else type(found).__name__
+        way_out = 'end it with return con.sql("SELECT ...")'
+        raise JobError(Problem(f"{path.name}: reference", rule, got, way_out)) from None
 
 
 def _empty(stream: StreamSpec) -> str:

@@ -9,13 +9,17 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from streamgauge.errors import JobError, Problem, StreamgaugeError
+from streamgauge.errors import InputError, JobError, Problem, StreamgaugeError
 
 _brought: set[str] = set()
 """Names of the modules that were imported here: a later file may take their place."""
+
+_LATER = frozenset({"pandas", "py4j", "pyspark"})
+"""Modules that a job's process is sure to import, though perhaps not yet."""
 
 _FRAME = re.compile(r'(\s*)File "([^"]+)", line \d+, in .+')
 _NO_SPARK_YET = (
@@ -29,7 +33,7 @@ def import_file(path: Path) -> ModuleType:
     """The file as a module, run anew; what lies beside it can be imported, from its package too where it is in one.
 
     What it prints goes to standard error. JobError where it is not there, has the name of a module in use, or fails;
-    an InputError that it raises itself (a wrong description) goes through.
+    an InputError that it raises itself (a wrong description) has the user's line before its setting.
     """
     path = path.resolve()
     if not path.is_file():
@@ -38,11 +42,15 @@ def import_file(path: Path) -> ModuleType:
     _check_name(path, name)
     put_first(root)
     with user_errors(path, f"{path.name} must be imported without an error"), contextlib.redirect_stdout(sys.stderr):
-        return _run(path, name)
+        return _run_placed(path, name, root)
 
 
 def place_of(path: Path) -> tuple[Path, str]:
-    """(the folder that must be on the path, the dotted name of the module): a folder with __init__.py is a package."""
+    """(the folder that must be on the path, the dotted name of the module): a folder with __init__.py is a package.
+
+    The folder is absolute however the path was given, as the files of frames are.
+    """
+    path = path.resolve()
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").exists():
         parts.insert(0, folder.name)
@@ -76,6 +84,13 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def duckdb_lines(error: BaseException) -> list[str]:
+    """What DuckDB says after the first line, where an error is one of its own: candidates, and the place in a query."""
+    if type(error).__module__.strip("_") != "duckdb":
+        return []
+    return [line.rstrip() for line in str(error).strip().splitlines()[1:] if line.strip()]
+
+
 def own_trace(error: BaseException, path: Path) -> str:
     """The lines of the user's own code that led to an error, and the error."""
     root = place_of(path)[0]
@@ -83,7 +98,7 @@ def own_trace(error: BaseException, path: Path) -> str:
     if isinstance(error, SyntaxError):
         last = "".join(traceback.format_exception_only(error)).rstrip()
     else:
-        last = first_line(error)
+        last = "\n".join([first_line(error), *duckdb_lines(error)])
     return "".join(traceback.format_list(frames)) + last
 
 
@@ -114,10 +129,19 @@ def _is_own(file: str, root: Path) -> bool:
 
 
 def _check_name(path: Path, name: str) -> None:
-    used = name in sys.stdlib_module_names or (name in sys.modules and name not in _brought)
+    used = name in sys.stdlib_module_names | _LATER or (name in sys.modules and name not in _brought)
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
         rule = f"must not have the name of a module that is in use ({name})"
         raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
+
+
+def _run_placed(path: Path, name: str, root: Path) -> ModuleType:
+    try:
+        return _run(path, name)
+    except InputError as error:
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
+        place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
+        raise JobError([replace(one, setting=place + one.setting) for one in error.problems]) from None
 
 
 def _run(path: Path, name: str) -> ModuleType:
