@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import accumulate, groupby, pairwise
 
+import duckdb
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.flow.keyed import Codes, Recent, RowCodes, begins, by_key, groups, load, over, save
+from streamgauge.flow.keyed import Codes, Recent, RowCodes, begins, by_key, groups, last_sums_sql, load, over, save
 
 READINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(-100, 100)), max_size=60)
 
@@ -44,6 +45,37 @@ def test_recent_goes_on_from_its_state() -> None:
     resumed.restore(**load(save(**begun.state)))
     assert resumed.add(np.array([0]), np.array([5.0])).sums.tolist() == [12.0]
     assert whole.add(np.array([0]), np.array([5.0])).sums.tolist() == [12.0]
+
+
+ANY = st.floats(allow_nan=False, allow_infinity=False)
+"""What a user's column of doubles may hold: of either sign, tiny, and up to the end of doubles."""
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), ANY), max_size=60), st.integers(1, 20))
+def test_a_sum_is_of_its_own_window_alone(readings: list[tuple[int, float]], size: int) -> None:
+    """To the last bit that of the window's values by themselves, whatever came before and beside them."""
+    windows = Recent(size).add(np.array([key for key, _ in readings], np.int64), np.array([one for _, one in readings]))
+    alone = [
+        over(np.add, windows.values[first:end], np.array([0]), np.array([end - first]), 0.0)[0]
+        for first, end in zip(windows.first, windows.end, strict=True)
+    ]
+    np.testing.assert_array_equal(windows.sums, alone)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3), ANY), min_size=1, max_size=60), st.integers(1, 20))
+def test_sql_adds_up_in_the_same_order(readings: list[tuple[int, float]], size: int) -> None:
+    """Sums of the last rows, and how many there are, are those of `Windows` to the last bit."""
+    keys, values = np.array([key for key, _ in readings], np.int64), np.array([one for _, one in readings])
+    windows = Recent(size).add(keys, values)
+    with duckdb.connect() as connection:
+        connection.register("readings", pa.table({"key": keys, "value": values, "_row": np.arange(len(keys))}))
+        summed = last_sums_sql("readings", "key", {"total": "value", "twice": "2 * value"}, size)
+        found = connection.sql(f"SELECT total, twice, counted FROM ({summed}) ORDER BY _row").fetchnumpy()
+    np.testing.assert_array_equal(found["total"], windows.sums)
+    np.testing.assert_array_equal(found["counted"], windows.counts)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found["twice"], Recent(size).add(keys, 2 * values).sums)
 
 
 def test_codes_are_given_in_the_order_of_meeting() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -212,6 +213,105 @@ def test_a_periods_average_against_plain_python(events: list[Event], pauses: lis
     for each in (flow, without_truth(flow)):
         found = {number: index for number, _, index in answer(each, events, [second * US for second in seconds])}
         assert found == pytest.approx(expected, rel=1e-12)
+
+
+WAYS = pytest.mark.parametrize("parameters", [{"vwap_window": 2}, {"vwap_period": "minutely"}], ids=["last", "period"])
+
+
+@BOTH
+@WAYS
+@pytest.mark.parametrize("price", [0.1, 22.1, 1e8 / 3])
+def test_a_quote_at_the_price_of_every_trade_is_no_bargain(way: Any, parameters: dict[str, Any], price: float) -> None:
+    """However its average is rounded: 0.1 three times over is more than 0.3 in doubles."""
+    trades: list[Event] = [(stock, TRADE, price * stock, size) for size in (3, 7, 11, 1, 1, 1) for stock in (1, 2)]
+    events = [each for trade in trades for each in (trade, (trade[0], QUOTE, trade[2], 1000))]
+    assert answer(way(flow_of(**parameters)), events) == []
+
+
+@BOTH
+@WAYS
+@pytest.mark.parametrize("large", [1e12, 1e17, 3.4028235e38, 1e308])
+def test_a_large_price_spoils_no_other_average(way: Any, parameters: dict[str, Any], large: float) -> None:
+    """Neither of another stock nor of its own once it is out of the window, or the minute is over."""
+    events: list[Event] = [
+        (1, TRADE, large, 10), (2, TRADE, 20.0, 10), (2, QUOTE, 19.0, 10), (1, TRADE, 20.0, 10),
+        (1, TRADE, 20.0, 10), (1, QUOTE, 18.0, 10),
+    ]  # fmt: skip
+    times = [0, 1, 2, 3, 60 * US, 61 * US]
+    if "vwap_window" in parameters:
+        times = list(range(6))
+    assert answer(way(flow_of(**parameters)), events, times) == [
+        (2, 2, pytest.approx(math.exp(1) * 10, rel=1e-12)), (5, 1, pytest.approx(math.exp(2) * 10, rel=1e-12)),
+    ]  # fmt: skip
+
+
+@BOTH
+def test_there_is_no_bargain_while_the_turnover_overflows(way: Any) -> None:
+    """1e308 ten times over is beyond doubles. An average of 1e308 is not, and an index by it is infinite."""
+    events: list[Event] = [
+        (1, TRADE, 1e308, 10), (1, QUOTE, 1.0, 1), (1, TRADE, 1e308, 1), (1, QUOTE, 1.0, 1),
+    ]  # fmt: skip
+    assert answer(way(flow_of(vwap_window=1)), events) == [(3, 1, math.inf)]
+
+
+CENTS = st.integers(1, 10_000).map(lambda cents: cents / 100)
+MARKET = st.tuples(st.integers(1, 3), st.sampled_from([TRADE, QUOTE]), CENTS, st.integers(1, 1000))
+ANY = st.floats(0, allow_infinity=False)
+STEADY = st.sampled_from([0.1, 22.1, 49.99, 1e7 + 0.1])
+
+
+def with_prices(prices: st.SearchStrategy[float]) -> st.SearchStrategy[list[Event]]:
+    """Ordinary events of a market, in cents, and some with other prices and up to the largest size."""
+    other = st.tuples(st.integers(1, 3), st.sampled_from([TRADE, QUOTE]), prices, st.integers(1, 2**31 - 1))
+    return st.lists(MARKET | MARKET | other, max_size=40)
+
+
+def assert_class_is_truth(flow: Flow, events: list[Event], times: list[int] | None = None) -> None:
+    """The same bargains, with indexes within what verification allows."""
+    truth, found = ({n: index for n, _, index in answer(each, events, times)} for each in (flow, without_truth(flow)))
+    assert found == pytest.approx(truth, rel=1e-9, abs=0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(with_prices(ANY | STEADY), st.integers(1, 20))
+def test_class_and_truth_agree_on_any_market(events: list[Event], window: int) -> None:
+    """Prices that are no multiples of a power of two, of any size."""
+    assert_class_is_truth(flow_of(vwap_window=window), events)
+
+
+LARGE = st.sampled_from([1e17, 3.4028235e38, 1e300, 1e308])
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    with_prices(st.floats(0, 1e4) | st.sampled_from([0.1, 22.1, 49.99]) | LARGE),
+    st.lists(st.integers(0, 40), min_size=40, max_size=40),
+)
+def test_class_and_truth_agree_on_any_market_since_the_beginning_of_a_period(
+    events: list[Event], pauses: list[int]
+) -> None:
+    """Of ordinary prices, with large ones among them."""
+    times = [second * US for second in itertools.accumulate(pauses[: len(events)])]
+    assert_class_is_truth(flow_of(vwap_period="minutely"), events, times)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(MARKET, max_size=40))
+def test_prices_in_cents_against_exact_arithmetic(events: list[Event]) -> None:
+    """The definition in fractions: what asks for just the average is no bargain however that is rounded."""
+    trades: dict[int, list[tuple[int, int]]] = {}
+    expected = []
+    for number, (stock, quote, price, size) in enumerate(events):
+        assert price is not None
+        cents = round(price * 100)
+        lately = trades.setdefault(stock, [])
+        if quote == TRADE:
+            lately.append((cents, size))
+        elif lately and Fraction(sum(p * v for p, v in lately[-5:]), sum(v for _, v in lately[-5:])) > cents:
+            expected.append(number)
+    flow = flow_of(vwap_window=5)
+    for each in (flow, without_truth(flow)):
+        assert [number for number, *_ in answer(each, events)] == expected
 
 
 @settings(deadline=None, max_examples=50)

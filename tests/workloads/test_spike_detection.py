@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.workloads.cuts import whole_and_in_parts
 
@@ -93,17 +95,20 @@ def test_a_deviation_of_just_the_threshold_is_no_spike(way: Any) -> None:
     assert [row["event_id"] for row in answer(flow, [(1, -4.0), (1, 4.0)])] == [1]
 
 
-def spikes_in_python(readings: list[Reading], window: int, threshold: float) -> list[int]:
-    """The definition, one reading after the other."""
-    seen: dict[int, list[float]] = {}
+def spikes_in_python(
+    readings: Sequence[tuple[int, Fraction | float | None]], window: int, share: Fraction
+) -> list[int]:
+    """The definition, one reading after the other, in fractions: nothing is rounded, so a tie is one."""
+    seen: dict[int, list[Fraction]] = {}
     found = []
     for number, (device, value) in enumerate(readings):
         if value is None or not math.isfinite(value):
             continue
-        last = seen.setdefault(device, [])
-        last.append(value)
-        average = sum(last[-window:]) / len(last[-window:])
-        if abs(value - average) > threshold * abs(average):
+        exact = Fraction(value)
+        last = [*seen.get(device, []), exact][-window:]
+        seen[device] = last
+        average = sum(last) / Fraction(len(last))
+        if abs(exact - average) > share * abs(average):
             found.append(number)
     return found
 
@@ -113,12 +118,71 @@ VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.tuples(st.integers(1, 3), VALUES), max_size=40), st.integers(1, 6))
+@example([(2, 0.0), (2, 0.25), (2, 0.25)], 3)  # 1/4 lies just half of the average, 1/6, from it
 def test_against_plain_python(readings: list[Reading], window: int) -> None:
     """Truth and class both say what the definition says."""
     flow = flow_of(moving_average_window=window, spike_detector_threshold=0.5)
-    expected = spikes_in_python(readings, window, 0.5)
+    expected = spikes_in_python(readings, window, Fraction(1, 2))
     for each in (flow, without_truth(flow)):
         assert [row["event_id"] for row in answer(each, readings)] == expected
+
+
+@BOTH
+@pytest.mark.parametrize("threshold", [0.0, 0.03])
+def test_a_sensor_that_never_changes_has_no_spikes(way: Any, threshold: float) -> None:
+    """22.1 fifteen times over is not 331.5 in doubles; beside others, which their sums have nothing to do with."""
+    readings: list[Reading] = [(device, value) for _ in range(40) for device, value in ((1, 22.1), (2, 0.1), (3, 0.0))]
+    flow = way(flow_of(moving_average_window=15, spike_detector_threshold=threshold))
+    assert answer(flow, readings) == []
+
+
+@BOTH
+@pytest.mark.parametrize("large", [1e12, 1e17, 3.4028235e38, 1e308])
+def test_a_large_reading_is_gone_once_its_window_is(way: Any, large: float) -> None:
+    """Of its own device after two more readings, of another one at once: 30 is a spike of 20, 20, 30 and nothing is
+    of 20, 20.
+    """
+    readings: list[Reading] = [(1, large), (2, 20.0), (2, 20.0), (2, 30.0), (1, 20.0), (1, 20.0), (1, 20.0), (1, 30.0)]
+    found = answer(way(flow_of(moving_average_window=3, spike_detector_threshold=0.25)), readings)
+    assert [(row["event_id"], row["avg"]) for row in found if row["event_id"] in (1, 2, 3, 6, 7)] == [
+        (3, pytest.approx(70 / 3)), (7, pytest.approx(70 / 3)),
+    ]  # fmt: skip
+
+
+@BOTH
+def test_an_average_that_overflows_has_no_spikes(way: Any) -> None:
+    """1e308 twice is beyond doubles, until the first of them has left the window of two."""
+    flow = way(flow_of(moving_average_window=2))
+    found = answer(flow, [(1, 1e308), (1, 1.1e308), (1, -1.0), (1, 2.0)])
+    assert [row["event_id"] for row in found] == [2, 3]
+
+
+ANY = st.floats(allow_nan=False, allow_infinity=False)
+CENTS = st.integers(-4000, 4000).map(lambda cents: cents / 100)
+OWN = st.lists(st.tuples(st.integers(1, 3), ANY | CENTS | CENTS | st.just(22.1)), max_size=40)
+"""Readings of a user's own, which are no multiples of a power of two: any doubles among hundredths."""
+
+
+@settings(deadline=None, max_examples=60)
+@given(OWN, st.integers(1, 20), st.sampled_from([0.0, 0.03, 0.5]))
+def test_class_and_truth_agree_on_any_readings(readings: list[Reading], window: int, threshold: float) -> None:
+    """Which are spikes, and their averages within what verification allows, also where readings nearly cancel."""
+    flow = flow_of(moving_average_window=window, spike_detector_threshold=threshold)
+    truth, found = answer(flow, readings), answer(without_truth(flow), readings)
+    assert [row["event_id"] for row in found] == [row["event_id"] for row in truth]
+    assert [row["avg"] for row in found] == pytest.approx([row["avg"] for row in truth], rel=1e-9, abs=0)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4000) | st.integers(90, 110)), max_size=40))
+@example([(1, 97), (1, 103)])  # the average is 1.00, and 0.03 of it is just how far both lie from it
+def test_readings_in_hundredths_against_exact_arithmetic(cents: list[tuple[int, int]]) -> None:
+    """The definition in fractions: a deviation of just the threshold is no spike however it is rounded."""
+    expected = spikes_in_python([(device, Fraction(reading, 100)) for device, reading in cents], 5, Fraction(3, 100))
+    flow = flow_of(moving_average_window=5, spike_detector_threshold=0.03)
+    for each in (flow, without_truth(flow)):
+        found = answer(each, [(device, reading / 100) for device, reading in cents])
+        assert [row["event_id"] for row in found] == expected
 
 
 @settings(deadline=None, max_examples=50)

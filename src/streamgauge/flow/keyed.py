@@ -161,11 +161,34 @@ def over(take: Callable[[Any, Any], Any], values: NDArray[Any], first: Ints, end
             found[some] = take(found[some], spans[at[some]])
             at[some] -= step
             if 2 * step <= longest:
-                longer = spans.copy()
+                longer = np.empty_like(spans)
+                longer[:step] = spans[:step]
                 longer[step:] = take(spans[step:], spans[:-step])
                 spans = longer
             step *= 2
     return found
+
+
+def last_sums_sql(relation: str, by: str, sums: Mapping[str, str], size: int) -> str:
+    """DuckDB SQL: the rows of a relation with `_row`, `counted`, how many of the last `size` rows with equal `by` there
+    are up to this one, and for each name in `sums` the sum that `Windows.sums` gives of an expression over those.
+
+    DuckDB's own `sum` over such a window adds up in an order of its own. This one adds up as `over` does, so that both
+    are the same to the last bit and whatever is decided by them is: of `counted` rows, spans of 1, 2, 4, ... from the
+    last row on. The span of a step that reaches beyond the first row of its key is null, and of no window.
+    """
+    lately = f"OVER (PARTITION BY {by} ORDER BY _row)"
+    begun = "".join(f", ({value})::DOUBLE AS span_of_{name}, 0e0 AS {name}" for name, value in sums.items())
+    query, step = f"SELECT *, least(row_number() {lately}, {size}) AS counted{begun} FROM {relation}", 1
+    while step <= size:
+        before, more = f"counted & {step - 1}", f"counted & {step} > 0"
+        columns = ", ".join(
+            f"CASE WHEN {more} THEN {name} + lag(span_of_{name}, {before}) {lately} ELSE {name} END AS {name},"
+            f" span_of_{name} + lag(span_of_{name}, {step}) {lately} AS span_of_{name}"
+            for name in sums
+        )
+        query, step = f"SELECT * REPLACE ({columns}) FROM ({query})", 2 * step
+    return query
 
 
 @dataclass(frozen=True)
@@ -182,9 +205,8 @@ class Windows:
 
     @property
     def sums(self) -> Floats:
-        """By differences of one running sum: exact where the values are whole multiples of a power of two."""
-        running = np.concatenate(([0.0], np.cumsum(self.values)))
-        return running[self.end] - running[self.first]
+        """Each of its own window's values alone, wherever batches end; `last_sums_sql` gives the same ones."""
+        return over(np.add, self.values, self.first, self.end, 0.0)
 
 
 class Recent:

@@ -5,8 +5,13 @@ that asks for less is exp(VWAP - ask) times what it offers [eq. 3.3]. The code o
 of a `vwap_period` of the calendar instead, which is here where one is given: UTC, weeks begin on Monday, and until a
 new one's first trade a quote sees what the last trade before it left. (That code cuts times off to days first, so an
 hour or a minute is a day there.) It reads trades and quotes from two places that race each other; here both come in one
-stream, in the order of their time. A quote before the stock's first trade has no index. Prices that are null, not above
-0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
+stream, in the order of their time. A quote before the stock's first trade has no index. One that asks for less by no
+more than a billionth of its price (`TIE`) asks for just the average: a stock that is always traded at 0.1 has no
+bargains at 0.1, though its average is rounded. Nor is there a bargain while a turnover is beyond the largest double: no
+average is known then. An index beyond it is infinite. Sums over the last trades are the same to the last bit in the
+class and in its truth; those of a period, which may be long, agree to rounding alone, and an index hangs on it by
+VWAP's absolute error: of prices above some hundred thousand it may be beyond a billionth. Prices that are null, not
+above 0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
 result and enter no average.
 """
 
@@ -22,14 +27,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, load, save
+from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, last_sums_sql, load, over, save
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.malformed import with_malformed
 from streamgauge.load.market import Price, Size
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import FINITE_MAX, Job, Parameters, Workload, unless
+from streamgauge.workloads.base import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
 from streamgauge.workloads.features import Feature
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
@@ -137,8 +142,7 @@ def numbered(times_us: Ints, period: Period) -> Ints:
 def _running(values: Floats, *groups_by: Ints) -> Floats:
     """Sums from the first row of each group to every row of it."""
     first, group = groups(*groups_by)
-    total = np.cumsum(values)
-    return total - (total[first] - values[first])[group]
+    return over(np.add, values, first[group], np.arange(len(values)) + 1, 0.0)
 
 
 class BargainIndex(Processor):
@@ -164,10 +168,12 @@ class BargainIndex(Processor):
         trades = np.flatnonzero(~quotes)
         times = batch.column(TIME).to_numpy()[rows]
         known = np.full(len(codes), np.nan)
-        known[trades] = self._averages.add(codes[trades], times[trades], price[trades], size[trades])
+        with np.errstate(over="ignore"):
+            known[trades] = self._averages.add(codes[trades], times[trades], price[trades], size[trades])
         vwap = self._vwap_before(codes, known)
         with np.errstate(over="ignore", invalid="ignore"):
-            index = np.where(vwap > price, np.exp(vwap - price) * size, 0.0)
+            asks_less = np.isfinite(vwap) & (vwap > price * (1 + TIE))
+            index = np.where(asks_less, np.exp(vwap - price) * size, 0.0)
         found = np.flatnonzero(quotes & (index > self._threshold))
         columns = [stocks.take(pa.array(found)), *(pa.array(each[found]) for each in (price, size, index, rows))]
         columns[2] = columns[2].cast(pa.int32())
@@ -201,18 +207,22 @@ class BargainIndex(Processor):
 
 def truth(window: int, threshold: float, period: Period) -> str:
     """The index as DuckDB SQL: of a quote, the average that stood at the last row of its stock which has one."""
-    lately = f"OVER (PARTITION BY stock ORDER BY _row ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW)"
     if period:
         begin = f"date_trunc('{UNITS[period]}', make_timestamp(_time))"
-        lately = f"OVER (PARTITION BY stock, {begin} ORDER BY _row ROWS UNBOUNDED PRECEDING)"
+        since = f"OVER (PARTITION BY stock, {begin} ORDER BY _row ROWS UNBOUNDED PRECEDING)"
+        summed = f"SELECT *, sum(price * size) {since} AS turnover, sum(size) {since} AS volume FROM trades"
+    else:
+        summed = last_sums_sql("trades", "stock", {"turnover": "price * size", "volume": "size"}, window)
     return (
         "WITH sound AS (SELECT * FROM input WHERE isfinite(price) AND price > 0 AND size >= 1),"
-        f" known AS (SELECT *, sum(price * size) {lately} / sum(size) {lately} AS average FROM sound WHERE quote = 0"
-        " UNION ALL SELECT *, NULL FROM sound WHERE quote = 1),"
+        " trades AS (SELECT * FROM sound WHERE quote = 0),"
+        f" known AS (SELECT stock, price, size, quote, _row, turnover / volume AS average FROM ({summed})"
+        " UNION ALL SELECT stock, price, size, quote, _row, NULL FROM sound WHERE quote = 1),"
         " priced AS (SELECT *, last_value(average IGNORE NULLS) OVER (PARTITION BY stock ORDER BY _row) AS vwap"
         " FROM known)"
         " SELECT stock, price AS ask_price, size AS ask_size, exp(vwap - price) * size AS bargain_index, _row"
-        f" FROM priced WHERE quote = 1 AND vwap > price AND exp(vwap - price) * size > {threshold!r}::DOUBLE"
+        f" FROM priced WHERE quote = 1 AND isfinite(vwap) AND vwap > price * {double(1 + TIE)}"
+        f" AND exp(vwap - price) * size > {threshold!r}::DOUBLE"
     )
 
 

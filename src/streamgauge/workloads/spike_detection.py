@@ -2,9 +2,13 @@
 
 The average is over the last `window` readings of the device, the current one included; a reading is a spike where it
 lies further from it than `threshold` times the average. The average's absolute value is taken, or every reading of a
-device below zero would be a spike. Readings that are null or no finite number are malformed: they give no result and
-enter no average. It is a process of its own, and no `count` window of the flow language, because malformed readings
-would have to be left out before that one, and then the reader of the stream could not pack its rows for it.
+device below zero would be a spike. It must lie further by more than a billionth of the average (`TIE`): a sensor that
+always shows 22.1 has no spikes, though its average is rounded. The class and its truth add up in the same order, so
+that they also agree where readings of both signs nearly cancel. Where a sum is beyond the largest double there is no
+average, and no spike until the window is past it. Readings that are null or no finite number are malformed: they give
+no result and enter no average. It is a process of its own, and no `count` window of the flow language, because
+malformed readings would have to be left out before that one, and then the reader of the stream could not pack its rows
+for it.
 """
 
 from __future__ import annotations
@@ -17,13 +21,13 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, load, save
+from streamgauge.flow.keyed import Codes, Recent, last_sums_sql, load, save
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.malformed import with_malformed
 from streamgauge.load.sensors import Reading
-from streamgauge.workloads.base import FINITE_MAX, Job, Parameters, Workload, double, unless
+from streamgauge.workloads.base import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
 from streamgauge.workloads.features import Feature
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
@@ -75,10 +79,8 @@ class MovingAverage(Processor):
 
 def truth(window: int) -> str:
     """The moving average as DuckDB SQL."""
-    return (
-        "SELECT device, value, _row, avg(value) OVER (PARTITION BY device ORDER BY _row"
-        f" ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW) AS avg FROM input WHERE isfinite(value)"
-    )
+    summed = last_sums_sql("(SELECT * FROM input WHERE isfinite(value))", "device", {"total": "value"}, window)
+    return f"SELECT device, value, _row, total / counted AS avg FROM ({summed})"
 
 
 def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
@@ -98,7 +100,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
             name="moving_average",
         )
     )
-    far = f"abs(value - avg) > {double(parameters.spike_detector_threshold)} * abs(avg)"
+    far = f"abs(value - avg) > ({double(parameters.spike_detector_threshold)} + {double(TIE)}) * abs(avg)"
     spikes = averaged.where(far, name="spike_detector")
     result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
     malformed = unless(f"abs({parameters.parser_value_field}) <= {FINITE_MAX}")
