@@ -120,3 +120,37 @@ def test_a_quote_in_the_wrong_place_is_one_line_that_is_no_row(tmp_path: Path) -
     """The others are read."""
     found = data(written(tmp_path, "a.csv", "u,town\n" + ROW * 30 + '2,"open"x\n' + ROW * 30), u="int", town="string")
     assert (len(found.columns["u"]), found.left_out) == (60, LeftOut(1))
+
+
+@pytest.mark.parametrize("content", ['[{"u": 1, "town": "a"},', '[{"u": 1, "town": "a"},\n{"u": 2, "town": "b"},\n\n'])
+def test_an_array_that_was_cut_off_is_refused(tmp_path: Path, content: str) -> None:
+    """Though a reader takes the objects that are there; one with space after its end is whole."""
+    for problem in both_problems(written(tmp_path, "a.json", content)):
+        assert (problem.rule, problem.got) == ("must be whole", "a.json, whose array is not closed")
+    whole = written(tmp_path, "b.json", content.rstrip().rstrip(",") + "] \n")
+    assert data(whole, u="int").columns["u"].to_pylist()[0] == 1
+
+
+@pytest.mark.parametrize(("name", "content", "rule"), [
+    ("a.jsonl", "x\ny\n[3]\n", "must have JSON objects"), ("a.csv", "\n1,a\n", "must have a first line of names"),
+])  # fmt: skip
+def test_data_without_any_name_say_so(tmp_path: Path, name: str, content: str, rule: str) -> None:
+    """And not that of no columns one is missing."""
+    problem = problem_of(data, written(tmp_path, name, content), u="int")
+    assert (problem.rule, problem.got) == (rule, f"{name}, which has none")
+
+
+def test_a_folder_is_no_sample(tmp_path: Path) -> None:
+    """Some write Parquet as one."""
+    (tmp_path / "a.parquet").mkdir()
+    problem = problem_of(fit, tmp_path / "a.parquet", "timestamp")
+    assert "which is a folder" in str(problem.got)
+    assert problem.way_out == "name one file of it"
+
+
+def test_what_a_reader_says_ends_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a line it quotes, and without the name of its class."""
+    monkeypatch.setattr(file_rows, "SAID_MAX", 30)
+    problem = problem_of(data, written(tmp_path, "a.json", '{"u": 1}\n{"u"'), u="int")
+    assert str(problem.got).startswith("Malformed JSON")
+    assert str(problem.got).endswith(" ...")

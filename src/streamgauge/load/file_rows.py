@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import hashlib
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -140,6 +141,8 @@ def _read(path: Path, columns: Columns) -> Content:
         raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
     if kind != "parquet":
         text_files.require_utf8(path, _SETTING)
+    if kind == "json":
+        text_files.require_whole_array(path, _SETTING)
     found = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
     if not len(next(iter(found.columns.values()))):
         left_out = f" that can be read; {_lines_of(found.left_out.lines)} of it can not" if found.left_out.lines else ""
@@ -195,6 +198,9 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
         try:
             there = _names(connection, path, kind, columns)
+            if not there:
+                what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
+                raise refuse(f"must have {what}", f"{path.name}, which has none", "another file")
             if missing := tuple(pair for pair in columns if pair[0] not in there):
                 raise _lacking(path, missing, there)
             return _cast(connection, path, kind, columns)
@@ -298,7 +304,8 @@ def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
 def _said(error: Exception) -> str:
     """What DuckDB says of the place, without its advice on options that nobody can give here."""
     first = takewhile(str.strip, str(error).splitlines())
-    return "; ".join(line for line in first if not line.startswith(("Try ", "Possible ")))[:SAID_MAX]
+    said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ")))
+    return textwrap.shorten(said.removeprefix("Invalid Input Error: "), SAID_MAX, placeholder=" ...")
 
 
 def _lacking(path: Path, missing: Columns, there: Sequence[str]) -> ColumnsError:

@@ -101,6 +101,8 @@ def _read(path: Path) -> tuple[pa.Table, str]:
         try:
             if reader != "read_parquet":
                 text_files.require_utf8(path, _setting(path))
+            if suffixes[-1].lower() == ".json":
+                text_files.require_whole_array(path, _setting(path))
             if reader == "read_csv":
                 return _csv(connection, path)
             return connection.sql(_sampled(f"{reader}({text_files.quoted_path(path)})")).to_arrow_table(), ""

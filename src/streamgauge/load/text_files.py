@@ -111,6 +111,17 @@ def _is_text(line: bytes) -> bool:
     return b"\0" not in line
 
 
+def require_whole_array(path: Path, setting: str) -> None:
+    """InputError where a JSON file begins as an array and does not end as one: a reader takes what there is of it."""
+    first, last = b"", b""
+    for piece in _pieces(path):
+        stripped = piece.removeprefix(codecs.BOM_UTF8).strip()
+        first, last = first or stripped[:1], stripped[-1:] or last
+    if first == b"[" and last != b"]":
+        got = f"{path.name}, whose array is not closed"
+        raise InputError(Problem(setting, "must be whole", got, "the whole file, or one object a line in a .jsonl"))
+
+
 def header(path: Path, wanted: Collection[str] = ()) -> Header:
     """The first line of a CSV; what separates is the sign that gives most of the names `wanted`, then most names."""
     text = first_bytes(path, _FIRST_LINE_MAX).decode("utf-8-sig", errors="replace")
