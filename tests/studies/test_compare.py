@@ -531,8 +531,17 @@ def test_unusable_runs_are_refused_with_the_reason(make: Make, three: Three, val
     folder = three("a", 10)
     make("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
     said = refused(folder, str(make("b", 2)))
-    assert f"this one is {value}: the disk was full" in said
+    assert f"and not {value}: the disk was full" in said
     assert "bad" in said
+
+
+def test_what_is_wrong_with_many_runs_is_told_once(make: Make) -> None:
+    """With the names of all, side by side."""
+    full, other = (Verdict(value="invalid", sentence=f"{why}.") for why in ("the disk was full", "the clock stood"))
+    a = ",".join(str(make(f"a{n}", n, verdict=other if n == 3 else full)) for n in range(4))
+    said = refused(a, str(make("b", 9)))
+    assert said.count("the disk was full") == said.count("the clock stood") == 1
+    assert all(name in said for name in a.split(","))
 
 
 @pytest.mark.parametrize(("sustained", "confirmed"), [(None, False), (1e6, False)])
