@@ -154,3 +154,16 @@ def test_what_a_reader_says_ends_with_a_word(tmp_path: Path, monkeypatch: pytest
     problem = problem_of(data, written(tmp_path, "a.json", '{"u": 1}\n{"u"'), u="int")
     assert str(problem.got).startswith("Malformed JSON")
     assert str(problem.got).endswith(" ...")
+
+
+def test_space_around_names_is_none_of_them(tmp_path: Path) -> None:
+    """With quotes, and without."""
+    path = written(tmp_path, "a.csv", 'u , "town"\n1,a\n')
+    assert data(path, u="int", town="string").columns["town"].to_pylist() == ["a"]
+    assert [field.name for field in fit(path, "timestamp").fields] == ["u", "town"]
+
+
+def test_a_readers_advice_on_its_options_is_not_passed_on(tmp_path: Path) -> None:
+    """Of a file whose lines end in several ways, which it cannot read."""
+    got = str(problem_of(data, written(tmp_path, "a.csv", "u,town\n1,a\r\n2,c\n3,d\n"), u="int").got)
+    assert "strict_mode" not in got

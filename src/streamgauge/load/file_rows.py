@@ -304,7 +304,7 @@ def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
 def _said(error: Exception) -> str:
     """What DuckDB says of the place, without its advice on options that nobody can give here."""
     first = takewhile(str.strip, str(error).splitlines())
-    said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ")))
+    said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ", "* ")))
     return textwrap.shorten(said.removeprefix("Invalid Input Error: "), SAID_MAX, placeholder=" ...")
 
 

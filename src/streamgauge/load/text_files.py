@@ -126,7 +126,7 @@ def header(path: Path, wanted: Collection[str] = ()) -> Header:
     """The first line of a CSV; what separates is the sign that gives most of the names `wanted`, then most names."""
     text = first_bytes(path, _FIRST_LINE_MAX).decode("utf-8-sig", errors="replace")
     found = {sign: _cells(text, sign) for sign in _SEPARATORS}
-    best = max(found, key=lambda sign: (len(set(wanted) & {name.strip() for name in found[sign]}), len(found[sign])))
+    best = max(found, key=lambda sign: (len({*wanted} & {*found[sign]}), len(found[sign])))
     separator = best if len(found[best]) > 1 else _NO_SEPARATOR
     given = tuple(_cells(text, separator))
     return Header(tuple(_told_apart(given)), separator, given)
@@ -134,7 +134,8 @@ def header(path: Path, wanted: Collection[str] = ()) -> Header:
 
 def _cells(text: str, separator: str) -> list[str]:
     try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+        cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+        return [name.strip() for name in next(cells, [])]
     except csv.Error:  # a cell that is longer than any name
         return []
 
