@@ -225,6 +225,16 @@ def test_bad_words_are_refused(stand: Path, asked: Asked, words: list[str]) -> N
     assert list(stand.iterdir()) == []
 
 
+@pytest.mark.parametrize("page", ["", "missing/page.html"])
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch, stand: Path, page: str
+) -> None:
+    """Nothing is computed for it: the sides are not looked at."""
+    monkeypatch.setattr("streamgauge.studies.compare.compare", lambda *_: pytest.fail("the sides were read"))
+    with pytest.raises(InputError, match="--html"):
+        cli.compare("a", "b", html=stand / page)
+
+
 def test_a_report_that_cannot_be_written_names_its_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path
 ) -> None:

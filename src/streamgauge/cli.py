@@ -394,6 +394,11 @@ def compare(
     from streamgauge.report.comparison_terminal import show_comparison
     from streamgauge.studies.compare import compare as ask
 
+    if html is not None:
+        from streamgauge.report.comparison_page import HTML
+        from streamgauge.report.store import require_place
+
+        require_place(html, HTML)
     comparison = ask(a, b, fail_if or (), parse_share(confidence, "confidence"))
     if html is not None:
         from streamgauge.report.comparison_page import write_comparison

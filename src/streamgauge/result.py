@@ -337,7 +337,8 @@ class DataColumn(Answer):
 class ReplayedData(Answer):
     """A user's own file in the place of a stream's made rows, of which `columns` are what the workload reads.
 
-    `left_out` lines are no rows. The run goes through its `rows` `rounds` times; `time` is the column that goes on.
+    `left_out` lines are no rows, `left_out_no_utf8` of them since they are no UTF-8. The run goes through its `rows`
+    `rounds` times; `time` is the column that goes on.
     """
 
     stream: str
@@ -345,6 +346,7 @@ class ReplayedData(Answer):
     sha256: str
     rows: int
     left_out: int
+    left_out_no_utf8: int = 0
     rounds: float
     time: str | None = None
     columns: tuple[DataColumn, ...]

@@ -18,6 +18,7 @@ import pytest
 from streamgauge.errors import DriverError, InputError, Problem
 from streamgauge.load import file_rows
 from streamgauge.load.file_rows import File, Unreadable, content, digest, rows
+from streamgauge.load.text_files import LeftOut
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -134,7 +135,7 @@ def test_lines_that_are_no_rows_are_left_out(tmp_path: Path, end: str) -> None:
         "a": ["1", "x\ny", "9"],
         "b": [2, 7, 10],
     }
-    assert (found.left_out, found.unreadable) == (3, {})
+    assert (found.left_out, found.unreadable) == (LeftOut(3, 1), {})
 
 
 def test_a_line_that_is_no_json_is_a_row_without_values(tmp_path: Path) -> None:

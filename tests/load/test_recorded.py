@@ -134,6 +134,14 @@ def test_what_cannot_be_replayed_is_refused(
     assert way_out in problem.way_out
 
 
+def test_a_folder_is_no_file_of_rows(tmp_path: Path) -> None:
+    """Some write Parquet as one."""
+    with pytest.raises(InputError) as refused:
+        on(PURCHASES, tmp_path)
+    (problem,) = refused.value.problems
+    assert (problem.got, problem.way_out) == (f"{tmp_path}, which is a folder", "name one file of it")
+
+
 def test_a_file_that_was_changed_is_read_anew(tmp_path: Path) -> None:
     """Its digest is part of what a stream is."""
     path = tmp_path / "a.csv"

@@ -180,7 +180,7 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
     (found,) = replayed_data(plan, plan.end_us)
     assert found.model_dump() == {
         "stream": "purchases", "file": str(data), "sha256": digest(data), "rows": 3, "left_out": 1,
-        "rounds": pytest.approx(1000 / 3), "time": None,
+        "left_out_no_utf8": 0, "rounds": pytest.approx(1000 / 3), "time": None,
         "columns": (
             {"name": "user_id", "unreadable": 0, "empty": 0, "numbered": None},
             {"name": "gem_pack_id", "unreadable": 0, "empty": 1, "numbered": None},
@@ -194,6 +194,17 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
         "data of purchases: its 3 rows come 333 times; times that stand in them, if any do, come again in each round "
         "(data.time=COLUMN moves a column on)",
     )
+
+
+@pytest.mark.parametrize(("texts", "events", "said"), [
+    ("1,2,30\n", 1000, "its one row comes 1,000 times"), ("1,2,30\n" * 3, 123_456, "its 3 rows come 41,152 times"),
+    ("1,2,30\n" * 3, 5, "its 3 rows come 1.67 times"),
+])  # fmt: skip
+def test_how_often_a_file_comes_is_said_in_plain_numbers(data: Path, texts: str, events: int, said: str) -> None:
+    """No powers of ten."""
+    data.write_text("user_id,gem_pack_id,price\n" + texts)
+    plan = check(build(asked("filter", data=str(data)))).plan(0, float(events), 1.0)
+    assert said in notes(plan)[0]
 
 
 def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:

@@ -330,6 +330,59 @@ def test_a_gate_on_a_missing_figure_is_unknown(three: Three) -> None:
     assert not found.passed
 
 
+def offered(rate: str, profile: str = "constant") -> dict[str, Any]:
+    """What a run keeps of a load that was asked for."""
+    return build({"workload": "identity", "load": {"rate": rate, "profile": profile}}).model_dump(mode="json")
+
+
+def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
+    """Neither passed nor failed, on any figure; own jobs are named after their files, and may ask the same."""
+    rules = ["rate -5%", "p50 +60%", "p50 +0.1%", "cpu +10%", "wrong_answers +0"]
+    for name, files, states in (("b", {}, {"unknown"}), ("c", {"job.py": "0" * 64}, {"passed", "unknown", "failed"})):
+        a = three(f"a{name}", 10, job_files=files)
+        found = compare(a, three(name, 20, workload="filter", job_files=files, slower=1.2), rules)
+        assert {gate.state for gate in found.gates} <= states
+        assert all("the workloads differ" in gate.sentence for gate in found.gates) is not bool(files)
+        assert not found.passed
+
+
+def took_in(side: str, offered_per_s: float, ingested_per_s: float) -> str:
+    """The runs of a folder, with other rates."""
+    rates = Rates(
+        offered_per_s=offered_per_s, achieved_per_s=ingested_per_s, ingested_per_s=ingested_per_s,
+        planned_per_s=offered_per_s,
+    )  # fmt: skip
+    for path in Path(side).iterdir():
+        folder = RunFolder.open(path)
+        folder.write_result(folder.read_result().model_copy(update={"rate": rates}))
+    return side
+
+
+def test_no_gate_on_latency_is_decided_between_different_loads(three: Three) -> None:
+    """Less to do makes every latency shorter: said by how much, in the gate and as a warning. Answers count anyhow."""
+    b = took_in(three("b", 20, experiment=offered("69k")), 69e3, 69e3)
+    found = compare(three("a", 10), b, ["p50 +60%", "cpu +60%", "rate -60%", "wrong_answers +0"])
+    assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
+    less = f"B was offered {words.percent(31)} less"
+    assert all(less in gate.sentence for gate in found.gates[:3])
+    assert "only say what was asked" in found.gates[2].sentence
+    assert any(less in warning for warning in found.warnings)
+
+
+def test_another_profile_is_another_load(three: Three) -> None:
+    """Though it begins at the same rate."""
+    found = compare(three("a", 30), three("b", 40, experiment=offered("100k", "ramp:200k")), ["p50 +60%"])
+    assert found.gates[0].state == "unknown"
+    assert "A and B were offered different loads" in found.gates[0].sentence
+
+
+@pytest.mark.parametrize(("a_per_s", "state"), [(8e4, "failed"), (1e5, "unknown")])
+def test_a_rate_that_neither_side_kept_up_with_is_its_own(three: Three, a_per_s: float, state: str) -> None:
+    """Whatever was offered; where one side kept up, what it took in is no limit of its system."""
+    a, b = took_in(three("a", 10), 1e5, a_per_s), took_in(three("b", 20, experiment=offered("200k")), 2e5, 6e4)
+    assert compare(a, b, ["rate -5%"]).gates[0].state == state
+
+
 def test_a_gate_on_wrong_answers(three: Three) -> None:
     """None more than before."""
     wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
@@ -478,8 +531,17 @@ def test_unusable_runs_are_refused_with_the_reason(make: Make, three: Three, val
     folder = three("a", 10)
     make("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
     said = refused(folder, str(make("b", 2)))
-    assert f"this one is {value}: the disk was full" in said
+    assert f"and not {value}: the disk was full" in said
     assert "bad" in said
+
+
+def test_what_is_wrong_with_many_runs_is_told_once(make: Make) -> None:
+    """With the names of all, side by side."""
+    full, other = (Verdict(value="invalid", sentence=f"{why}.") for why in ("the disk was full", "the clock stood"))
+    a = ",".join(str(make(f"a{n}", n, verdict=other if n == 3 else full)) for n in range(4))
+    said = refused(a, str(make("b", 9)))
+    assert said.count("the disk was full") == said.count("the clock stood") == 1
+    assert all(name in said for name in a.split(","))
 
 
 @pytest.mark.parametrize(("sustained", "confirmed"), [(None, False), (1e6, False)])

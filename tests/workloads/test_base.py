@@ -154,3 +154,13 @@ def test_only_what_a_flow_reads_is_needed() -> None:
     """The aggregation reads two of three fields, the count one."""
     assert needed_columns(_job("windowed_aggregation").flow) == {"purchases": ("gem_pack_id", "price", "event_time")}
     assert needed_columns(_job("count").flow) == {"purchases": ("gem_pack_id",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("dat", "data"), ("Data", "data"), ("spike_detector_treshold", "spike_detector_threshold")]
+)
+def test_a_setting_that_is_misspelt_is_told(name: str, meant: str) -> None:
+    """A workload's own parameters, and the rows that every workload may be given."""
+    with pytest.raises(InputError) as refused:
+        base.get("spike_detection").read({name: "x"})
+    assert refused.value.problems[0].way_out == f"--set {meant}=..."

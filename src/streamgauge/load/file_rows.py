@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import hashlib
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,9 @@ import pyarrow.compute as pc
 
 from streamgauge.errors import DriverError, InputError, Problem
 from streamgauge.events import arrow_type
+from streamgauge.load import text_files
 from streamgauge.load.sample import COMPRESSED, READERS
+from streamgauge.load.text_files import NONE_LEFT_OUT, LeftOut, quoted_path
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,6 +34,7 @@ LINES = ("txt", "log", "dat", "text", "")
 """What a file of text lines is called after its last dot."""
 BYTES_MAX = 2**30
 """Of the rows in memory: every generator holds them."""
+_SETTING = "set data"
 SAID_MAX = 300
 """Characters of a reader's own words in an error: it quotes whole lines of the file."""
 _SQL = {
@@ -77,7 +81,7 @@ class Content:
 
     columns: dict[str, pa.Array]
     unreadable: dict[str, Unreadable]
-    left_out: int = 0
+    left_out: LeftOut = NONE_LEFT_OUT
 
     def values(self, name: str) -> int:
         """How many rows have a value in a column, of its type or not."""
@@ -135,9 +139,13 @@ def _read(path: Path, columns: Columns) -> Content:
         raise refuse(f"must be one of {known}, .gz or .zst after it", path.name, "another file")
     if not _content(path, 1):
         raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
+    if kind != "parquet":
+        text_files.require_utf8(path, _SETTING)
+    if kind == "json":
+        text_files.require_whole_array(path, _SETTING)
     found = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
     if not len(next(iter(found.columns.values()))):
-        left_out = f" that can be read; {_lines_of(found.left_out)} of it can not" if found.left_out else ""
+        left_out = f" that can be read; {_lines_of(found.left_out.lines)} of it can not" if found.left_out.lines else ""
         raise refuse("must hold some rows", f"{path.name}, which has none{left_out}", "another file")
     if (size := sum(column.nbytes for column in found.columns.values())) > BYTES_MAX:
         rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
@@ -148,8 +156,7 @@ def _read(path: Path, columns: Columns) -> Content:
 def _content(path: Path, most: int | None = None) -> bytes:
     """What a file holds, unpacked; its first bytes where only so many are wanted."""
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            return bytes(stream.read(most))
+        return text_files.first_bytes(path, most)
     except OSError as error:
         raise refuse("must be readable", str(error), "another file") from None
 
@@ -191,6 +198,9 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
         try:
             there = _names(connection, path, kind, columns)
+            if not there:
+                what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
+                raise refuse(f"must have {what}", f"{path.name}, which has none", "another file")
             if missing := tuple(pair for pair in columns if pair[0] not in there):
                 raise _lacking(path, missing, there)
             return _cast(connection, path, kind, columns)
@@ -200,6 +210,10 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
     """The columns that a file has; of JSON lines those of their first ones, since some may be no objects."""
+    if READERS[kind] == "read_csv":
+        of = text_files.header(path, [name for name, _ in columns])
+        text_files.require_names(of, path, _SETTING, [name for name, _ in columns])
+        return list(of.names)
     if kind not in JSON_LINES:
         return list(connection.sql(f"SELECT * FROM {_source(path, kind, columns)} LIMIT 0").columns)
     lines = f"SELECT json FROM read_ndjson_objects({quoted_path(path)}, ignore_errors = true) LIMIT {_NAMES_LINES}"
@@ -210,47 +224,19 @@ def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns
 _NAMES_LINES = 20_480
 
 
-def _source(path: Path, kind: str, columns: Columns, typed: bool = False, rejects: str = "") -> str:
+def _source(path: Path, kind: str, columns: Columns, typed: bool = False, rejects: bool = False) -> str:
     """A file as DuckDB SQL; `typed` where the columns are known to be there. Lines that are no rows are passed over,
-    and stand in the table `rejects` where that is given."""
+    and told where `rejects` are wanted."""
     reader, options = READERS[kind], ""
     if reader == "read_csv":
-        options = _csv_options(path, columns) + ", ignore_errors = true"
-        options += f", store_rejects = true, rejects_table = '{rejects}'" if rejects else ""
-    elif reader == "read_json_auto":
+        return text_files.csv_source(path, text_files.header(path, [name for name, _ in columns]), rejects)
+    if reader == "read_json_auto":
         # Line by line, one that is no JSON is a row without values.
         options = ", format = 'newline_delimited', ignore_errors = true" if kind in JSON_LINES else ""
         # A guessed type of texts with a number among them would be JSON, which keeps its quotes.
         texts = ", ".join(f"'{name}': 'VARCHAR'" for name, _ in columns)
         options += f", columns = {{{texts}}}" if typed else ""
     return f"{reader}({quoted_path(path)}{options})"
-
-
-def _csv_options(path: Path, columns: Columns) -> str:
-    """Nothing is guessed from the first rows; the line of names tells what separates columns, if there are several."""
-    first = _content(path, _FIRST_LINE_MAX).decode("utf-8-sig", errors="replace").partition("\n")[0]
-    wanted = {name for name, _ in columns}
-    found = {
-        sign: len(wanted & {name.strip(' "\r') for name in first.split(sign)}) for sign in ",;\t|" if sign in first
-    }
-    delimiter = max(found, key=found.__getitem__, default=_NO_DELIMITER)
-    return _CSV + (f", delim = '{delimiter}'" if found.get(delimiter, True) else "")
-
-
-_FIRST_LINE_MAX = 2**16
-_NO_DELIMITER = "\x1f"
-"""Of a file with one column, whose texts may have commas: a character that means to separate, and is in no text."""
-_CSV = (
-    # Texts as they stand: a guessed type would change them, "" would be nothing, and # the beginning of a comment.
-    ", header = true, skip = 0, all_varchar = true, allow_quoted_nulls = false, comment = '', "
-    "quote = '\"', escape = '\"'"
-)
-
-
-def quoted_path(path: Path) -> str:
-    """A path as an SQL text that names this file alone, and no pattern of others."""
-    plain = "".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path))
-    return "'" + plain.replace("'", "''") + "'"
 
 
 def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> Content:
@@ -260,7 +246,7 @@ def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns:
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     pairs = [_as(name, type_, types[name], READERS[kind]) for name, type_ in columns]
     taken = ", ".join(f"{value}, {raw} IS NOT NULL AND {spoilt}" for raw, value, spoilt in pairs)
-    told = _source(path, kind, columns, typed=True, rejects=_REJECTS)
+    told = _source(path, kind, columns, typed=True, rejects=True)
     table = connection.sql(f"SELECT {taken} FROM {told}").to_arrow_table()
     values, unreadable = {}, {}
     for number, (name, type_) in enumerate(columns):
@@ -269,15 +255,8 @@ def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns:
             column = pc.if_else(spoilt.combine_chunks(), pa.scalar(None, column.type), column)
             unreadable[name] = _unreadable(connection, source, name, type_, row, pc.sum(spoilt).as_py())
         values[name] = column
-    return Content(values, unreadable, _rejected(connection) if READERS[kind] == "read_csv" else 0)
-
-
-_REJECTS = "rejected_lines"
-
-
-def _rejected(connection: duckdb.DuckDBPyConnection) -> int:
-    ((count,),) = connection.sql(f"SELECT count(DISTINCT line) FROM {_REJECTS}").fetchall()
-    return int(count)
+    is_csv = READERS[kind] == "read_csv"
+    return Content(values, unreadable, text_files.left_out(connection, path, _SETTING) if is_csv else NONE_LEFT_OUT)
 
 
 def _unreadable(
@@ -314,7 +293,7 @@ def no_value(name: str, kind: str, found: Unreadable) -> Problem:
     """Of a column in which nothing is a value of its type: it is another file that was meant, or another column."""
     more = f" (and {found.count - 1} more)" if found.count > 1 else ""
     rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded; none of its values is one"
-    return Problem("set data", rule, f"{found.first} in row {found.row + 1}{more}", f"mend {name}, or another file")
+    return Problem(_SETTING, rule, f"{found.first} in row {found.row + 1}{more}", f"mend {name}, or another file")
 
 
 def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
@@ -325,13 +304,14 @@ def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
 def _said(error: Exception) -> str:
     """What DuckDB says of the place, without its advice on options that nobody can give here."""
     first = takewhile(str.strip, str(error).splitlines())
-    return "; ".join(line for line in first if not line.startswith(("Try ", "Possible ")))[:SAID_MAX]
+    said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ", "* ")))
+    return textwrap.shorten(said.removeprefix("Invalid Input Error: "), SAID_MAX, placeholder=" ...")
 
 
 def _lacking(path: Path, missing: Columns, there: Sequence[str]) -> ColumnsError:
     rule = f"must have {'a column' if len(missing) == 1 else 'the columns'} {_named(missing)}"
     got, names = f"{path.name} with {', '.join(there)}", [name for name, _ in missing]
-    return ColumnsError(Problem("set data", rule, got, "; ".join(_ways_out(names, there))), names)
+    return ColumnsError(Problem(_SETTING, rule, got, "; ".join(_ways_out(names, there))), names)
 
 
 def _ways_out(missing: Sequence[str], there: Sequence[str]) -> Iterator[str]:
@@ -347,4 +327,4 @@ def _named(columns: Columns) -> str:
 
 def refuse(rule: str, got: object, way_out: str) -> InputError:
     """Of the setting `data`, whatever stream it is for."""
-    return InputError(Problem("set data", rule, got, way_out))
+    return InputError(Problem(_SETTING, rule, got, way_out))

@@ -143,6 +143,8 @@ def recorded(*asked: Asked) -> tuple[StreamSpec, ...]:
 
 
 def _file(asked: Asked) -> File:
+    if asked.path.is_dir():
+        raise refuse("must be a file", f"{asked.path}, which is a folder", "name one file of it")
     if asked.known is None and not asked.path.is_file():
         raise refuse("must be a file that exists", str(asked.path), "--set data=FILE, as seen from this folder")
     columns = tuple((field.name, field.spark_type) for field in asked.fields)

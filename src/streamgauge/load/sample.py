@@ -10,10 +10,11 @@ quantiles.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,12 @@ import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import LINEAGE, arrow_type
+from streamgauge.load import text_files
 from streamgauge.load.fields import FieldSpec
 from streamgauge.load.fitted import Fitted
+
+if TYPE_CHECKING:
+    import duckdb
 
 ROWS_MAX = 200_000
 """Larger files are sampled down to so many rows, always the same ones."""
@@ -35,6 +40,16 @@ FREQUENT = 5
 READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
             "jsonl": "read_json_auto", "ndjson": "read_json_auto"}  # fmt: skip
 COMPRESSED = (".gz", ".zst")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y")
+_TYPES = (
+    "CASE WHEN regexp_full_match(trim({0}), '[+-]?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END",
+    "TRY_CAST({0} AS DOUBLE)",
+    "CASE lower(trim({0})) WHEN 'true' THEN true WHEN 'false' THEN false END",
+    "TRY_CAST({0} AS TIMESTAMPTZ)",
+    *(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])" for day in _DAYS),
+)
+"""What a text may be, in the order of trying; null where it is not."""
 
 
 @dataclass(frozen=True)
@@ -51,40 +66,85 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     Raises InputError where the file cannot be read, is empty, has a column of a type that no field has, or lacks a
     column `time` that the user has `named`: the one that was meant would become a field like any other.
     """
-    table = _read(path)
+    table, left_out = _read(path)
     if named and time not in table.column_names:
         near = difflib.get_close_matches(time, table.column_names, 1)
         way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
         raise _refuse(path, "must have the column that time= names", time, f"{way_out}, or leave time= out")
     if not table.num_rows:
-        raise _refuse(path, "must hold some rows", "none")
+        raise _refuse(path, "must hold some rows", f"none; {left_out}" if left_out else "none")
     taken = [name for name in table.column_names if name in LINEAGE]
     if taken:
         raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
     fitted = [_fit(path, name, table.column(name)) for name in table.column_names if name != time]
     if not fitted:
         raise _refuse(path, "must have a column besides the event time", table.column_names)
-    return Sample(tuple(field for field, _ in fitted), tuple(text for _, text in fitted))
+    said = (text for _, text in fitted)
+    return Sample(tuple(field for field, _ in fitted), (*said, left_out) if left_out else tuple(said))
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path) -> tuple[pa.Table, str]:
+    """(the rows, or a sample of them; what was left out, in words)."""
     import duckdb
 
+    if path.is_dir():
+        raise _refuse(path, "must be a file", f"{path}, which is a folder", "name one file of it")
     if not path.is_file():
         raise _refuse(path, "must be a file that exists", str(path), "the path, as seen from the job's file")
     suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
     reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "")
     if reader is None:
         raise _refuse(path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
-    file = str(path).replace("'", "''")
     with duckdb.connect() as connection:
         # One thread: a parallel reservoir takes other rows each time.
         connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
-        query = f"SELECT * FROM {reader}('{file}') USING SAMPLE reservoir({ROWS_MAX} ROWS) REPEATABLE (1)"
         try:
-            return connection.sql(query).to_arrow_table()
-        except duckdb.Error as error:
+            if reader != "read_parquet":
+                text_files.require_utf8(path, _setting(path))
+            if suffixes[-1].lower() == ".json":
+                text_files.require_whole_array(path, _setting(path))
+            if reader == "read_csv":
+                return _csv(connection, path)
+            return connection.sql(_sampled(f"{reader}({text_files.quoted_path(path)})")).to_arrow_table(), ""
+        except (duckdb.Error, OSError) as error:
             raise _refuse(path, "must be readable", str(error).partition("\n")[0]) from None
+
+
+def _sampled(source: str) -> str:
+    return f"SELECT * FROM {source} USING SAMPLE reservoir({ROWS_MAX} ROWS) REPEATABLE (1)"
+
+
+def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, str]:
+    """As data are read, by the first line alone; each column has the first type that all of its values are of."""
+    setting, first = _setting(path), text_files.header(path)
+    _require_header(path, first)
+    text_files.require_names(first, path, setting)
+    connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
+    left_out = text_files.in_words(text_files.left_out(connection, path, setting))
+    values = ", ".join(f"{_best_type(connection, name)} AS {_column(name)}" for name in first.names)
+    return connection.sql(f"SELECT {values} FROM sampled").to_arrow_table(), left_out
+
+
+def _require_header(path: Path, first: text_files.Header) -> None:
+    """InputError where the first line is a row: no column is called by a number, and one row less is not the worst."""
+    if not first.given:
+        raise _refuse(path, "must begin with a line of names", "an empty line", "add one")
+    if numbers := [name for name in first.given if _NUMBER.fullmatch(name)]:
+        got = f"{', '.join(first.given)}, where {numbers[0]} is a number"
+        raise _refuse(path, "must begin with a line of names", got, "add one, such as user_id,town")
+
+
+def _column(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _best_type(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    """SQL of a column of texts as the first type that no value of it contradicts; without any value, as text."""
+    raw = f"NULLIF({_column(name)}, '')"
+    tries = [value.format(raw) for value in _TYPES]
+    kept = ", ".join(f"count(*) FILTER ({raw} IS NOT NULL AND ({value}) IS NULL) = 0" for value in tries)
+    ((values, *holds),) = connection.sql(f"SELECT count({raw}), {kept} FROM sampled").fetchall()
+    return next((value for value, fits in zip(tries, holds, strict=True) if fits and values), _column(name))
 
 
 def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str]:
@@ -170,5 +230,9 @@ def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: in
     return "".join(parts)
 
 
+def _setting(path: Path) -> str:
+    return f"sample {path.name}"
+
+
 def _refuse(path: Path, rule: str, got: object, way_out: str = "another file") -> InputError:
-    return InputError(Problem(f"sample {path.name}", rule, got, way_out))
+    return InputError(Problem(_setting(path), rule, got, way_out))

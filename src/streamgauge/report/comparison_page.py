@@ -9,10 +9,12 @@ from streamgauge.report.store import Place, write_text
 from streamgauge.report.templates import template
 from streamgauge.result import Comparison
 
+HTML = Place("--html", "--html NAME.html")
+
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
     """Writes the page to `path`, whole or not at all; `InputError` where that is no place to write to."""
-    write_text(path, render(comparison), Place("--html", "--html NAME.html"))
+    write_text(path, render(comparison), HTML)
 
 
 def render(comparison: Comparison) -> str:

@@ -247,11 +247,19 @@ def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Pat
 
 def write_text(path: Path, text: str, asked: Place) -> None:
     """A file of its own, whole or not at all; `InputError` where it cannot be there."""
+    require_place(path, asked)
+    _atomically(path, lambda file: file.write(text.encode()), asked)
+
+
+def require_place(path: Path, asked: Place) -> None:
+    """InputError where it is known before anything is computed that a file cannot be there."""
     if path.is_dir():
         raise InputError(Problem(asked.setting, "must be a file, and a folder has that name", str(path), asked.another))
     if not path.parent.is_dir():
         raise InputError(Problem(asked.setting, "the folder above it must exist", str(path), asked.another))
-    _atomically(path, lambda file: file.write(text.encode()), asked)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        way_out = f"{asked.another} in a folder you may write to"
+        raise InputError(Problem(asked.setting, "must be in a folder that can be written to", str(path), way_out))
 
 
 def _plain(text: str) -> str:

@@ -9,6 +9,7 @@ from streamgauge.load.file_rows import content
 from streamgauge.load.numbered import keys
 from streamgauge.load.plan import Plan
 from streamgauge.load.recorded import Recorded, rows_of, taken_of
+from streamgauge.load.text_files import LeftOut, in_words
 from streamgauge.result import DataColumn, ReplayedData
 from streamgauge.run.own_job import OwnJob
 from streamgauge.workloads.base import Workload
@@ -31,7 +32,8 @@ def _data(stream: StreamSpec, events: int) -> ReplayedData:
         file=file.path,
         sha256=file.digest,
         rows=rows,
-        left_out=content(file).left_out,
+        left_out=content(file).left_out.lines,
+        left_out_no_utf8=content(file).left_out.no_utf8,
         rounds=events / rows,
         time=next((field.name for field in taken if field.step), None),
         columns=tuple(map(_column, taken)),
@@ -59,8 +61,7 @@ def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
 
 def _notes(data: ReplayedData) -> Iterator[str]:
     if data.left_out:
-        lines = "1 line is no row, and is" if data.left_out == 1 else f"{data.left_out:,} lines are no rows, and are"
-        yield f"data of {data.stream}: {lines} left out"
+        yield f"data of {data.stream}: {in_words(LeftOut(data.left_out, data.left_out_no_utf8))}"
     for column in data.columns:
         wrong = [
             *([f"{column.unreadable:,} with a value that cannot be read"] if column.unreadable else []),
@@ -73,7 +74,10 @@ def _notes(data: ReplayedData) -> Iterator[str]:
             yield f"data of {data.stream}: {column.name}: {said}"
     if data.rounds > 1:
         how = f"{data.time} goes on from round to round" if data.time else _REPEATED
-        yield f"data of {data.stream}: its {data.rows:,} rows come {data.rounds:,.3g} times; {how}"
+        rows = "its one row comes" if data.rows == 1 else f"its {data.rows:,} rows come"
+        # Never in powers of ten, which 3 digits of a thousand would be.
+        times = f"{data.rounds:,.0f}" if data.rounds >= 100 else f"{data.rounds:.3g}"
+        yield f"data of {data.stream}: {rows} {times} times; {how}"
 
 
 _REPEATED = "times that stand in them, if any do, come again in each round (data.time=COLUMN moves a column on)"

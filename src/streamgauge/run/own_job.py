@@ -32,6 +32,8 @@ class NoParameters(Parameters):
 class OwnJob(Workload):
     """A workload that a file describes; `notes` say what was assumed and fitted."""
 
+    besides = ()
+
     path: Path
     description: Description
     native: NativeJob

@@ -15,7 +15,7 @@ from streamgauge.engines.oracle.lower import kept_name, lower
 from streamgauge.events import LINEAGE
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Select, Source, Where
-from streamgauge.load.file_rows import quoted_path
+from streamgauge.load.text_files import quoted_path
 from streamgauge.run.comparison import database
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.ingest import IngestTimes

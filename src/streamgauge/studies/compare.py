@@ -8,7 +8,7 @@ another start would have done.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -21,12 +21,10 @@ from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.comparable import Comparable, comparables
 from streamgauge.studies.gates import Rule, gateable, judge, judge_answers, parse_rule
+from streamgauge.studies.same_question import all_kept_up, decides_nothing, load_warnings, says_nothing
 from streamgauge.studies.sides import Observed, Side, not_the_same, read_side, same_run
 
 CONFIDENCES = (0.5, 0.999)
-KEPT_UP = 0.99
-"""From this share of the offered rate on, a run took in all that there was."""
-
 _OPEN = "the runs vary too much to bound it"
 
 Method = Literal["runs", "seconds", "brackets"]
@@ -37,7 +35,7 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
     sides, rules = _checked(a, b, fail_if, confidence)
     left, right = sides
     differences = {name: _difference(one, left, right, confidence) for name, one in comparables().items()}
-    for name, why in _says_nothing(left, right, differences).items():
+    for name, why in says_nothing(left, right, differences).items():
         differences[name] = _unsaid(differences[name], why)
     asked = {rule.figure for rule in rules}
     return Comparison(
@@ -48,22 +46,9 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
         b=right.answer,
         not_the_same=not_the_same(left, right),
         figures=tuple(one for name, one in differences.items() if name in asked or _there(one)),
-        gates=_gates(rules, differences, right),
+        gates=_gates(rules, differences, left, right),
         warnings=tuple(_warnings(left, right)),
     )
-
-
-def _says_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
-    """The figures that make neither side the better one, however they differ, and why.
-
-    An own job is named after its file, so another name may be another statement of the same question.
-    """
-    runs = [run.result for run in (*a.runs, *b.runs)]
-    if len({run.workload for run in runs}) > 1 and not all(run.job_files for run in runs):
-        return dict.fromkeys(figures, "the workloads differ, so neither side is better or worse")
-    if all(map(_kept_up, (*a.runs, *b.runs))):
-        return {"ingested": "every run took in all that was offered, so the rates only say what was asked"}
-    return {}
 
 
 def _unsaid(of: Difference, why: str) -> Difference:
@@ -73,11 +58,13 @@ def _unsaid(of: Difference, why: str) -> Difference:
     return of.model_copy(update={"says": "unknown", "reason": "; ".join(filter(None, (why, of.reason)))})
 
 
-def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], b: Side) -> tuple[Gate, ...]:
+def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], a: Side, b: Side) -> tuple[Gate, ...]:
     """What each rule says, and, where there is any, what B's answers say."""
     if not rules:
         return ()
-    return (*(judge(rule, differences[rule.figure]) for rule in rules), *judge_answers(b))
+    undecided = decides_nothing(a, b, differences)
+    judged = [judge(rule, differences[rule.figure], undecided.get(rule.figure, "")) for rule in rules]
+    return (*judged, *judge_answers(b))
 
 
 def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple[tuple[Side, Side], list[Rule]]:
@@ -260,6 +247,7 @@ def _warnings(a: Side, b: Side) -> list[str]:
         for run in side.runs
         if run.result.verdict.value != "sustained"
     ]
+    found += load_warnings(a, b)
     found += _machine_warnings(a, b)
     several = max(len(a.runs), len(b.runs))
     if several == 1:
@@ -268,11 +256,6 @@ def _warnings(a: Side, b: Side) -> list[str]:
         found.append("one side has a single run: it is taken to vary from start to start as much as the other")
     if runs[0].kind == "search":
         found.append("latency and resources are those of each search's own confirmed rate")
-    elif all(map(_kept_up, runs)):
+    elif all_kept_up(a, b):
         found.append("every run took in all that was offered: the rate cannot tell them apart (sustain can)")
     return found
-
-
-def _kept_up(run: Observed) -> bool:
-    rate = run.result.rate
-    return rate is not None and rate.ingested_per_s >= KEPT_UP * rate.offered_per_s

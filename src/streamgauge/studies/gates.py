@@ -88,9 +88,12 @@ def gateable(a: Side, b: Side) -> list[Problem]:
     return [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
 
 
-def judge(rule: Rule, difference: Difference) -> Gate:
-    """What the interval of the difference says about a rule: within it, beyond it, or across its limit."""
-    state, sentence = _decided(rule, difference)
+def judge(rule: Rule, difference: Difference, undecided: str = "") -> Gate:
+    """What the interval of the difference says about a rule: within it, beyond it, or across its limit.
+
+    Nothing, whatever the interval, where there is a reason why the figure is `undecided` between these sides.
+    """
+    state, sentence = _decided(rule, difference, undecided)
     return Gate(rule=rule.text, figure=rule.figure, limit=rule.limit, state=state, sentence=sentence)
 
 
@@ -108,9 +111,9 @@ def judge_answers(b: Side) -> list[Gate]:
     return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
 
 
-def _decided(rule: Rule, of: Difference) -> tuple[State, str]:
-    if of.method == "none":
-        return "unknown", f"{of.label}: unknown, {of.reason}"
+def _decided(rule: Rule, of: Difference, undecided: str) -> tuple[State, str]:
+    if undecided or of.method == "none":
+        return "unknown", f"{of.label}: unknown, {undecided or of.reason}"
     # As harm: positive is worse, whichever way the figure goes.
     way = 1.0 if of.better == "lower" else -1.0
     ends = [

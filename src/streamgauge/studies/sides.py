@@ -127,8 +127,16 @@ def read_side(name: str, given: str) -> Side:
             problems += _copies(name, run, runs)
             runs.append(run)
     if problems:
-        raise InputError(problems)
+        raise InputError(_told_once(problems))
     return Side(name, given, tuple(runs))
+
+
+def _told_once(problems: Iterable[Problem]) -> list[Problem]:
+    """What is wrong with several runs in the same way is told once, with all their names."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for one in problems:
+        found.setdefault((one.setting, one.rule, one.way_out), []).append(str(one.got))
+    return [Problem(setting, rule, ", ".join(got), way_out) for (setting, rule, way_out), got in found.items()]
 
 
 def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
@@ -151,7 +159,7 @@ def _observed(name: str, path: Path) -> Observed:
     verdict, where = result.verdict, str(folder.path)
     if verdict.value in ("invalid", "interrupted"):
         why = verdict.sentence.removeprefix(f"{verdict.value}: ").rstrip(".")
-        rule = f"must be runs whose figures may be used; this one is {verdict.value}: {why}"
+        rule = f"must be runs whose figures may be used, and not {verdict.value}: {why}"
         raise InputError(Problem(name, rule, where, "run it again, or name the runs without it"))
     if result.search is None:
         return Observed(folder, folder, result)

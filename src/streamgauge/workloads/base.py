@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -96,6 +96,9 @@ class Workload:
     `features_with` what it asks besides where a parameter has a value: {feature: (parameter, value)}.
     """
 
+    besides: ClassVar[tuple[str, ...]] = ("data",)
+    """Settings that a workload has besides its own parameters."""
+
     name: str
     title: str
     summary: str
@@ -131,7 +134,7 @@ class Workload:
         name = ".".join(str(part) for part in item["loc"])
         known = tuple(self.parameters.model_fields)
         if item["type"] == "extra_forbidden":
-            meant = near(name, known)
+            meant = near(name, (*known, *self.besides))
             way_out = f"--set {meant}=..." if meant else f"one of {', '.join(known) or 'none: it has no parameters'}"
             return Problem(f"set {name}", f"is not a parameter of {self.name}", item["input"], way_out)
         inner = item.get("ctx", {}).get("error")
