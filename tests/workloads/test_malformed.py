@@ -36,8 +36,8 @@ EDGES: dict[tuple[str, str], Edges] = {
     ),
     ("click_analytics", "clicks"): (
         {"ip": "1.2.3.4", "url": "/a", "client": "7"},
-        [{"url": None}, {"url": ""}, {"client": None, "ip": None}],
-        [{"client": None}, {"ip": None}, {"client": ""}],
+        [{"url": None}, {"url": ""}] + [{"client": none, "ip": no} for none in (None, "") for no in (None, "")],
+        [{"client": None}, {"ip": None}, {"client": ""}, {"ip": ""}],
     ),
     ("ads_analytics", "clicks"): PAIR,
     ("ads_analytics", "impressions"): PAIR,
