@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import psutil
 import pytest
+from tests.engines.ways import operators_of, ways_of
 
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
 from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.errors import EngineError, InputError
+from streamgauge.errors import EngineError
 from streamgauge.events import FAR_FUTURE_US, Clock
 from streamgauge.experiment import build
-from streamgauge.flow import graph
 from streamgauge.flow.stream import flow
 from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.store import RunFolder
@@ -160,6 +160,8 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
 
 UPDATES = ("counts", "count", "status", "countries", "cities", "visits", "uniques")
 """Sinks of updates."""
+GRID = {"range": "2s", "slide": "1s", "slice_length": "1s", "slices_per_day": "3"}
+"""Windows and slices of `smart_grid` that close within a short trial."""
 
 # Applications that share a Spark, each with an equal part of the rate: (rate, sink of each to its fewest answers)
 APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
@@ -203,7 +205,7 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
     ),
     (
         "20k",
-        {"smart_grid": {"range": "2s", "slide": "1s", "slice_length": "1s", "slices_per_day": "3"}, "throughput": {}},
+        {"smart_grid": GRID, "throughput": {}},
         {"house_outliers": 10, "house_predictions": 10, "plug_predictions": 300, "echoes": 40_000},
     ),
     (
@@ -215,9 +217,33 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
         },
         {"telemarketers": 30, "sentiments": 4_000, "verdicts": 4_000},
     ),
+    (
+        "15k",
+        {"word_count": {"window": "1s"}, "smart_grid": {**GRID, "second_range": "4s"}},
+        {
+            "counts": 1000,
+            "house_outliers": 10,
+            "second_house_outliers": 10,
+            "house_predictions": 10,
+            "plug_predictions": 300,
+        },
+    ),
+    (
+        "15k",
+        {"log_processing": {"lines_per_second": "20", "lp.volume_counter.window": "60"}},
+        {"count": 80_000, "status": 5, "countries": 20, "cities": 80},
+    ),
+    (
+        "15k",
+        {"click_analytics": {"window": "1s", "visitors": "1000", "pages": "100"}},
+        {"visits": 3, "uniques": 3, "countries": 20, "cities": 80},
+    ),
 ]
-NAMES = ("rows", "windows", "updates", "clicks", "processes", "machines", "texts", "grid", "other ways")
-IN_LONG = ("other ways",)
+NAMES = (
+    "rows", "windows", "updates", "clicks", "processes", "machines", "texts", "grid", "other ways",
+    "counted by window", "minutes remembered", "clicks by window",
+)  # fmt: skip
+IN_LONG = ("other ways", "counted by window", "minutes remembered", "clicks by window")
 GROUPS = [
     pytest.param(*group, id=name, marks=[pytest.mark.long] * (name in IN_LONG))
     for name, group in zip(NAMES, APPLICATIONS, strict=True)
@@ -281,22 +307,6 @@ def test_every_workload_is_verified_on_spark() -> None:
     """A workload that nobody put into a case is found here."""
     cases = {workload for _, workload, *_ in CASES} | {name for _, parts, _ in APPLICATIONS for name in parts}
     assert cases | {"identity"} == set(base.names())  # identity: the warm rig's, below
-
-
-def operators_of(workload: str, parameters: Mapping[str, Any]) -> frozenset[tuple[type, str]]:
-    """What a workload is made of: the kind and the name of each operator."""
-    found = base.get(workload)
-    job = found.build(found.read(parameters), 10_000.0)
-    return frozenset((type(node), node.name) for node in graph.operators(job.flow))
-
-
-def ways_of(workload: str) -> Iterator[tuple[frozenset[tuple[type, str]], dict[str, Any]]]:
-    """(operators, parameter) for each value of each that is a choice, and for the least value of each number."""
-    for name, described in base.get(workload).parameters.model_fields.items():
-        values = get_args(described.annotation) if get_origin(described.annotation) is Literal else ()
-        for value in (*values, *(rule.ge for rule in described.metadata if hasattr(rule, "ge"))):
-            with suppress(InputError):  # some are refused beside the defaults of others
-                yield operators_of(workload, {name: value}), {name: value}
 
 
 def test_every_way_of_an_application_is_verified_on_spark() -> None:

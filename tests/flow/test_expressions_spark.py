@@ -16,7 +16,7 @@ import pytest
 from streamgauge.events import arrow_type
 from streamgauge.flow import expressions
 from streamgauge.flow.functions import FUNCTIONS
-from streamgauge.workloads import sentiment_analysis, spam_filter, trending_topics, word_count
+from streamgauge.workloads import log_processing, sentiment_analysis, spam_filter, trending_topics, word_count
 
 pytestmark = pytest.mark.spark
 
@@ -222,6 +222,19 @@ def test_texts_of_any_language_are_cut_alike(workload: str, spark: Any) -> None:
     found = _spark(frame, f"SELECT {_braced(CUT[workload])} AS x FROM {{edge}}")
     assert found != "stopped"
     assert _equal(_duckdb(table, f"SELECT {on_duckdb} AS x FROM edge"), found)
+
+
+@pytest.mark.parametrize("expression", [log_processing.TIME, log_processing.STATUS], ids=["time", "status"])
+def test_lines_with_escaped_quotes_are_read_alike(expression: str, spark: Any) -> None:
+    """Backslashes go through two dialects of SQL; a line that is long is as good as a short one."""
+    requests = ["GET /", r"a \"q\" b", "a\\", r"a\\", r"a\\\"", r'a\\" 200 1 "', r"\x16\x03", r"\"" * 20_000]
+    lines = [None, "", *(f'h - - [07/Mar/2004:16:05:49 -0800] "{each}" 401 1' for each in requests)]
+    seen = expression if expression == log_processing.STATUS else f"unix_micros({expression})"
+    on_duckdb = expressions.to_duckdb(seen, {"line": "string"})
+    expected = _duckdb(pa.table({"line": pa.array(lines, pa.string())}), f"SELECT {on_duckdb} AS x FROM edge")
+    assert sum(value is not None for (value,) in expected) == 7
+    frame = spark.createDataFrame([(line,) for line in lines], "line string")
+    assert _equal(expected, _spark(frame, f"SELECT {_braced(seen)} AS x FROM {{edge}}"))
 
 
 @pytest.mark.parametrize("expression", AGGREGATES)

@@ -42,7 +42,9 @@ def last_values(clicks: list[Click]) -> dict[str, dict[Any, int]]:
 
 
 def test_worked_by_hand() -> None:
-    """A nameless click is its address's; who comes back is counted once; malformed clicks count nowhere."""
+    """A nameless click is its address's, also where its name is empty; who comes back is counted once; malformed clicks
+    count nowhere.
+    """
     country, city = place_of("", HERE)
     other = place_of("", THERE)
     assert country is not None
@@ -51,24 +53,24 @@ def test_worked_by_hand() -> None:
         (HERE, "/a", "1"), (HERE, "/a", "1"), (HERE, "/b", "1"),  # the second is no first visit
         (HERE, "/a", None), (THERE, "/a", HERE),  # one without a name, and one who is named as its address
         (THERE, "/a", "1"),  # the same visitor from elsewhere
-        (HERE, "", "2"), (HERE, None, "2"), (None, "/a", None),  # malformed
+        (HERE, "", "2"), (HERE, None, "2"), (None, "/a", None), (None, "/a", ""), ("", "/a", ""),  # malformed
         (None, "/c", "3"), ("nowhere", "/c", "4"),  # from no place that is known
+        (HERE, "/c", ""), (THERE, "/c", ""), (THERE, "/c", ""),  # two visitors without a name
     ])  # fmt: skip
-    assert found["visits"] == {("all",): 8}
-    assert found["uniques"] == {("all",): 5}
-    assert found["countries"] == Counter({(country,): 4}) + Counter({other[:1]: 2} if other[0] else {})
-    assert found["cities"] == Counter({(country, city): 4}) + Counter({other: 2} if other[0] else {})
+    assert found["visits"] == {("all",): 11}
+    assert found["uniques"] == {("all",): 7}
+    assert found["countries"] == Counter({(country,): 5}) + Counter({other[:1]: 4} if other[0] else {})
+    assert found["cities"] == Counter({(country, city): 5}) + Counter({other: 4} if other[0] else {})
 
 
 TEXTS = st.sampled_from([None, "", "a", "b"])
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.lists(st.tuples(st.sampled_from([None, HERE, THERE, "x"]), TEXTS, TEXTS), max_size=25))
+@given(st.lists(st.tuples(st.sampled_from([None, "", HERE, THERE, "x"]), TEXTS, TEXTS), max_size=25))
 def test_as_plain_python_counts(clicks: list[Click]) -> None:
     """Whatever comes."""
-    whole = [(ip, url, ip if client is None else client) for ip, url, client in clicks]
-    whole = [(ip, url, client) for ip, url, client in whole if url and client is not None]
+    whole = [(ip, url, client or ip) for ip, url, client in clicks if url and (client or ip)]
     found = last_values(clicks)
     assert found["visits"] == ({("all",): len(whole)} if whole else {})
     firsts = len({(url, client) for _, url, client in whole})

@@ -96,6 +96,34 @@ def test_worked_by_hand() -> None:
     }
 
 
+ESCAPED = [
+    (r"GET /a \"q\" HTTP/1.1", True),
+    (r"\"", True),
+    (r"\x16\x03\x01", True),  # as Apache writes what is no text
+    ("\\", False),  # the quote after it is the request's own, and nothing ends it
+    (r"GET /a\\", True),  # a whole backslash, and the end
+    (r"GET /a\\\"", True),  # a whole backslash, and a quote
+    (r"GET /a\\\\", True),
+    (r"GET /a\\\\\"", True),
+    (r'GET /a\\" 200 1 "', True),  # ends before what looks like a status, with more after it
+    (r"GET /a\" 200 1 ", True),  # goes on after it
+    ('GET /a "q" HTTP/1.1', False),
+    (r'GET /a \\"q\\" HTTP/1.1', False),
+    ("\\\\" * 20_000 + r"\"" * 20_000, True),
+]
+"""(request, whether a line with it is whole)"""
+
+
+@pytest.mark.parametrize("suffix", ["", r' "a referer \" of its own" "agent\\"'])
+@pytest.mark.parametrize(("request_", "is_whole"), ESCAPED)
+def test_quotes_that_are_escaped_do_not_end_the_request(request_: str, is_whole: bool, suffix: str) -> None:
+    """As Apache writes them; backslashes are too, so it depends on whether their number is odd."""
+    line = GOOD.replace("GET /twiki/bin/edit HTTP/1.1", request_) + suffix
+    status = 200 if r'\\" 200' in request_ else 401
+    assert counts([line])["status"] == ({status: 1} if is_whole else {})
+    assert counts([line])["count"] == ({"2004-03-08 00:05": 1} if is_whole else {})
+
+
 def at_minute(minute: int) -> str:
     return GOOD.replace("16:05:49", f"16:{minute:02}:49")
 
@@ -183,7 +211,7 @@ def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
 PARTS = st.tuples(
     st.sampled_from(["1.2.3.4", "8.8.8.8", "a host", "::1"]),
     st.sampled_from(["07/Mar/2004:16:05:49 -0800", "07/Mar/2004:16:05:49", "01/Jan/1970:00:00:59 +0000", "-"]),
-    st.sampled_from(['"GET / HTTP/1.0"', '"GET /a b"', '""', '"']),
+    st.sampled_from(['"GET / HTTP/1.0"', '"GET /a b"', '""', '"', r'"\"a\" b"', r'"a\\"', r'"a\"', '"a\\']),
     st.sampled_from(["200", "404", "20", "2000"]),
     st.sampled_from(["1", "-", "", "x", "1 more"]),
 )
@@ -194,7 +222,7 @@ PARTS = st.tuples(
 def test_as_plain_python_counts(parts: list[tuple[str, ...]]) -> None:
     """All four sinks, whatever the parts of the lines are."""
     shape = re.compile(
-        r'([^ ]+) [^ ]+ [^ ]+ \[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "[^"]*" (\d{3}) (\d+|-)( .*)?'
+        r'([^ ]+) [^ ]+ [^ ]+ \[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "(?:[^"\\]|\\.)*" (\d{3}) (\d+|-)( .*)?'
     )
     lines = [f"{host} - - [{time}] {request} {status} {size}" for host, time, request, status, size in parts]
     whole = [found for line in lines if (found := shape.fullmatch(line))]

@@ -17,7 +17,7 @@ from streamgauge.load.bits import Bits
 from streamgauge.workloads import base
 
 WORKLOAD = base.get("yahoo_streaming")
-Event = tuple[int, str | None, int]
+Event = tuple[int | None, str | None, int]
 """(ad, event type, second)."""
 
 
@@ -37,16 +37,20 @@ def views(events: list[Event], **parameters: Any) -> dict[tuple[int, int], int]:
 
 
 def test_worked_by_hand() -> None:
-    """Two campaigns of two ads: 0 and 2, 1 and 3. A window ends before its end; nobody counts clicks or unknown ads."""
+    """Two campaigns of two ads: 0 and 2, 1 and 3. A window ends before its end; nobody counts clicks, or ads that are
+    unknown or not there.
+    """
     events: list[Event] = [
         (0, "view", 0), (2, "view", 9), (2, "view", 10), (1, "view", 3), (3, "click", 3), (3, None, 3), (3, "View", 3),
-        (4, "view", 3), (-1, "view", 3),
+        (4, "view", 3), (-1, "view", 3), (None, "view", 3), (None, None, 3),
     ]  # fmt: skip
     assert views(events, campaigns=2, ads=2) == {(0, 0): 2, (0, 10): 1, (1, 0): 1}
 
 
 EVENTS = st.lists(
-    st.tuples(st.integers(-1, 7), st.sampled_from(["view", "click", "purchase", "", None]), st.integers(0, 30)),
+    st.tuples(
+        st.none() | st.integers(-1, 7), st.sampled_from(["view", "click", "purchase", "", None]), st.integers(0, 30)
+    ),
     max_size=30,
 )
 
@@ -55,13 +59,15 @@ EVENTS = st.lists(
 @settings(max_examples=30, deadline=None)
 def test_as_plain_python_counts(events: list[Event]) -> None:
     """Three campaigns of two ads, windows of 5 s."""
-    seen = Counter((ad % 3, at // 5 * 5) for ad, type_, at in events if type_ == "view" and 0 <= ad < 6)
+    seen = Counter(
+        (ad % 3, at // 5 * 5) for ad, type_, at in events if ad in range(6) and ad is not None and type_ == "view"
+    )
     assert views(events, campaigns=3, ads=2, window="5s") == dict(seen)
 
 
 def test_some_events_are_of_ads_that_no_campaign_knows() -> None:
     """A lookup that never misses would not be tried."""
-    (stream,) = WORKLOAD.build(WORKLOAD.read({}), 1000.0).streams
+    (stream,) = WORKLOAD.build(WORKLOAD.read({"malformed": 0}), 1000.0).streams
     place = next(place for place, field in enumerate(stream.fields) if field.name == "ad_id")
     ads = stream.fields[place].column(Bits(1, 0, 0, place), 0, 20_000)
     assert 0.005 < (ads >= 1000).mean() < 0.02

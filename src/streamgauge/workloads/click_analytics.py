@@ -1,10 +1,11 @@
 """Click Analytics (CA) [thesis §3.3.8]: how many clicks a site had, how many of them were somebody's first on a page,
 and from which countries and cities they came.
 
-A visitor is who the click says, or its address where it says nobody. A click without a page, or without a visitor, is
-malformed and counts nowhere. The thesis's code counts firsts in as many places as the operator has instances, so its
-totals depend on the parallelism; here there is one total. What was seen is never forgotten, so the state grows with the
-pairs of visitor and page, and with nothing else. With a `window` everything is of one window alone, first visits too.
+A visitor is who the click says, or its address where it says nobody: null, or an empty name, which would be one big
+visitor. A click without a page, or without a visitor, is malformed and counts nowhere. The thesis's code counts firsts
+in as many places as the operator has instances, so its totals depend on the parallelism; here there is one total. What
+was seen is never forgotten, so the state grows with the pairs of visitor and page, and with nothing else. With a
+`window` everything is of one window alone, first visits too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from streamgauge.workloads.base import File, Job, Parameters, Seconds, Workload,
 from streamgauge.workloads.counts import MEANING, counted
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
+
+VISITOR = "nullif(coalesce(nullif(client, ''), ip), '')"
 
 
 class ClickAnalytics(Parameters):
@@ -47,7 +50,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     )
     whole = (
         source("clicks", clicks.schema)
-        .select(site="'all'", url="url", client="coalesce(client, ip)", address="ip", name="parser")
+        .select(site="'all'", url="url", client=VISITOR, address="ip", name="parser")
         .where("length(url) > 0 AND client IS NOT NULL", name="well_formed")
     )
     within = parameters.window
@@ -57,7 +60,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     sites = first.select(site="site", name="first_visit")
     uniques = counted(sites, within, keys="site", column="uniques", name="unique_stats")
     places = count_places(whole.select(address="address", name="client"), parameters.database, within)
-    malformed = unless("length(url) > 0 AND coalesce(client, ip) IS NOT NULL")
+    malformed = unless(f"length(url) > 0 AND {VISITOR} IS NOT NULL")
     asked = flow(visits.sink("visits"), uniques.sink("uniques"), places)
     return Job(asked, (clicks,), {"clicks": malformed})
 

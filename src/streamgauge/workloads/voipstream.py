@@ -27,8 +27,9 @@ are exact; with `bloom` they are kept in Bloom filters of the thesis's sizes (`b
 they differ from the thesis's). Filters bound the state, and exact sums do not; yet as long as there are fewer numbers
 than cells, a number takes one cell exactly and one for each hash in a filter of sums. Both ways have a truth in SQL.
 
-Numbers that are null or below 0, calls to oneself, and durations that are null, below 0 or longer than a day are
-malformed: such calls are left out, as those that were not established.
+Numbers that are null or below 0, calls to oneself, durations that are null, below 0 or longer than a day, and calls
+that say neither that they were established (1) nor that they were not (0) are malformed: such calls are left out, as
+those that were not established.
 """
 
 from __future__ import annotations
@@ -313,7 +314,7 @@ def build(parameters: VoipStream, rate_per_s: float) -> Job:
     )
     parties = global_acd(established, parameters).explode(party="array(calling, called)", name="parties")
     result = scored(call_rates(parties, parameters), parameters)
-    return Job(result.sink("telemarketers"), (calls,), {"calls": unless(WHOLE)})
+    return Job(result.sink("telemarketers"), (calls,), {"calls": unless(f"{WHOLE} AND established IN (0, 1)")})
 
 
 WORKLOAD = Workload(

@@ -1,7 +1,8 @@
 """The Yahoo Streaming Benchmark (YSB): how often the ads of each campaign were seen, every ten seconds.
 
 Events of ads are filtered down to views, a view is given its ad's campaign by a static table, and views are counted by
-campaign and window. An ad that is in no campaign counts nowhere. DSPBench's version never adds to its count.
+campaign and window. An ad that is in no campaign counts nowhere, and neither does an event without a type or an ad
+(null), which is malformed. DSPBench's version never adds to its count.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from streamgauge.flow.stream import source, tumble
 from streamgauge.flow.tables import Table, table
 from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.fitted import Choice
-from streamgauge.workloads.base import Job, Parameters, Seconds, Workload
+from streamgauge.load.malformed import with_malformed
+from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
 from streamgauge.workloads.features import Feature
 
 EVENT_TYPES = ("view", "click", "purchase")
@@ -29,6 +31,7 @@ class YahooStreaming(Parameters):
     campaigns: int = Field(100, ge=1, le=10_000, description="how many campaigns there are")
     ads: int = Field(10, ge=1, le=100, description="how many ads a campaign has")
     window: Seconds = Field(10.0, gt=0, le=86_400, description="length of a window")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the events without an ad")
 
 
 def campaign_of(parameters: YahooStreaming) -> Table:
@@ -39,12 +42,13 @@ def campaign_of(parameters: YahooStreaming) -> Table:
 
 def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
     known = parameters.campaigns * parameters.ads
+    ad = Key("ad_id", known + max(1, round(known * UNKNOWN_ADS)))
     events = StreamSpec(
         "events",
         (
             Key("user_id", 1_000_000),
             Key("page_id", 100_000),
-            Key("ad_id", known + max(1, round(known * UNKNOWN_ADS))),
+            with_malformed(ad, parameters.malformed, None),
             Choice("ad_type", AD_TYPES),
             Choice("event_type", EVENT_TYPES),
         ),
@@ -52,7 +56,8 @@ def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
     views = source("events", events.schema).where("event_type = 'view'", name="filter").select(ad_id="ad_id", name="ad")
     joined = views.lookup(campaign_of(parameters), on="ad_id", name="campaign")
     counted = joined.window(tumble(parameters.window), keys="campaign_id").aggregate(views="count(*)", name="counter")
-    return Job(counted.sink("campaigns"), (events,))
+    malformed = unless("event_type IS NOT NULL AND ad_id IS NOT NULL")
+    return Job(counted.sink("campaigns"), (events,), {"events": malformed})
 
 
 WORKLOAD = Workload(
