@@ -19,7 +19,8 @@ from streamgauge.experiment import build
 from streamgauge.result import Verification
 from streamgauge.run import native_truth
 from streamgauge.run.check import check
-from streamgauge.run.conduct import Conducted
+from streamgauge.run.comparison import judged_early
+from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.ready import Ready
@@ -207,14 +208,27 @@ def test_updates_are_compared_at_several_moments(case: Callable[..., Case]) -> N
     assert "last values of user_id at 4 of 20 batches' ends" in found.sentence
 
 
-@pytest.mark.parametrize(("batch", "least"), [(19, 100), (7, 100)])
+@pytest.mark.parametrize(("batch", "least"), [(19, 100), (4, 100), (8, 100), (13, 100)])
 def test_a_wrong_update_is_found(case: Callable[..., Case], batch: int, least: int) -> None:
-    """The last value, and one on the way that was mended later."""
+    """The last value, and one on the way that was mended later: early in the measured span, in its middle, or late."""
     asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     rows = updates(asked)
     rows[batch] = rows[batch].set_column(1, "n", pc.add(rows[batch].column("n"), 1))
     asked.receive(*rows)
     assert faults(asked.verify())["wrong"] == least
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "expected"),
+    [((5, 15), [4, 8, 13]), ((5, 16), [4, 9, 14]), ((5, 9), [4, 5, 7]), ((5, 7), [4, 5]), ((5, 6), [4]), ((5, 5), [])],
+)
+def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[int, int], expected: list[int]) -> None:
+    """Batch n reads up to second n + 1: the first and the last that end in the span, one between, and the very last."""
+    done = make.story().done()
+    measured = [make.start + second * 1_000_000 for second in measured_s]
+    done = replace(done, spans=Spans(make.start, *measured, done.spans.end_us))
+    inside = [(batch, make.start + (batch + 1) * 1_000_000) for batch in expected]
+    assert native_truth._moments(done) == [*inside, (19, None)]
 
 
 def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
@@ -257,3 +271,43 @@ def test_results_without_an_event_time_are_counted_and_in_no_latency(case: Calla
     found = asked.verify()
     assert faults(found) == {}
     assert "carry no event_time" in found.sentence
+
+
+def test_a_result_without_an_event_time_may_be_missing(case: Callable[..., Case]) -> None:
+    """It is due like any other: null is 0 on both sides, before the end of all that is judged."""
+    query = "SELECT event_id, CASE WHEN price > 50 THEN event_time END AS event_time FROM purchases"
+    asked = case(f'reference="{query}"')
+    rows = asked.answer(query)
+    timeless = pc.is_null(rows.column(EVENT_TIME))
+    first = pc.and_(timeless, pc.equal(pc.cumulative_sum(timeless.cast(pa.int64())), 1))
+    rows = rows.filter(pc.invert(first))
+    asked.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
+    assert faults(asked.verify()) == {"missing": 1}
+
+
+def test_of_a_trial_that_ended_early_stateful_results_may_come_later(make: Any) -> None:
+    """What shows no window is owed up to the last commit less the job's reach; a window when it has ended."""
+    done = make.story().done(engine_failed="gone")
+    committed = done.journal.committed_until()
+    kinds = {"event_id": "number", EVENT_TIME: "number"}
+    windowed = {**kinds, "window_end": "time"}
+    judged = {
+        (reach_us, bool(columns.get("window_end"))): native_truth._asked(done, reach_us, ("event_id",), columns).judged
+        for reach_us in (0, 3_000_000)
+        for columns in (kinds, windowed)
+    }
+    assert judged[0, False] == f"event_time < {committed}"
+    assert judged[3_000_000, False] == f"event_time < {committed - 3_000_000}"
+    assert judged[0, True] == judged[3_000_000, True] == judged_early(done, True)
+    assert judged[0, True].startswith("window_end <=")
+
+
+def test_lineage_tells_no_result_from_another() -> None:
+    """Two results of one value may come in another order, so their times are no names; alone they are no help."""
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE _wanted AS SELECT * FROM (VALUES (1, 7, 'a', 1), (2, 8, 'a', 2), (3, 9, 'b', 1))"
+            " AS rows(event_time, ingest_time, name, number)"
+        )
+        columns = {"event_time": "number", "ingest_time": "number", "name": "text", "number": "number"}
+        assert native_truth._identity(connection, columns, ()) == (("name", "number"), True)

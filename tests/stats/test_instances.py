@@ -7,8 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stats.sums import sums_possible
 
-from streamgauge.stats.instances import advised, multiplied, spread, sums_possible, work
+from streamgauge.stats.instances import advised, multiplied, spread, work
 
 
 def test_the_formula_worked_by_hand() -> None:

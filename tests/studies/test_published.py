@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.stats.sums import sums_possible
 
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Source
-from streamgauge.stats.instances import sums_possible
 from streamgauge.studies.published import INSTANCES, Reported, best_on_one_node, of_operator, reported
 from streamgauge.workloads.base import get, names
 

@@ -17,11 +17,13 @@ from tests.workloads.cuts import whole_and_in_parts, without_truth
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.events import US
+from streamgauge.flow.keyed import load
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.load.access_log import AccessLine
 from streamgauge.load.bits import Bits
 from streamgauge.workloads import base
+from streamgauge.workloads.log_processing import VolumeCounter
 from streamgauge.workloads.places import place_of
 
 WORKLOAD = base.get("log_processing")
@@ -179,6 +181,18 @@ def test_remembered_minutes_do_not_depend_on_where_batches_end(
     times = list(itertools.accumulate(steps[: len(minutes)]))
     whole, parts = whole_and_in_parts(remembering(remembered), rows, times, cuts)
     assert parts == whole
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_minutes_that_are_forgotten_take_no_room(rows: int) -> None:
+    """Of a hundred minutes the last three are kept, however many come in a batch."""
+    counter = VolumeCounter(3)
+    for first in range(0, 100, rows):
+        minutes = [minute * 60 * US for minute in range(first, min(first + rows, 100))]
+        counter.process(pa.record_batch({"minute": pa.array(minutes, pa.timestamp("us"))}), 0)
+    assert {name: kept.to_pylist() for name, kept in load(counter.snapshot()).items()} == {
+        "minutes": [97, 98, 99], "counts": [1, 1, 1],
+    }  # fmt: skip
 
 
 def minutes_of(rate_per_s: float, generators: int = 2, **asked: str) -> set[str]:

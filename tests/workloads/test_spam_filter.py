@@ -145,8 +145,10 @@ def test_words_that_tell_as_much_are_taken_by_the_alphabet(way: Any, spam: str, 
 
 @BOTH
 def test_a_mail_is_spam_above_the_threshold_alone(way: Any) -> None:
-    """0.99 is not above 0.99."""
+    """0.99 is not above 0.99, nor above what only rounding makes less of it."""
     mails: list[Mail] = [(SPAM, "x"), (JUDGE, "x")]
+    for less, is_spam in ((1e-13, False), (1e-11, True)):
+        assert verdicts(way(flow_of(bayesrule_spam_probability=0.99 - less)), mails) == {1: (about(0.99), is_spam)}
     assert verdicts(way(flow_of(bayesrule_spam_probability=0.99)), mails) == {1: (about(0.99), False)}
     assert verdicts(way(flow_of(bayesrule_spam_probability=0.98)), mails) == {1: (about(0.99), True)}
 

@@ -236,9 +236,15 @@ def _moments(done: Conducted) -> list[tuple[int, int | None]]:
     if not committed:
         return []
     inside = [one for one in committed[:-1] if done.spans.measured_from_us <= ends[one] < done.spans.measured_to_us]
-    chosen = inside[:: max(1, len(inside) // MOMENTS)][:MOMENTS]
+    chosen = _spread(inside)
     last = max(commit.batch for commit in done.journal.commits)
     return [*((one, ends[one]) for one in chosen), (last, None if done.owes_all else ends[committed[-1]])]
+
+
+def _spread(batches: list[int]) -> list[int]:
+    """So many of them as there are `MOMENTS`, at most, with gaps as equal as can be from the first one to the last."""
+    last, gaps = len(batches) - 1, MOMENTS - 1
+    return [batches[place] for place in sorted({last * number // gaps for number in range(MOMENTS) if batches})]
 
 
 def _repeated(connection: Any, columns: tuple[str, ...]) -> int:

@@ -4,7 +4,7 @@
     I_op = max(1, ceil(K * s_op / s_app))
 
 `Tp_i` is the time that a tuple of input i takes at the operator, `Sin_i` how many such tuples there are for one of the
-source. K is how many instances are given out, about: every operator's share is rounded up (`sums_possible`).
+source. K is how many instances are given out, about: every operator's share is rounded up.
 """
 
 from __future__ import annotations
@@ -67,17 +67,6 @@ def spread(samples: Sequence[Mapping[str, float | None]], target: int = 10) -> d
         low, high = np.quantile(known, SPREAD, method="inverted_cdf") if known else (0, 0)
         found[name] = (int(low), int(high)) if known else None
     return found
-
-
-def sums_possible(operators: int, target: int = 10) -> tuple[int, int]:
-    """The least and the greatest sum of `I_op` that eq. 3.4 can give so many operators.
-
-    Shares sum to `target`; each is rounded up by less than 1, or from 0 to 1, and one of them at least is above 0.
-
-    >>> sums_possible(4)
-    (10, 13)
-    """
-    return max(target, operators), target + operators - 1
 
 
 def multiplied(

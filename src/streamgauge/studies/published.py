@@ -2,8 +2,8 @@
 
 Figures of the thesis, never mixed into our own. It has no instances for Bargain Index, Reinforcement Learner, Smart
 Grid and VoIPSTREAM. As a whole, five of its ten rows cannot come from eq. 3.4 as it is printed, with K = 10 shared out
-among all operators of the row (`stats.instances.sums_possible`): Word Count 15 of at most 13, Log Processing 17 of at
-most 15, Fraud Detection 13 of at most 12; Traffic Monitoring 6 and Sentiment Analysis 9 of at least 10.
+among all operators of the row, each share rounded up: Word Count 15 of at most 13, Log Processing 17 of at most 15,
+Fraud Detection 13 of at most 12; Traffic Monitoring 6 and Sentiment Analysis 9 of at least 10.
 
 Latency and throughput are of 8 nodes of 2 cores and 3.5 GB, Spark 1.3.1 with batches of 1 s and Storm 0.9.2, in
 `data/bordin_tables_4_3_to_4_5.csv`, whole. Throughput is counted at the sink, where Spark's batched updates are far

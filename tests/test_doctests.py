@@ -1,0 +1,28 @@
+"""Examples in docstrings say what is so."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+import streamgauge
+
+ROOT = Path(streamgauge.__file__).parent
+SHOWING = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py") if ">>> " in path.read_text())
+"""The modules that have an example."""
+
+
+@pytest.mark.parametrize("path", SHOWING, ids=str)
+def test_examples_give_what_they_show(path: Path) -> None:
+    """Each as if it were typed in, in its module."""
+    module = importlib.import_module(".".join(("streamgauge", *path.with_suffix("").parts)))
+    failed, attempted = doctest.testmod(module)
+    assert (failed, attempted > 0) == (0, True)
+
+
+def test_there_are_examples() -> None:
+    """They are looked for where they are."""
+    assert Path("stats/instances.py") in SHOWING
