@@ -84,7 +84,7 @@ def test_an_invalid_run_of_b_passes_no_gate(say: Say, three: Three, make: Make) 
     bad = make("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
     code, _, err = say(three("a", 10), f"{three('b', 20)},{bad}", "--fail-if", "rate -5%")
     assert code == 2
-    assert "this one is invalid: the driver starved" in err
+    assert "and not invalid: the driver starved" in err
 
 
 def test_html_is_written_beside_the_answer(say: Say, make: Make, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),
         ((f"{a},{a}", b), "stands there twice"),
-        ((a, bad), "this one is invalid: the driver starved"),
+        ((a, bad), "and not invalid: the driver starved"),
         ((a, b, "--fail-if", "p99 +10%"), "needs at least 3 runs a side"),
         ((a, b, "--fail-if", "p98 +10%"), "FIGURE must be one of rate"),
         ((a, b, "--fail-if", "p99 up"), "must be FIGURE"),

@@ -94,8 +94,8 @@ TEXTS = st.sampled_from([None, "", "a", "b"])
 @settings(max_examples=10, deadline=None)
 def test_clicks_of_windows_in_plain_python(clicks: list[Click]) -> None:
     """Whatever comes."""
-    named = [(at // 2 * 2 + 2, ip, url, ip if client is None else client) for at, ip, url, client in clicks]
-    whole = [(end, ip, url, client) for end, ip, url, client in named if url and client is not None]
+    named = [(at // 2 * 2 + 2, ip, url, client or ip) for at, ip, url, client in clicks]
+    whole = [(end, ip, url, client) for end, ip, url, client in named if url and client]
     places = [(end, *place_of("", ip)) for end, ip, *_ in whole if ip is not None]
     known = [(end, country, city) for end, country, city in places if country is not None]
     assert clicks_of(clicks) == {
