@@ -74,6 +74,11 @@ class Schema:
         return pa.schema([(field.name, arrow_type(field.type)) for field in self.fields])
 
 
+def quote(name: str) -> str:
+    """A name as DuckDB reads it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def arrow_type(name: str) -> pa.DataType:
     """The Arrow type of a Spark SQL type name; `array<string>` too."""
     import pyarrow as pa

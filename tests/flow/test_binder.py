@@ -4,8 +4,8 @@ from threading import Thread
 
 import pytest
 
-from streamgauge.events import TYPES
-from streamgauge.flow.binder import DUCKDB_TYPES, bound_type, quote
+from streamgauge.events import TYPES, quote
+from streamgauge.flow.binder import DUCKDB_TYPES, bound_type
 from streamgauge.flow.functions import Refused
 
 

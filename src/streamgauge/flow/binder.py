@@ -6,6 +6,8 @@ import threading
 from functools import lru_cache
 from typing import Any
 
+from streamgauge.events import quote
+
 _PLAIN_TYPES = {
     "int": "INTEGER",
     "bigint": "BIGINT",
@@ -22,11 +24,6 @@ _SPARK_TYPES = {duckdb: spark for spark, duckdb in DUCKDB_TYPES.items()}
 Types = tuple[tuple[str, str], ...]
 """(column name, Spark type name) pairs."""
 _local = threading.local()
-
-
-def quote(name: str) -> str:
-    """A name as DuckDB reads it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def element_type(type_: str) -> str | None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import Schema
-from streamgauge.flow.binder import element_type, quote
+from streamgauge.events import Schema, quote
+from streamgauge.flow.binder import element_type
 from streamgauge.flow.nodes import Columns, Count
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "last")

@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.errors import ExpressionError, Problem
-from streamgauge.flow.binder import DUCKDB_TYPES, Types, bound_type, columns_there_are, quote
+from streamgauge.events import quote
+from streamgauge.flow.binder import DUCKDB_TYPES, Types, bound_type, columns_there_are
 
 if TYPE_CHECKING:
     from sqlglot import exp

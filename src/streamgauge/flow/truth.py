@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import EVENT_TIME, INGEST_TIME
-from streamgauge.flow.binder import DUCKDB_TYPES, quote, refusal
+from streamgauge.events import EVENT_TIME, INGEST_TIME, quote
+from streamgauge.flow.binder import DUCKDB_TYPES, refusal
 from streamgauge.flow.nodes import Process
 from streamgauge.flow.process import INPUT, ORDINAL, ROW, TIME
 

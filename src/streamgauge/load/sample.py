@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import LINEAGE, arrow_type
+from streamgauge.events import LINEAGE, arrow_type, quote
 from streamgauge.load import text_files
 from streamgauge.load.fields import FieldSpec
 from streamgauge.load.fitted import Fitted
@@ -121,7 +121,7 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, s
     text_files.require_names(first, path, setting)
     connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
     left_out = text_files.in_words(text_files.left_out(connection, path, setting))
-    values = ", ".join(f"{_best_type(connection, name)} AS {_column(name)}" for name in first.names)
+    values = ", ".join(f"{_best_type(connection, name)} AS {quote(name)}" for name in first.names)
     return connection.sql(f"SELECT {values} FROM sampled").to_arrow_table(), left_out
 
 
@@ -134,17 +134,13 @@ def _require_header(path: Path, first: text_files.Header) -> None:
         raise _refuse(path, "must begin with a line of names", got, "add one, such as user_id,town")
 
 
-def _column(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _best_type(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     """SQL of a column of texts as the first type that no value of it contradicts; without any value, as text."""
-    raw = f"NULLIF({_column(name)}, '')"
+    raw = f"NULLIF({quote(name)}, '')"
     tries = [value.format(raw) for value in _TYPES]
     kept = ", ".join(f"count(*) FILTER ({raw} IS NOT NULL AND ({value}) IS NULL) = 0" for value in tries)
     ((values, *holds),) = connection.sql(f"SELECT count({raw}), {kept} FROM sampled").fetchall()
-    return next((value for value, fits in zip(tries, holds, strict=True) if fits and values), _column(name))
+    return next((value for value, fits in zip(tries, holds, strict=True) if fits and values), quote(name))
 
 
 def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME
+from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, quote
 
 BUCKETS = 256
 DUE = "__due"
@@ -35,10 +35,6 @@ class Question:
     @property
     def in_time(self) -> str:
         return "true" if self.deadline_us is None else f"{quote(EMISSION_TIME)} <= {self.deadline_us}"
-
-
-def quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def quoted(names: Sequence[str]) -> str:

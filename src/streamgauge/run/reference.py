@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import JobError, Problem, nearest
-from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.jobs import Description
 from streamgauge.load.fields import StreamSpec
-from streamgauge.measure.answers_sql import kind_of, quote
+from streamgauge.measure.answers_sql import kind_of
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streamgauge.flow.binder import quote
+from streamgauge.events import quote
 from streamgauge.flow.nodes import NativeJob
 from streamgauge.run import reference
 from streamgauge.run.own_job import OwnJob

@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.oracle.process import computed
-from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema
+from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote
 from streamgauge.flow import expressions, graph, schema
-from streamgauge.flow.binder import element_type, quote
+from streamgauge.flow.binder import element_type
 from streamgauge.flow.lineage import needed_columns
 from streamgauge.flow.nodes import Flow, Mode, NativeJob, Node, Process, RunningAggregate, Sink, Source, TopN
 

@@ -30,9 +30,8 @@ from streamgauge.workloads.places import count_places
 UNESCAPED = r"""if(contains(line, '\\'), replace(replace(line, '\\\\', '_'), '\\"', '_'), line)"""
 """The line without quotes that are part of its request: for each `\\\\` and each `\\"` a character that ends nothing.
 
-In `LINE`, `(?:[^"\\\\]|\\\\.)*` would say the same. But Java repeats a choice by recursion: any line took three times
-as long, and one of four thousand characters was a stack overflow, which ends a job. This costs a fifth of a
-microsecond.
+In `LINE`, `(?:[^"\\\\]|\\\\.)*` would say the same. But Java repeats a choice by recursion: a line of some thousand
+characters is a stack overflow, which ends a job.
 """
 LINE = (
     "'^([^ ]+) [^ ]+ [^ ]+ \\\\[([0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\\\\]"

@@ -16,9 +16,9 @@ from dataclasses import replace
 from functools import singledispatch
 
 from streamgauge.engines.oracle.static import relation_of
-from streamgauge.events import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, Schema
+from streamgauge.events import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, Schema, quote
 from streamgauge.flow import expressions, graph, schema, truth
-from streamgauge.flow.expressions import DUCKDB_TYPES, Checked, quote
+from streamgauge.flow.expressions import DUCKDB_TYPES, Checked
 from streamgauge.flow.nodes import (
     Distinct,
     Explode,

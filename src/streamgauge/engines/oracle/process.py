@@ -14,8 +14,8 @@ import pyarrow as pa
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.oracle.lower import TIME as HIDDEN
 from streamgauge.engines.oracle.lower import lower
+from streamgauge.events import quote
 from streamgauge.flow import graph
-from streamgauge.flow.binder import quote
 from streamgauge.flow.nodes import Flow, Process
 from streamgauge.flow.process import AFTER_ALL, TIME
 
