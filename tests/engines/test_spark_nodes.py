@@ -27,7 +27,7 @@ from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.queries import queries
-from streamgauge.engines.spark.settings import with_python_state
+from streamgauge.engines.spark.settings import with_rocksdb
 from streamgauge.events import US, Schema, arrow_type, event_id_base
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
@@ -217,7 +217,7 @@ def spark_with_state(spark: Any) -> Iterator[Any]:
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(totals)
-    settings = with_python_state({})
+    settings = with_rocksdb({})
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield spark

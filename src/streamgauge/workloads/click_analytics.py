@@ -51,7 +51,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     whole = (
         source("clicks", clicks.schema)
         .select(site="'all'", url="url", client=VISITOR, address="ip", name="parser")
-        .where("length(url) > 0 AND client IS NOT NULL", name="well_formed")
+        .where("url <> '' AND client IS NOT NULL", name="well_formed")
     )
     within = parameters.window
     visits = counted(whole, within, keys="site", column="visits", name="visit_stats")
@@ -60,7 +60,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     sites = first.select(site="site", name="first_visit")
     uniques = counted(sites, within, keys="site", column="uniques", name="unique_stats")
     places = count_places(whole.select(address="address", name="client"), parameters.database, within)
-    malformed = unless(f"length(url) > 0 AND {VISITOR} IS NOT NULL")
+    malformed = unless(f"url <> '' AND {VISITOR} IS NOT NULL")
     asked = flow(visits.sink("visits"), uniques.sink("uniques"), places)
     return Job(asked, (clicks,), {"clicks": malformed})
 

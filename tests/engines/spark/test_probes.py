@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from threading import Thread
 from types import SimpleNamespace
@@ -107,9 +107,22 @@ class Frame:
     def where(self, condition: str) -> Frame:
         return self
 
+    def observe(self, name: str, *values: Any) -> Frame:
+        return self
 
-def running_one(plan: Any = "plan") -> Any:
-    last = SimpleNamespace(executedPlan=lambda: plan)
+
+def row_of(value: int | None) -> Any:
+    return SimpleNamespace(isNullAt=lambda place: value is None, getLong=lambda place: value)
+
+
+def running_one(plan: Any = "plan", said: Mapping[str, int | None] | None = None) -> Any:
+    """A query whose last batch observed what is `said`: name to sum."""
+    known = said or {}
+
+    def one(name: str) -> Any:
+        return SimpleNamespace(isDefined=lambda: name in known, get=lambda: row_of(known[name]))
+
+    last = SimpleNamespace(executedPlan=lambda: plan, observedMetrics=lambda: SimpleNamespace(get=one))
     return SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: last)))
 
 
@@ -143,16 +156,15 @@ def test_each_finished_batch_is_read_once() -> None:
     assert store.read == [3, 5, 6, 7]
 
 
-def test_rows_of_another_operator_in_the_same_frame_are_not_counted_twice() -> None:
-    """Where only the sum can be counted, and not the other one, nothing is said."""
-    found = probed(Store([execution(0, 0)]), operators=())
-    found.behind("long", Frame(), beside="dear")  # type: ignore[arg-type]
-    found.behind("dear", Frame())  # type: ignore[arg-type]
-    assert {(one.operator, one.rows) for one in read(found)} == {("dear", 1234), ("long", 20_000 - 1234)}
-    alone = probed(Store([execution(0, 0)]), operators=())
-    alone.behind("long", Frame(), beside="elsewhere")  # type: ignore[arg-type]
-    alone.behind("dear", Frame())  # type: ignore[arg-type]
-    assert {one.operator for one in read(alone)} == {"dear"}
+def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator of whom nothing was observed is left out; one that made no rows has made none."""
+    monkeypatch.setattr(probes, "F", SimpleNamespace(sum=lambda column: column))
+    found = probed(Store([]))
+    for operator in ("long", "short", "elsewhere"):
+        found.behind(operator, Frame(), rows="_rows")  # type: ignore[arg-type]
+    found.count_in("q0", running_one(said={"rows of long": 7, "rows of short": None}), 3)
+    stated = {("long", 7), ("short", 0)}
+    assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), *stated}
 
 
 def test_what_was_handed_over_is_not_handed_over_again() -> None:

@@ -68,9 +68,30 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
         flow(
             DEAR.running(keys="pack", n="count(*)", name="packs").sink("packs"),
             noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("upper").running(keys="said", there="count(said)", name="there").sink("there"),
+        ),
+        [("packs", "said", "there")],
+    ),
+    "steps between a process and its aggregate, beside rows": (
+        flow(
+            DEAR.running(keys="pack", n="count(*)", name="packs").sink("packs"),
             noted("upper").select(size="length(said)").running(keys="size", n="count(*)", name="sizes").sink("sizes"),
         ),
-        [("packs", "said", "sizes")],
+        [("packs",), ("sizes",)],
+    ),
+    "sums that parts would round, beside a process": (
+        flow(
+            DEAR.running(keys="pack", n="sum(price * 0.5e0)", name="packs").sink("packs"),
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+        ),
+        [("packs",), ("said",)],
+    ),
+    "running aggregates that all have the process": (
+        flow(
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("upper").select(size="length(said)").running(keys="size", n="count(*)", name="sizes").sink("sizes"),
+        ),
+        [("said", "sizes")],
     ),
     "running aggregates behind different processes": (
         flow(

@@ -9,6 +9,9 @@ import psutil
 import pytest
 
 from streamgauge.engines.spark import settings
+from streamgauge.events import Schema
+from streamgauge.flow.stream import source, tumble
+from streamgauge.workloads.base import get
 
 
 @pytest.mark.parametrize(
@@ -45,10 +48,20 @@ def test_a_small_machine_has_a_smaller_heap(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:
     """RocksDB copies its files with a class that the faster local files are not; all else stays as it was."""
     plain = settings.defaults(2, local_checkpoint=True)
-    kept = settings.with_python_state(plain)
+    kept = settings.with_rocksdb(plain)
     assert kept["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
     assert plain.keys() - kept.keys() == {"spark.hadoop.fs.file.impl"}
     assert {name: kept[name] for name in plain if name in kept} == {name: plain[name] for name in plain if name in kept}
+
+
+def test_which_flows_keep_their_state_in_rocksdb() -> None:
+    """Those whose state Spark's usual store would copy whole in every batch, or cannot keep."""
+    rows = source("rows", Schema.of(who="string"))
+    assert settings.needs_rocksdb(rows.distinct(keys="who").sink("firsts"))
+    assert not settings.needs_rocksdb(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
+    assert not settings.needs_rocksdb(rows.running(keys="who", n="count(*)").sink("counts"))
+    spikes = get("spike_detection")
+    assert settings.needs_rocksdb(spikes.build(spikes.parameters(), 1000.0).flow)
 
 
 def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:

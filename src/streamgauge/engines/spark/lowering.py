@@ -5,7 +5,7 @@ Every relation carries one engine time column, `_time`, beside the BIGINT lineag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce, singledispatchmethod
 from typing import Any, Protocol
 
@@ -57,7 +57,7 @@ def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) 
 class Probe(Protocol):
     """Counts what leaves an operator."""
 
-    def __call__(self, operator: str, frame: DataFrame, beside: str = "") -> DataFrame: ...
+    def __call__(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame: ...
 
 
 class Lowering:
@@ -68,8 +68,8 @@ class Lowering:
         read_packed: gives a source as packed blocks instead of rows.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
-        probe: counts what leaves an operator, given its name and frame; it is put behind each. `beside` names an
-            operator whose rows are in the frame too.
+        probe: counts what leaves an operator, given its name and frame; it is put behind each. `rows` names a
+            column that says how many they are, where they are not those of the frame.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Lowering:
         read_packed: Callable[[Source, Packing], DataFrame],
         choices: dict[str, str],
         buckets: int,
-        probe: Probe = lambda _, frame, beside="": frame,
+        probe: Probe = lambda _, frame, rows="": frame,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
         self._probe = probe
@@ -96,12 +96,12 @@ class Lowering:
         return outputs(self.lower(operator), branches)
 
     def _tagged(self, aggregates: list[RunningAggregate]) -> DataFrame:
-        from streamgauge.engines.spark.process import with_results
+        from streamgauge.engines.spark.parts import ROWS, with_parts
 
         shared = last_shared(aggregates)
 
-        def made(process: Process, frame: DataFrame) -> DataFrame:
-            return self._probe(process.name, with_results(process, frame), shared.name)
+        def made(process: Process, behind: Sequence[bool], frame: DataFrame) -> DataFrame:
+            return self._probe(process.name, with_parts(process, aggregates, behind, frame), ROWS)
 
         return tagged(self.lower(shared), shared, aggregates, made)
 

@@ -24,7 +24,6 @@ from streamgauge.engines.spark.interval import interval_of
 from streamgauge.engines.spark.lowering import Lowering, lowering_of
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.probes import Probes
-from streamgauge.engines.spark.process import needs_state
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.reason import own_reason
 from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
@@ -35,8 +34,9 @@ from streamgauge.engines.spark.settings import (
     LOWERINGS,
     PROBED,
     defaults,
+    needs_rocksdb,
     split,
-    with_python_state,
+    with_rocksdb,
 )
 from streamgauge.engines.spark.source import named
 from streamgauge.errors import EngineError, InputError
@@ -120,8 +120,8 @@ class Sut:
         host = LOOPBACK if local else urlsplit(self._job.edges.output.location).hostname or LOOPBACK
         partitions = unless_told(len(self._job.edges.inputs))
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
-        if needs_state(self._job.flow):
-            conf = with_python_state(conf)
+        if needs_rocksdb(self._job.flow):
+            conf = with_rocksdb(conf)
         conf |= PROBED if self._ours["probes"] == "on" else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         return {**conf, **self._users}

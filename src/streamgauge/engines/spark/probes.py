@@ -2,8 +2,8 @@
 
 Behind each operator of the workload stands a filter that lets every row through. Spark counts the rows of a filter
 anyhow, and because this one's condition depends on no row, it is neither moved nor removed. Its number says whose it
-is. `observe`, which is meant for this, costs a fifth to a half of the rate. What it costs a plan: Spark moves no other
-condition past it either.
+is. `observe`, which is meant for this, costs a fifth to a half of the rate, so it is for the few rows alone that state
+how many they stand for (`parts`). What a filter costs a plan: Spark moves no other condition past it either.
 
 Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
 so of updates they are read in the batch itself, from the accumulators. Where the probes are in a plan is found in its
@@ -20,6 +20,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from streamgauge.engines.seam import OperatorRows
 
@@ -30,6 +31,7 @@ READ_S = 0.5
 _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _MARK = re.compile(r"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)", re.IGNORECASE)
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
+_STATED = "rows of "
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
 
 
@@ -49,19 +51,20 @@ class Probes:
     ) -> None:
         self._session, self._without, self._clock = session, without, clock
         self._operators: list[str] = []
-        self._beside: dict[str, str] = {}
+        self._stated: list[str] = []
         self._runs: dict[str, str] = {}
         self._read_until = -1
         self._counted: list[OperatorRows] = []
         self._adding = Lock()
 
-    def behind(self, operator: str, frame: DataFrame, beside: str = "") -> DataFrame:
-        """The same rows, counted as those of the operator; `beside`: another one whose rows are in the frame too."""
-        if operator in self._without or beside in self._without:
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        """The same rows, counted as those of the operator; `rows`: a column of updates whose sum says how many."""
+        if operator in self._without:
             return frame
+        if rows:
+            self._stated.append(operator)
+            return frame.observe(_STATED + operator, F.sum(rows))
         self._operators.append(operator)
-        if beside:
-            self._beside[operator] = beside
         return frame.where(f"spark_partition_id() > -{len(self._operators)}")
 
     def started(self, query: str, running: Any) -> None:
@@ -83,7 +86,8 @@ class Probes:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
         if not self._operators:
             return
-        plan, jvm = running._jsq.streamingQuery().lastExecution().executedPlan(), self._session._jvm
+        last, jvm = running._jsq.streamingQuery().lastExecution(), self._session._jvm
+        plan = last.executedPlan()
         drawn = jvm.org.apache.spark.sql.execution.SparkPlanInfo.fromSparkPlan(plan)
         graph = jvm.org.apache.spark.sql.execution.ui.SparkPlanGraph.apply(drawn)
         rows: dict[str, int] = {}
@@ -91,7 +95,16 @@ class Probes:
             found = jvm.org.apache.spark.util.AccumulatorContext.get(accumulator)
             if found.isDefined():
                 rows.setdefault(operator, int(found.get().value()))
-        self._add(query, batch, rows)
+        self._add(query, batch, rows | self._said(last))
+
+    def _said(self, execution: Any) -> dict[str, int]:
+        """Operator to rows, of those that state them."""
+        if not self._stated:
+            return {}
+        observed = execution.observedMetrics()
+        found = {operator: observed.get(_STATED + operator) for operator in self._stated}
+        sums = {operator: one.get() for operator, one in found.items() if one.isDefined()}
+        return {operator: 0 if row.isNullAt(0) else int(row.getLong(0)) for operator, row in sums.items()}
 
     def taken(self) -> list[OperatorRows]:
         """What was counted since it was last asked for."""
@@ -150,10 +163,6 @@ class Probes:
                 yield self._operators[mark - 1], int(nodes.apply(place).metrics().apply(0).accumulatorId())
 
     def _add(self, query: str, batch: int, rows: dict[str, int]) -> None:
-        for operator, beside in self._beside.items():
-            counted = rows.pop(operator, None)
-            if counted is not None and beside in rows:
-                rows[operator] = counted - rows[beside]
         with self._adding:
             self._counted += [OperatorRows(query, batch, *each) for each in rows.items()]
 

@@ -30,10 +30,9 @@ from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SIDE, TIME, Packing
 from streamgauge.engines.spark.packed_join import plain_columns
 from streamgauge.engines.spark.panes import MARK
-from streamgauge.engines.spark.side_by_side import OWN, RESULTS, TAKEN
 from streamgauge.events import EVENT_TIME
-from streamgauge.flow import graph, schema
-from streamgauge.flow.nodes import Flow, Node, Process, Source
+from streamgauge.flow import schema
+from streamgauge.flow.nodes import Node, Process, Source
 
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]
@@ -44,11 +43,6 @@ BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 IDS_TRIED = 16
 """Numbers looked at, for each bucket, to find one that Spark sends where it should go."""
-
-
-def needs_state(flow: Flow) -> bool:
-    """Whether a flow keeps a process's state."""
-    return any(isinstance(each, Process) and each.keys for each in graph.operators(flow))
 
 
 def process(
@@ -80,30 +74,6 @@ def _stateless(node: Process, frame: DataFrame) -> DataFrame:
 
     rows = _rows(frame, wanted.sides[0])
     return _timed(rows.mapInArrow(each, _ddl(wanted.results, node)), marked)
-
-
-def with_results(node: Process, frame: DataFrame) -> DataFrame:
-    """The struct column OWN of each row, and in rows of their own the struct RESULTS that a process without keys makes
-    of TAKEN: who needs both reads and computes what comes before it once.
-    """
-    wanted = shapes(node)
-    results = pa.struct([field for field in wanted.results if field.name != TIME])
-
-    def each(batches: Iterable[pa.RecordBatch]) -> Batches:
-        instance = Instance(node, wanted)
-        for batch in batches:
-            own, taken = batch.column(OWN), batch.column(TAKEN).drop_null()
-            yield pa.RecordBatch.from_arrays([own, pa.nulls(len(own), results)], [OWN, RESULTS])
-            side = pa.Table.from_arrays(taken.flatten(), names=[field.name for field in taken.type])
-            made = instance.each(side.select(wanted.sides[0].names).cast(wanted.sides[0]))
-            for rows in made.select([field.name for field in results]).combine_chunks().to_batches():
-                found = pa.StructArray.from_arrays(rows.columns, fields=list(results))
-                yield pa.RecordBatch.from_arrays([pa.nulls(len(found), own.type), found], [OWN, RESULTS])
-
-    kinds = schema.columns(node)
-    columns = ", ".join(f"`{field.name}`: {kinds[field.name]}" for field in results)
-    own = frame.schema[OWN].dataType.simpleString()
-    return frame.mapInArrow(each, f"{OWN} {own}, {RESULTS} struct<{columns}>")
 
 
 def _rows(frame: DataFrame, side: pa.Schema, *more: Any) -> DataFrame:

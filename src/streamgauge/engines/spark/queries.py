@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from streamgauge.flow import expressions, schema
+from streamgauge.engines.spark.parts import aggregated, parts_of
 from streamgauge.flow.lineage import needed_columns, pruned
 from streamgauge.flow.nodes import Flow, Mode, Node, Process, RunningAggregate, Select, Sink, Where
 
@@ -97,14 +97,18 @@ def _shared_by(sink: Sink, flow: Flow) -> Node:
 
 def _go_together(aggregates: Sequence[RunningAggregate]) -> bool:
     """Whether what is aggregated under one name has one type and spelling in all, and they have one process between
-    them.
+    them, or none. Where some have it and others do not, Python makes parts of all: each has parts, and nothing lies
+    between the process and its aggregates.
     """
     kinds: dict[str, tuple[str, str]] = {}
     named = [one for each in aggregates for one in aggregated(each).items()]
     # Spark does not tell Price from price.
     alike = all(kinds.setdefault(name.lower(), (name, kind)) == (name, kind) for name, kind in named)
-    ways = [_processes(each) for each in aggregates]
-    return alike and len({each for way in ways for each in way}) <= 1
+    if len({process for each in aggregates for process in _processes(each)}) > 1:
+        return False
+    process = process_of(aggregates, last_shared(aggregates))
+    last = all(each.input == process for each in aggregates if process in _processes(each))
+    return alike and (process is None or (last and all(map(parts_of, aggregates))))
 
 
 def _before(node: RunningAggregate) -> Iterator[Node]:
@@ -122,13 +126,6 @@ def _processes(node: RunningAggregate) -> list[Process]:
 
 def _is_row_wise(node: Node) -> bool:
     return isinstance(node, Select | Where) or (isinstance(node, Process) and not node.keys and len(node.inputs) == 1)
-
-
-def aggregated(node: RunningAggregate) -> dict[str, str]:
-    """The columns that a running aggregate aggregates, with their types."""
-    kinds = schema.columns(node.input)
-    named = expressions.columns_of_all(node.aggregates)
-    return {name: kind for name, kind in kinds.items() if name in named}
 
 
 def _back_from(node: Node) -> Iterator[Node]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from streamgauge.engines.seam import Capabilities, Setting
 from streamgauge.errors import Problem
-from streamgauge.flow.nodes import Node, WindowAggregate, WindowJoin
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
 from streamgauge.system.machine import at_most_half, memory_bytes
 
 LOWERING = "lowering."
@@ -145,8 +146,18 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, ho
     return conf
 
 
-def with_python_state(conf: dict[str, str]) -> dict[str, str]:
-    """Configuration for a keyed process: its state needs RocksDB, and RocksDB Hadoop's own local files."""
+def needs_rocksdb(flow: Flow) -> bool:
+    """Whether a flow keeps state that Spark's usual store cannot keep, or copies whole in every batch: that of a keyed
+    process in Python, and every key that ever came.
+    """
+    return any(
+        (isinstance(node, Process) and bool(node.keys)) or (isinstance(node, Distinct) and node.window is None)
+        for node in graph.operators(flow)
+    )
+
+
+def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
+    """Configuration for state in RocksDB, which needs Hadoop's own local files."""
     kept = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
     store = "spark.sql.streaming.stateStore."
     return kept | {

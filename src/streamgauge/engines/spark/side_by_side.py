@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.engines.spark.queries import aggregated, process_of, steps_to
-from streamgauge.flow import expressions, schema
+from streamgauge.engines.spark.parts import aggregated, parts_of, taken
+from streamgauge.engines.spark.queries import process_of, steps_to
+from streamgauge.flow import schema
 from streamgauge.flow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.flow.process import TIME
 
 INPUT, KEPT, TAG, ROW = "_input", "_kept", "_tag", "_row"
-OWN, TAKEN, RESULTS = "_own", "_taken", "_results"
-WithResults = Callable[[Process, DataFrame], DataFrame]
-"""Of a process and rows with the structs OWN and TAKEN: rows with OWN, and others with the process's RESULTS."""
+WithParts = Callable[[Process, Sequence[bool], DataFrame], DataFrame]
+"""Parts of all aggregates: `parts.with_parts` for them, counted by probes."""
 Branch = tuple[Sequence[Select | Where], Iterable[str], str]
 """Row-wise steps, the columns after them, and the nullable struct column that they begin with; empty: all columns."""
 
@@ -45,60 +46,58 @@ def outputs(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
     return frame.select(*made).where(" OR ".join(f"{name} IS NOT NULL" for name in made))
 
 
-def tagged(
-    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], with_results: WithResults
-) -> DataFrame:
+def tagged(rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], with_parts: WithParts) -> DataFrame:
     """Running aggregates over one operator as a single one, by the number of each and its keys.
 
-    `rows` are those of the node `shared`; `with_results` gives them the results of a process that some aggregates have
-    behind it. What differs from one to the next are keys and aggregates: keys of one type share a column, and an
-    aggregate that several have is computed once.
+    `rows` are those of the node `shared`. Where some have a process behind it, `with_parts` makes parts of all. What
+    differs from one to the next are keys and aggregates: keys of one type share a column, and an aggregate that several
+    have is computed once.
     """
     process = process_of(aggregates, shared)
     if process is None:
-        branches = [(steps_to(node.input, shared), _taken(node), "") for node in aggregates]
-    else:
-        rows = with_results(process, _beside(rows, shared, aggregates, process))
-        found = [process_of([node], shared) is not None for node in aggregates]
-        branches = [
-            (steps_to(node.input, process if mine else shared), _taken(node), RESULTS if mine else OWN)
-            for node, mine in zip(aggregates, found, strict=True)
-        ]
-    return _aggregated(outputs(rows, branches), aggregates)
+        branches = [(steps_to(node.input, shared), taken(node), "") for node in aggregates]
+        return _aggregated(outputs(rows, branches), list(map(_of_rows, aggregates)))
+    behind = [isinstance(node.input, Process) for node in aggregates]
+    past = [node for node, mine in zip(aggregates, behind, strict=True) if not mine]
+    own: list[Branch] = [(steps_to(node.input, shared), taken(node), "") for node in past]
+    given = (steps_to(process.inputs[0], shared), (*schema.columns(process.inputs[0]), TIME), "")
+    apart = outputs(rows, [*own, given])
+    return _aggregated(with_parts(process, behind, apart), list(map(_of_parts, aggregates)))
 
 
-def _taken(node: RunningAggregate) -> list[str]:
-    return list(dict.fromkeys((*node.keys, *aggregated(node))))
+@dataclass(frozen=True)
+class _Aggregate:
+    """Keys and what is aggregated, each with its type, and the aggregates: name and expression."""
+
+    keys: dict[str, str]
+    inputs: dict[str, str]
+    aggregates: tuple[tuple[str, str], ...]
 
 
-def _beside(rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], process: Process) -> DataFrame:
-    """What aggregates without the process need of each row as one struct, what it takes as another one."""
-    without = [node for node in aggregates if process_of([node], shared) is None]
-    steps = [steps_to(node.input, shared) for node in without]
-    read = {name for each in steps for step in each for text in _texts(step) for name in expressions.columns_of(text)}
-    read |= {name for node in without for name in _taken(node)}
-    own = [name for name in schema.columns(shared) if name in read]
-    before = steps_to(process.inputs[0], shared)
-    both = outputs(rows, [([], own, ""), (before, (*schema.columns(process.inputs[0]), TIME), "")])
-    return both.toDF(OWN, TAKEN)
+def _of_rows(node: RunningAggregate) -> _Aggregate:
+    there = schema.columns(node.input)
+    return _Aggregate({key: there[key] for key in node.keys}, aggregated(node), node.aggregates)
 
 
-def _texts(step: Select | Where) -> list[str]:
-    return [step.predicate] if isinstance(step, Where) else [text for _, text in step.columns]
+def _of_parts(node: RunningAggregate) -> _Aggregate:
+    there, parts = schema.columns(node.input), parts_of(node) or ()
+    joined = tuple((name, part.joined) for (name, _), part in zip(node.aggregates, parts, strict=True))
+    return _Aggregate({key: there[key] for key in node.keys}, {part.name: part.kind for part in parts}, joined)
 
 
-def _aggregated(rows: DataFrame, aggregates: Sequence[RunningAggregate]) -> DataFrame:
+def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
     """The aggregates of rows with a nullable struct column for each, given in the same way."""
-    places = [_places(node) for node in aggregates]
+    places = [_places(node.keys) for node in aggregates]
     kinds = {place: kind for of_node in places for place, kind in of_node.values()}
-    inputs = {name: kind for node in aggregates for name, kind in aggregated(node).items()}
+    inputs = {name: kind for node in aggregates for name, kind in node.inputs.items()}
     each = []
     for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
-        sink, mine = f"_sink_{number}", aggregated(node)
+        sink = f"_sink_{number}"
         key_of = {place: f"{sink}.`{name}`" for name, (place, _) in of_node.items()}
         columns = [_or_null(key_of.get(place), kind).alias(place) for place, kind in kinds.items()]
         columns += [
-            _or_null(f"{sink}.`{name}`" if name in mine else None, kind).alias(name) for name, kind in inputs.items()
+            _or_null(f"{sink}.`{name}`" if name in node.inputs else None, kind).alias(name)
+            for name, kind in inputs.items()
         ]
         each.append(F.when(F.col(sink).isNotNull(), F.struct(F.lit(number).alias(TAG), *columns)))
     exploded = rows.select(F.explode(F.array(*each)).alias(ROW)).where(f"{ROW} IS NOT NULL")
@@ -113,14 +112,13 @@ def _aggregated(rows: DataFrame, aggregates: Sequence[RunningAggregate]) -> Data
     return found.select(*sinks)
 
 
-def _places(node: RunningAggregate) -> dict[str, tuple[str, str]]:
+def _places(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Key to (the column that it shares with keys of its type in other aggregates, its type)."""
-    there, found = schema.columns(node.input), {}
-    taken: dict[str, int] = defaultdict(int)
-    for key in node.keys:
-        kind = there[key]
-        found[key] = (f"_key_{kind}_{taken[kind]}", kind)
-        taken[kind] += 1
+    found = {}
+    seen: dict[str, int] = defaultdict(int)
+    for key, kind in keys.items():
+        found[key] = (f"_key_{kind}_{seen[kind]}", kind)
+        seen[kind] += 1
     return found
 
 
