@@ -16,6 +16,7 @@ from streamgauge.engines.spark.blocks import Packing
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.interval_join import interval_join
 from streamgauge.engines.spark.panes import by_panes, can_be_joined
+from streamgauge.engines.spark.parts import ROWS, Side, with_parts
 from streamgauge.engines.spark.queries import Query, last_shared, operator_of, steps_to
 from streamgauge.engines.spark.settings import LOWERINGS
 from streamgauge.engines.spark.side_by_side import outputs, tagged
@@ -92,16 +93,14 @@ class Lowering:
         if len(aggregates) == len(inputs) and len(set(aggregates)) > 1:
             return self._tagged(aggregates)
         operator = operator_of(inputs[0])
-        branches = [(steps_to(each, operator), schema.columns(each), "") for each in inputs]
+        branches = [(steps_to(each, operator), schema.columns(each)) for each in inputs]
         return outputs(self.lower(operator), branches)
 
     def _tagged(self, aggregates: list[RunningAggregate]) -> DataFrame:
-        from streamgauge.engines.spark.parts import ROWS, with_parts
-
         shared = last_shared(aggregates)
 
-        def made(process: Process, behind: Sequence[bool], frame: DataFrame) -> DataFrame:
-            return self._probe(process.name, with_parts(process, aggregates, behind, frame), ROWS)
+        def made(process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]) -> DataFrame:
+            return self._probe(process.name, with_parts(process, aggregates, behind, frame, sides), ROWS)
 
         return tagged(self.lower(shared), shared, aggregates, made)
 

@@ -43,6 +43,22 @@ class Part:
     joined: str
 
 
+@dataclass(frozen=True)
+class Side:
+    """Where in a row for Python are the columns of one aggregate, or of the process: name to the column there.
+
+    `kept` names the column that says of which rows; empty: of all.
+    """
+
+    columns: dict[str, str]
+    kept: str
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Table:
+        arrays = [batch.column(theirs) for theirs in self.columns.values()]
+        found = pa.Table.from_arrays(arrays, names=list(self.columns))
+        return found.filter(batch.column(self.kept)) if self.kept else found
+
+
 def aggregated(node: RunningAggregate) -> dict[str, str]:
     """The columns that a running aggregate aggregates, with their types."""
     named = expressions.columns_of_all(node.aggregates)
@@ -52,6 +68,11 @@ def aggregated(node: RunningAggregate) -> dict[str, str]:
 def taken(node: RunningAggregate) -> list[str]:
     """The columns that a running aggregate reads, keys first."""
     return list(dict.fromkeys((*node.keys, *aggregated(node))))
+
+
+def given(process: Process) -> list[str]:
+    """The columns that a process without keys takes."""
+    return shapes(process).sides[0].names
 
 
 def parts_of(node: RunningAggregate) -> tuple[Part, ...] | None:
@@ -79,12 +100,12 @@ def _part(text: str, kinds: dict[str, str]) -> Part | None:
 
 
 def with_parts(
-    process: Process, aggregates: Sequence[RunningAggregate], behind: Sequence[bool], frame: DataFrame
-) -> DataFrame:
+    process: Process, aggregates: Sequence[RunningAggregate], behind: Sequence[bool], frame: DataFrame,
+    sides: Sequence[Side],
+) -> DataFrame:  # fmt: skip
     """For each aggregate a nullable struct of its keys and parts, one not null a row; and the column ROWS.
 
-    `frame` has a nullable struct for each aggregate that is not `behind` the process, with the columns that it reads,
-    and last one with what the process takes.
+    `frame` has the columns of `sides`: of each aggregate that is not `behind` the process, and last of the process.
     """
     names = [f"_sink_{number}" for number in range(len(aggregates))]
     grouped = [_grouping(node) for node in aggregates]
@@ -92,7 +113,7 @@ def with_parts(
         f"{name} struct<{', '.join(f'`{each}`: {kind}' for each, kind in of_parts(node).items())}>"
         for name, node in zip(names, aggregates, strict=True)
     ]
-    made = _maker(process, grouped, behind, [*names, ROWS])
+    made = _maker(process, grouped, behind, sides, [*names, ROWS])
     return frame.mapInArrow(made, ", ".join((*texts, f"{ROWS} bigint")))
 
 
@@ -103,7 +124,7 @@ def of_parts(node: RunningAggregate) -> dict[str, str]:
 
 
 def _maker(
-    process: Process, grouped: Sequence[_Grouping], behind: Sequence[bool], names: list[str]
+    process: Process, grouped: Sequence[_Grouping], behind: Sequence[bool], sides: Sequence[Side], names: list[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
     # Computed here: workers then need neither the binder nor the parser of expressions.
     wanted = shapes(process)
@@ -111,8 +132,8 @@ def _maker(
     def made(batches: Iterable[pa.RecordBatch]) -> Batches:
         instance = Instance(process, wanted)
         for batch in batches:
-            *past, given = (_rows(column) for column in batch.columns)
-            results = instance.each(given.select(wanted.sides[0].names).cast(wanted.sides[0]))
+            *past, own = (side.rows(batch) for side in sides)
+            results = instance.each(own.cast(wanted.sides[0]))
             others = iter(past)
             parts = [
                 group.parts(results if mine else next(others)) for group, mine in zip(grouped, behind, strict=True)
@@ -146,11 +167,6 @@ def _grouping(node: RunningAggregate) -> _Grouping:
     asked = tuple((part.argument, part.function) if part.argument else ([], "count_all") for part in parts)
     kinds = of_parts(node)
     return _Grouping(node.keys, asked, pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]))
-
-
-def _rows(column: pa.StructArray) -> pa.Table:
-    there = column.drop_null()
-    return pa.Table.from_arrays(there.flatten(), names=[field.name for field in column.type])
 
 
 def _beside(columns: Sequence[pa.Array], names: list[str]) -> pa.RecordBatch:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.engines.spark.parts import aggregated, parts_of, taken
+from streamgauge.engines.spark.parts import Side, aggregated, given, parts_of, taken
 from streamgauge.engines.spark.queries import process_of, steps_to
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.flow.process import TIME
 
 INPUT, KEPT, TAG, ROW = "_input", "_kept", "_tag", "_row"
-WithParts = Callable[[Process, Sequence[bool], DataFrame], DataFrame]
-"""Parts of all aggregates: `parts.with_parts` for them, counted by probes."""
-Branch = tuple[Sequence[Select | Where], Iterable[str], str]
-"""Row-wise steps, the columns after them, and the nullable struct column that they begin with; empty: all columns."""
+Branch = tuple[Sequence[Select | Where], Iterable[str]]
+"""Row-wise steps, and the columns after them."""
+
+
+class WithParts(Protocol):
+    """Parts of all aggregates: `parts.with_parts` for them, counted by probes."""
+
+    def __call__(
+        self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]
+    ) -> DataFrame: ...
 
 
 def outputs(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
@@ -29,21 +36,63 @@ def outputs(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
     """
     frame = rows.select(F.struct("*").alias(INPUT))
     made: list[str] = []
-    for number, (steps, own, origin) in enumerate(branches):
-        aside, begin = [INPUT, *made], f"{INPUT}.{origin}" if origin else INPUT
-        frame = frame.select(*aside, F.col(begin).isNotNull().alias(KEPT), f"{begin}.*")
-        for step in steps:
-            if isinstance(step, Where):
-                holds = F.when(F.col(KEPT), F.expr(step.predicate))
-                frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
-            else:
-                chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
-                frame = frame.select(*aside, KEPT, *chosen)
+    for number, (steps, own) in enumerate(branches):
+        aside = [INPUT, *made]
+        frame = _stepped(frame, steps, aside)
         made.append(f"_sink_{number}")
-        # A row's time goes along with it, whatever its columns are.
-        struct = F.struct(*[F.col(f"{INPUT}.{TIME}" if name == TIME else f"`{name}`") for name in own])
+        struct = F.struct(*map(_column, own))
         frame = frame.select(*aside, F.when(F.col(KEPT), struct).alias(made[-1]))
     return frame.select(*made).where(" OR ".join(f"{name} IS NOT NULL" for name in made))
+
+
+def apart(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[Side]]:
+    """Each row with the columns of every branch, and which they are: for Python, to which structs are dear.
+
+    A column that branches leave as it came is there once.
+    """
+    frame = rows.select(F.struct("*").alias(INPUT))
+    made: dict[str, None] = {}
+    sides = []
+    for number, (steps, own) in enumerate(branches):
+        came = _as_it_came(steps, rows.columns)
+        columns = {name: f"_as_{came[name]}" if name in came else f"_{number}_{name}" for name in own}
+        kept = f"_{number}{KEPT}" if any(isinstance(step, Where) for step in steps) else ""
+        sides.append(Side(columns, kept))
+        frame = _stepped(frame, steps, [INPUT, *made])
+        new = {theirs: name for name, theirs in columns.items() if theirs not in made}
+        frame = frame.select(
+            INPUT, *made, *[_column(name).alias(theirs) for theirs, name in new.items()],
+            *([F.col(KEPT).alias(kept)] if kept else []),
+        )  # fmt: skip
+        made |= dict.fromkeys([*new, *([kept] if kept else [])])
+    return frame.drop(INPUT), sides
+
+
+def _stepped(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
+    """The columns `aside`, KEPT, and what the steps make of INPUT, null where a condition has kept the row out."""
+    frame = frame.select(*aside, F.lit(True).alias(KEPT), f"{INPUT}.*")
+    for step in steps:
+        if isinstance(step, Where):
+            holds = F.when(F.col(KEPT), F.expr(step.predicate))
+            frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
+        else:
+            chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
+            frame = frame.select(*aside, KEPT, *chosen)
+    return frame
+
+
+def _column(name: str) -> Column:
+    """A column behind steps; a row's time goes along with it, whatever its columns are."""
+    return F.col(f"{INPUT}.{TIME}" if name == TIME else f"`{name}`")
+
+
+def _as_it_came(steps: Iterable[Select | Where], there: Iterable[str]) -> dict[str, str]:
+    """Columns after the steps that are columns before them: name to name."""
+    came = {name: name for name in there}
+    for step in steps:
+        if isinstance(step, Select):
+            came = {name: came[text] for name, text in step.columns if text in came} | {TIME: TIME}
+    return came
 
 
 def tagged(rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], with_parts: WithParts) -> DataFrame:
@@ -55,14 +104,13 @@ def tagged(rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate]
     """
     process = process_of(aggregates, shared)
     if process is None:
-        branches = [(steps_to(node.input, shared), taken(node), "") for node in aggregates]
+        branches = [(steps_to(node.input, shared), taken(node)) for node in aggregates]
         return _aggregated(outputs(rows, branches), list(map(_of_rows, aggregates)))
     behind = [isinstance(node.input, Process) for node in aggregates]
     past = [node for node, mine in zip(aggregates, behind, strict=True) if not mine]
-    own: list[Branch] = [(steps_to(node.input, shared), taken(node), "") for node in past]
-    given = (steps_to(process.inputs[0], shared), (*schema.columns(process.inputs[0]), TIME), "")
-    apart = outputs(rows, [*own, given])
-    return _aggregated(with_parts(process, behind, apart), list(map(_of_parts, aggregates)))
+    own: list[Branch] = [(steps_to(node.input, shared), taken(node)) for node in past]
+    frame, sides = apart(rows, [*own, (steps_to(process.inputs[0], shared), given(process))])
+    return _aggregated(with_parts(process, behind, frame, sides), list(map(_of_parts, aggregates)))
 
 
 @dataclass(frozen=True)
