@@ -133,7 +133,15 @@ TOGETHER: dict[str, Flow] = {
     "a process beside rows": flow(
         SMALL.running(keys="k", n="count(*)", most="max(v)", name="by_k").sink("by_k"),
         LONG.running(keys="long", n="count(*)", name="by_long").sink("by_long"),
-        LONG.select(size="length(long)").running(keys="size", n="count(*)", name="by_size").sink("by_size"),
+        LONG.running(keys="long", there="count(long)", name="there").sink("there"),
+    ),
+    "a process beside conditions": flow(
+        SMALL.where("v > 0").select(k="k").running(keys="k", n="count(*)", name="some").sink("some"),
+        SMALL.running(keys="k", most="max(v)", least="min(v)", name="all").sink("all"),
+        SMALL.where("v > 1").select(kept="v > 2", v_max="k", n="v").running(
+            keys=("kept", "v_max"), m="max(n)", name="kept"
+        ).sink("kept"),
+        LONG.running(keys="long", n="count(*)", name="by_long").sink("by_long"),
     ),
     "a process that asks for times beside rows": flow(
         SMALL.select(k="k").running(keys="k", n="count(*)", name="by_k").sink("by_k"),

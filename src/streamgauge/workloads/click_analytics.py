@@ -57,7 +57,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     visits = counted(whole, within, keys="site", column="visits", name="visit_stats")
     window = tumble(within) if within else None
     first = whole.distinct(keys=("client", "url"), window=window, name="repeat_visit")
-    sites = first.select(site="site", name="first_visit")
+    sites = first.select(site="'all'", name="first_visit")
     uniques = counted(sites, within, keys="site", column="uniques", name="unique_stats")
     places = count_places(whole.select(address="address", name="client"), parameters.database, within)
     malformed = unless(f"url <> '' AND {VISITOR} IS NOT NULL")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -145,18 +144,24 @@ def _maker(
 
 @dataclass(frozen=True)
 class _Grouping:
-    """How Arrow makes the parts of an aggregate."""
+    """How Arrow makes the parts of an aggregate; `parts_asked`: of which column, empty for rows, by which function."""
 
     keys: tuple[str, ...]
-    parts_asked: tuple[tuple[Any, str], ...]
+    parts_asked: tuple[tuple[str, str], ...]
     schema: pa.Schema
 
     def parts(self, rows: pa.Table) -> pa.StructArray:
         """One struct for each group of rows."""
-        found = rows.group_by(list(self.keys), use_threads=False).aggregate(list(self.parts_asked))
-        # Arrow puts keys first or last, by version; parts have the names of what they were made of.
-        names = [f"{column}_{function}" if column else function for column, function in self.parts_asked]
-        columns = [found.column(name) for name in (*self.keys, *names)]
+        # Under names of ours: Arrow calls a part by what it was made of, which may be what a key is called.
+        keys = {f"key{place}": rows.column(key) for place, key in enumerate(self.keys)}
+        values = {f"value{place}": rows.column(name) for place, (name, _) in enumerate(self.parts_asked) if name}
+        asked = [
+            (f"value{place}", function) if name else ([], "count_all")
+            for place, (name, function) in enumerate(self.parts_asked)
+        ]
+        found = pa.table({**keys, **values}).group_by(list(keys), use_threads=False).aggregate(asked)
+        names = [f"{value}_{function}" if value else function for value, function in asked]
+        columns = [found.column(name) for name in (*keys, *names)]
         whole = pa.Table.from_arrays(columns, names=self.schema.names).cast(self.schema).combine_chunks()
         arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns]
         return pa.StructArray.from_arrays(arrays, fields=list(self.schema))
@@ -164,7 +169,7 @@ class _Grouping:
 
 def _grouping(node: RunningAggregate) -> _Grouping:
     parts = dict.fromkeys(parts_of(node) or ())
-    asked = tuple((part.argument, part.function) if part.argument else ([], "count_all") for part in parts)
+    asked = tuple((part.argument, part.function) for part in parts)
     kinds = of_parts(node)
     return _Grouping(node.keys, asked, pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]))
 

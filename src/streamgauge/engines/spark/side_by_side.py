@@ -51,21 +51,21 @@ def apart(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[
     A column that branches leave as it came is there once.
     """
     frame = rows.select(F.struct("*").alias(INPUT))
-    made: dict[str, None] = {}
+    as_they_came: dict[str, Column] = {}
+    made: list[str] = []
     sides = []
     for number, (steps, own) in enumerate(branches):
         came = _as_it_came(steps, rows.columns)
         columns = {name: f"_as_{came[name]}" if name in came else f"_{number}_{name}" for name in own}
-        kept = f"_{number}{KEPT}" if any(isinstance(step, Where) for step in steps) else ""
+        # From the row itself: behind a condition of this branch they are null where it keeps the row out.
+        as_they_came |= {f"_as_{came[name]}": F.col(f"{INPUT}.`{came[name]}`") for name in own if name in came}
+        kept = f"{KEPT}_{number}" if any(isinstance(step, Where) for step in steps) else ""
         sides.append(Side(columns, kept))
-        frame = _stepped(frame, steps, [INPUT, *made])
-        new = {theirs: name for name, theirs in columns.items() if theirs not in made}
-        frame = frame.select(
-            INPUT, *made, *[_column(name).alias(theirs) for theirs, name in new.items()],
-            *([F.col(KEPT).alias(kept)] if kept else []),
-        )  # fmt: skip
-        made |= dict.fromkeys([*new, *([kept] if kept else [])])
-    return frame.drop(INPUT), sides
+        new = [_column(name).alias(theirs) for name, theirs in columns.items() if name not in came]
+        new += [F.col(KEPT).alias(kept)] if kept else []
+        frame = _stepped(frame, steps, [INPUT, *made]).select(INPUT, *made, *new)
+        made = frame.columns[1:]
+    return frame.select(*made, *[column.alias(name) for name, column in as_they_came.items()]), sides
 
 
 def _stepped(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
