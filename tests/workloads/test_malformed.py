@@ -43,19 +43,20 @@ EDGES: dict[tuple[str, str], Edges] = {
     ("ads_analytics", "impressions"): PAIR,
     ("spike_detection", "sensors"): (
         {"device": 1, "temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7},
-        [{"temp": None}, {"temp": math.nan}, {"temp": math.inf}, {"temp": -math.inf}],
+        [{"device": None}, {"temp": None}, {"temp": math.nan}, {"temp": math.inf}, {"temp": -math.inf}],
         [{"temp": 0.0}, {"temp": -1e308}, {"humid": None}, {"volt": math.nan}],
     ),
     ("bargain_index", "market"): (
         {"stock": 1, "quote": 0, "price": 20.0, "size": 10},
         [{"price": price} for price in (None, 0.0, -1.0, math.nan, math.inf)]
         + [{"size": size} for size in (None, 0, -1)]
-        + [{"quote": quote} for quote in (None, -1, 2)],
+        + [{"quote": quote} for quote in (None, -1, 2)]
+        + [{"stock": None}],
         [{"price": 1e-300}, {"price": 1e308}, {"size": 1}, {"quote": 1}],
     ),
     ("fraud_detection", "transactions"): (
         {"customer": 1, "state": "LNN"},
-        [{"state": state} for state in (None, "", "lnn", "LNNN", "???")],
+        [{"customer": None}] + [{"state": state} for state in (None, "", "lnn", "LNNN", "???")],
         [{"state": "HHS"}],
     ),
     ("machine_outlier", "machines"): (
@@ -77,7 +78,8 @@ EDGES: dict[tuple[str, str], Edges] = {
     ("smart_grid", "plugs"): (
         {"value": 10.0, "property": 1, "plug_id": 1, "household_id": 2, "house_id": 3},
         [{"value": value} for value in (None, math.nan, -1.0, 1_000_001.0)]
-        + [{name: None} for name in ("plug_id", "household_id", "house_id")],
+        + [{name: None} for name in ("plug_id", "household_id", "house_id")]
+        + [{"property": value} for value in (None, -1, 2)],
         [{"value": 0.0}, {"value": 1e6}, {"property": 0, "value": None}, {"property": 0, "plug_id": None}],
     ),
     ("spam_filter", "training"): (

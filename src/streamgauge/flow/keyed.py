@@ -89,6 +89,12 @@ class RowCodes:
             book.restore(saved[f"keys_{number}"])
 
 
+def there(keys: pa.Array) -> Bools:
+    """Which of these are no nulls."""
+    found: Bools = pc.is_valid(keys).to_numpy(zero_copy_only=False)
+    return found
+
+
 def by_key(codes: Ints) -> Ints:
     """The order that brings equal codes together and keeps the order within each, shape (len(codes),)."""
     # A stable sort of 16-bit numbers is a radix sort, ten times faster than one of 64 bits.

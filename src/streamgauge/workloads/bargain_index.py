@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, last_sums_sql, load, over, save
+from streamgauge.flow.keyed import Codes, Recent, begins, by_key, groups, last_sums_sql, load, over, save, there
 from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Integer, Key, StreamSpec
@@ -57,7 +57,9 @@ class BargainIndexParameters(Parameters):
     vwap_period: Period = Field(
         "", description=f"average from the beginning of one of {', '.join(UNITS)} instead; empty: the last trades"
     )
-    bargainindex_threshold: float = Field(0.001, ge=0, description="quotes with a greater index are bargains")
+    bargainindex_threshold: float = Field(
+        0.001, ge=0, allow_inf_nan=False, description="quotes with a greater index are bargains"
+    )
     stocks: int = Field(1000, ge=1, le=100_000, description="how many stocks there are, traded with Zipf's frequencies")
     malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or no finite number")
 
@@ -160,7 +162,8 @@ class BargainIndex(Processor):
         price = batch.column("price").to_numpy(zero_copy_only=False).astype(np.float64)
         size = batch.column("size").to_numpy(zero_copy_only=False).astype(np.float64)
         kind = batch.column("quote").to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1)))
+        sound = np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1))
+        rows = np.flatnonzero(sound & there(batch.column("stock")))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
         codes = self._stocks.of(stocks)
@@ -214,7 +217,8 @@ def truth(window: int, threshold: float, period: Period) -> str:
     else:
         summed = last_sums_sql("trades", "stock", {"turnover": "price * size", "volume": "size"}, window)
     return (
-        "WITH sound AS (SELECT * FROM input WHERE isfinite(price) AND price > 0 AND size >= 1),"
+        "WITH sound AS (SELECT * FROM input WHERE isfinite(price) AND price > 0 AND size >= 1"
+        " AND stock IS NOT NULL),"
         " trades AS (SELECT * FROM sound WHERE quote = 0),"
         f" known AS (SELECT stock, price, size, quote, _row, turnover / volume AS average FROM ({summed})"
         " UNION ALL SELECT stock, price, size, quote, _row, NULL FROM sound WHERE quote = 1),"
@@ -241,7 +245,7 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
         truth=truth(window, threshold, period),
         name="bargain_index",
     )
-    malformed = unless(f"price > 0 AND price <= {FINITE_MAX} AND size >= 1 AND quote IN (0, 1)")
+    malformed = unless(f"stock IS NOT NULL AND price > 0 AND price <= {FINITE_MAX} AND size >= 1 AND quote IN (0, 1)")
     return Job(bargains.sink("bargains"), (market,), {"market": malformed})
 
 

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Floats, Ints, Recent, load, save
+from streamgauge.flow.keyed import Codes, Floats, Ints, Recent, load, save, there
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
@@ -104,7 +104,7 @@ class SequenceScore(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         states = pc.index_in(batch.column("state"), pa.array(STATES)).to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(np.isfinite(states))
+        rows = np.flatnonzero(np.isfinite(states) & there(batch.column("customer")))
         customers = batch.column("customer").take(pa.array(rows))
         windows = self._states.add(self._customers.of(customers), states[rows].astype(np.float64))
         whole = np.flatnonzero(windows.counts == self._window)
@@ -147,7 +147,7 @@ def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
     return (
         f"WITH model(before, after, missed, whole) AS (VALUES {model}),"
         " pairs AS (SELECT *, lag(state) OVER (PARTITION BY customer ORDER BY _row) AS before"
-        f" FROM input WHERE state IN ({states})),"
+        f" FROM input WHERE state IN ({states}) AND customer IS NOT NULL),"
         f" scored AS (SELECT customer, _row, sum(missed) {pairs} / sum(whole) {pairs} AS score,"
         f" list(state) {last} AS sequence"
         " FROM pairs LEFT JOIN model ON pairs.before = model.before AND pairs.state = model.after)"
@@ -173,7 +173,11 @@ def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
         name="predictor",
     )
     known = ", ".join(f"'{state}'" for state in STATES)
-    return Job(outliers.sink("outliers"), (transactions,), {"transactions": unless(f"state IN ({known})")})
+    return Job(
+        outliers.sink("outliers"),
+        (transactions,),
+        {"transactions": unless(f"customer IS NOT NULL AND state IN ({known})")},
+    )
 
 
 WORKLOAD = Workload(

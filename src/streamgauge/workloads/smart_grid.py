@@ -43,7 +43,7 @@ from streamgauge.flow.process import ROW, TIME, Processor
 from streamgauge.flow.schema import seconds
 from streamgauge.flow.stream import Stream, flow, hop, source, tumble
 from streamgauge.load.fields import StreamSpec
-from streamgauge.load.plugs import HOUSES_MAX, LOAD, PlugId, PlugProperty, PlugValue
+from streamgauge.load.plugs import HOUSES_MAX, LOAD, WORK, PlugId, PlugProperty, PlugValue
 from streamgauge.workloads.base import Job, Parameters, Seconds, Workload, unless
 from streamgauge.workloads.features import Feature
 
@@ -248,7 +248,7 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
     )
     outliers = [_outliers(loads, window)] + ([_outliers(loads, second, "second_")] if second else [])
     asked = flow(*outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions"))
-    return Job(asked, (plugs,), {"plugs": f"{IS_LOAD} AND {unless(WHOLE)}"})
+    return Job(asked, (plugs,), {"plugs": unless(f"property = {WORK} OR ({IS_LOAD} AND {WHOLE})")})
 
 
 def _check(window: Window, slices: Window, second: Window | None) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamgauge.events import Schema
-from streamgauge.flow.keyed import Codes, Recent, last_sums_sql, load, save
+from streamgauge.flow.keyed import Codes, Recent, last_sums_sql, load, save, there
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import source
 from streamgauge.load.fields import Key, StreamSpec
@@ -44,7 +44,10 @@ class SpikeDetection(Parameters):
         1000, ge=1, le=100_000, description="how many of a device's last readings are averaged, with the current one"
     )
     spike_detector_threshold: float = Field(
-        0.03, ge=0, description="how far from the average a spike lies at least, as a share of the average"
+        0.03,
+        ge=0,
+        allow_inf_nan=False,
+        description="how far from the average a spike lies at least, as a share of the average",
     )
     devices: int = Field(54, ge=1, le=100_000, description="how many sensors there are")
     spikes: float = Field(0.001, ge=0, le=1, description="share of the readings that are planted spikes")
@@ -62,7 +65,7 @@ class MovingAverage(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         values = batch.column("value").to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(np.isfinite(values))
+        rows = np.flatnonzero(np.isfinite(values) & there(batch.column("device")))
         devices = batch.column("device").take(pa.array(rows))
         windows = self._recent.add(self._devices.of(devices), values[rows])
         columns = [devices, pa.array(windows.sums / windows.counts), pa.array(values[rows]), pa.array(rows)]
@@ -79,7 +82,9 @@ class MovingAverage(Processor):
 
 def truth(window: int) -> str:
     """The moving average as DuckDB SQL."""
-    summed = last_sums_sql("(SELECT * FROM input WHERE isfinite(value))", "device", {"total": "value"}, window)
+    summed = last_sums_sql(
+        "(SELECT * FROM input WHERE isfinite(value) AND device IS NOT NULL)", "device", {"total": "value"}, window
+    )
     return f"SELECT device, value, _row, total / counted AS avg FROM ({summed})"
 
 
@@ -103,7 +108,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
     far = f"abs(value - avg) > ({double(parameters.spike_detector_threshold)} + {double(TIE)}) * abs(avg)"
     spikes = averaged.where(far, name="spike_detector")
     result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
-    malformed = unless(f"abs({parameters.parser_value_field}) <= {FINITE_MAX}")
+    malformed = unless(f"device IS NOT NULL AND abs({parameters.parser_value_field}) <= {FINITE_MAX}")
     return Job(result.sink("spikes"), (sensors,), {"sensors": malformed})
 
 
