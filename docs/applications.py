@@ -63,7 +63,8 @@ def rates(every: Iterable[Found]) -> str:
         "thesis: Spark's p95 at tuples/s at the sink", "what limits", "reference work",
     )  # fmt: skip
     made = {
-        f"- {one['environment']['cpu_model']}, {one['environment']['cpus']} processors, {one['start_time'][:10]}"
+        f"- {one['environment']['cpu_model']}, {one['environment']['cpus']} processors, {one['start_time'][:10]}, "
+        f"streamgauge {one['environment']['streamgauge']}"
         for one in found
     }
     return "\n\n".join((_table()(head, map(_rate, found)), "\n".join(sorted(made))))

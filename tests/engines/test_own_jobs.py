@@ -186,7 +186,6 @@ def test_what_streaming_alone_does_to_rows_is_named_by_the_batch_run(tmp_path: P
     assert found.duplicate > found.expected / 2
 
 
-@pytest.mark.long
 def test_micro_batches_counted_twice_inside_an_aggregate_are_wrong(tmp_path: Path) -> None:
     """Found by the same function in batch, where there are no micro-batches."""
     body = """
@@ -200,7 +199,6 @@ def test_micro_batches_counted_twice_inside_an_aggregate_are_wrong(tmp_path: Pat
     caught(trial_of(tmp_path, FAULTS + textwrap.dedent(body)), False, "wrong")
 
 
-@pytest.mark.long
 def test_windows_that_a_watermark_closes_a_slide_early_are_wrong(tmp_path: Path) -> None:
     """Beside each row goes one that counts nothing and is 8 s ahead, and takes the watermark with it: windows of 16 s
     every 8 s come 8 s before their end, and Spark drops what is still to come as late.

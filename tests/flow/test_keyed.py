@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate, groupby, pairwise
 
 import duckdb
@@ -86,6 +87,16 @@ def test_codes_are_given_in_the_order_of_meeting() -> None:
     again.restore(load(save(keys=book.keys))["keys"])
     assert again.of(pa.array(["c", None, "a"])).tolist() == [3, 2, 1]
     assert len(again) == 4
+
+
+def test_no_number_is_one_key() -> None:
+    """NaN equals nothing, itself neither; it has one code all the same, in a later batch and after a restart too."""
+    codes = Codes(pa.float64())
+    assert codes.of(pa.array([math.nan, 1.0, math.nan])).tolist() == [0, 1, 0]
+    assert codes.of(pa.array([1.0, math.nan])).tolist() == [1, 0]
+    again = Codes(pa.float64())
+    again.restore(codes.keys)
+    assert again.of(pa.array([math.nan, 1.0, 2.0])).tolist() == [0, 1, 2]
 
 
 def test_codes_of_rows_tell_every_column() -> None:

@@ -205,6 +205,9 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
     "union of unlike": (lambda: ROWS.union(ROWS.select(user_id="user_id")), "same columns on all sides"),
     "session without a gap": (lambda: stream.session(0), "at least 1 us"),
     "distinct on what is not there": (lambda: ROWS.distinct(keys="x"), "must be a column of its input"),
+    "distinct on doubles": (
+        lambda: ROWS.select(share="try_divide(user_id, 2)").distinct(keys="share"), "key 'share' must be no double",
+    ),
     "distinct of a wrong window": (
         lambda: ROWS.distinct(keys="user_id", window=Window(1, 2)), "longer than its range",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -82,3 +84,19 @@ def test_a_library_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
     """A missing library does not stop a run that does not need it."""
     monkeypatch.setattr(machine, "_LIBRARIES", ("no_such_library",))
     assert machine.environment()["no_such_library"] == "not installed"
+
+
+def test_the_commit_of_a_checkout_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what was changed since; code that was installed from a package has none."""
+    monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
+    assert machine.commit.__wrapped__() == ""
+    for asked in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *asked], check=True)
+    found = machine.commit.__wrapped__()
+    assert re.fullmatch(r"\+[0-9a-f]{7,}", found)
+    (tmp_path / "new").write_text("x")
+    subprocess.run(["git", "-C", str(tmp_path), "add", "new"], check=True)
+    assert machine.commit.__wrapped__() == f"{found}.dirty"

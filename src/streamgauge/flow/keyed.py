@@ -6,6 +6,7 @@ They work on NumPy arrays over all keys of an instance; nothing loops over rows,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ def load(state: bytes) -> dict[str, pa.Array]:
 
 
 class Codes:
-    """Keys of any type as 0, 1, 2, ... in the order in which they were first met; null is a key as any other."""
+    """Keys of any type as 0, 1, 2, ... in the order of their first meeting; null and NaN are keys as any other."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type, self._codes = type_, dict[Any, int]()
@@ -46,7 +47,7 @@ class Codes:
     def of(self, keys: pa.Array) -> Ints:
         """The code of each key, shape (len(keys),)."""
         encoded = pc.dictionary_encode(keys, null_encoding="encode")
-        met = [self._codes.setdefault(key, len(self._codes)) for key in encoded.dictionary.to_pylist()]
+        met = [self._codes.setdefault(_one_nan(key), len(self._codes)) for key in encoded.dictionary.to_pylist()]
         return np.array(met, np.int64)[encoded.indices.to_numpy()]
 
     def __len__(self) -> int:
@@ -58,7 +59,12 @@ class Codes:
         return pa.array(list(self._codes), self._type)
 
     def restore(self, keys: pa.Array) -> None:
-        self._codes = {key: code for code, key in enumerate(keys.to_pylist())}
+        self._codes = {_one_nan(key): code for code, key in enumerate(keys.to_pylist())}
+
+
+def _one_nan(key: Any) -> Any:
+    """The same object for every NaN, which equals nothing, itself neither."""
+    return key if key == key else math.nan
 
 
 class RowCodes:

@@ -224,7 +224,10 @@ def _(node: SessionAggregate) -> Pairs:
 @_columns.register
 def _(node: Distinct) -> Pairs:
     _check_rows_before(node)
-    _keys(node, node.input)
+    for key, kind in _keys(node, node.input):
+        if kind == "double":
+            rule = f"key {key!r} must be no double: engines do not agree which of 0.0, -0.0 and NaNs are one value"
+            raise InputError(Problem(_setting(node), rule, kind, f"a whole number: cast(floor({key}) as bigint)"))
     there = tuple(columns(node.input).items())
     if node.window is None:
         return there

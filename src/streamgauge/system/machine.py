@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import MachineError
 
-_LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy", "streamgauge")
+_LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy")
+CHECKOUT = Path(__file__).parents[3]
+"""Where this code lies with its history, if it was not installed from a package."""
+GIT_S = 10.0
 
 
 def cpus() -> list[int]:
@@ -80,7 +85,21 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "java": _java(),
         **{name: _version(name) for name in _LIBRARIES},
+        "streamgauge": _version("streamgauge") + commit(),
     }
+
+
+@lru_cache(maxsize=1)
+def commit() -> str:
+    """`+` and the commit of the code that runs, `.dirty` where it was changed since; empty where it has no history."""
+    if not (CHECKOUT / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(CHECKOUT), "describe", "--always", "--exclude=*", "--dirty=.dirty", "--abbrev=7"]
+    try:
+        found = subprocess.run(asked, capture_output=True, text=True, timeout=GIT_S, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"+{found}" if found else ""
 
 
 def _java() -> str:
