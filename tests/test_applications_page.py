@@ -81,7 +81,7 @@ def search(workload: str, **changes: Any) -> dict[str, Any]:
     """A made-up result of a search."""
     found = {"low": 2e5, "sentence": "200 k/s holds; 240 k/s was undecided; not confirmed (quick)", "limit": "the CPU"}
     latency = {"event_time_us": {"p50": 3e5, "p95": 4e5, "p99": None, "max": 9e5}}
-    here = {"cpu_model": "made up", "cpus": 2}
+    here = {"cpu_model": "made up", "cpus": 2, "streamgauge": "0.1.0+abc"}
     whole = {"workload": workload, "start_time": "2026-01-02T03:04:05+00:00", "environment": here, "latency": latency}
     return {**whole, "search": found, "reference_work_us": 2500.0, **changes}
 
@@ -96,7 +96,7 @@ def test_every_search_has_a_row() -> None:
     assert words[4:] == ["300 ms", "400 ms", "-", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms"]
     assert grid[2] == "filter, event-time window, global operator, several sinks, keyed operator in Python"
     assert grid[4:9] == ["-"] * 5
-    assert text.endswith("- made up, 2 processors, 2026-01-02")
+    assert text.endswith("- made up, 2 processors, 2026-01-02, streamgauge 0.1.0+abc")
 
 
 def test_searches_are_told_from_characterizations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from streamgauge.report.terminal import TrialSnapshot, show_result
 from streamgauge.result import Verdict
 from streamgauge.run import single
 from streamgauge.run.check import check as check_experiment
-from streamgauge.system.machine import environment
+from streamgauge.system import machine
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -46,10 +46,11 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
 
 def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result then says that there is none."""
+    monkeypatch.setattr(machine, "commit", lambda: "")  # git is asked by a process
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
-    assert environment()["java"] == "not installed"
+    assert machine.environment()["java"] == "not installed"
     with pytest.raises(MachineError):
         single.require_machine(check_experiment(experiment.build(GOOD)))
 

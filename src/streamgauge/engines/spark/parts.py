@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.events import arrow_type
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import Process, RunningAggregate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ROWS = "_rows"
 """Column of how many rows the process made; a row of its own for each piece."""
