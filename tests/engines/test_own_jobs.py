@@ -186,6 +186,7 @@ def test_what_streaming_alone_does_to_rows_is_named_by_the_batch_run(tmp_path: P
     assert found.duplicate > found.expected / 2
 
 
+@pytest.mark.long
 def test_micro_batches_counted_twice_inside_an_aggregate_are_wrong(tmp_path: Path) -> None:
     """Found by the same function in batch, where there are no micro-batches."""
     body = """
