@@ -38,8 +38,8 @@ VERIFYING_FLOOR_S, VERIFYING_GOAL_S = 1.0, 0.1
 TOLERANCE = 0.2
 TRIALS_MAX = 4
 WARMUP = {"click_analytics": "120s"}
-"""Where the usual 45 s are too short: the JVM compiles the code of two queries for two minutes, which takes 40 % of a
-processor, and each trial of a flow with unbounded state begins with a fresh one.
+"""Where the usual 45 s are too short: batches of its two queries still became shorter in the third minute, and each
+trial of a flow with unbounded state begins with a fresh JVM.
 """
 
 

@@ -21,6 +21,8 @@ from streamgauge.workloads.counts import MEANING, counted
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.places import count_places
 
+SITE = "'all'"
+"""The key of what is counted of all clicks together; each stream that is counted makes it anew rather than carry it."""
 VISITOR = "nullif(coalesce(nullif(client, ''), ip), '')"
 
 
@@ -50,14 +52,14 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     )
     whole = (
         source("clicks", clicks.schema)
-        .select(site="'all'", url="url", client=VISITOR, address="ip", name="parser")
+        .select(site=SITE, url="url", client=VISITOR, address="ip", name="parser")
         .where("url <> '' AND client IS NOT NULL", name="well_formed")
     )
     within = parameters.window
     visits = counted(whole, within, keys="site", column="visits", name="visit_stats")
     window = tumble(within) if within else None
     first = whole.distinct(keys=("client", "url"), window=window, name="repeat_visit")
-    sites = first.select(site="'all'", name="first_visit")
+    sites = first.select(site=SITE, name="first_visit")
     uniques = counted(sites, within, keys="site", column="uniques", name="unique_stats")
     places = count_places(whole.select(address="address", name="client"), parameters.database, within)
     malformed = unless(f"url <> '' AND {VISITOR} IS NOT NULL")

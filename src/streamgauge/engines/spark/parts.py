@@ -1,8 +1,8 @@
 """Running aggregates beside a process without keys, by parts that its Python makes.
 
 Rows that a process made would each leave Python, become a row for every aggregate and be grouped by Spark. Here Python
-groups the rows that it has at a time, what the process made and what goes past it alike, and only the parts leave: a
-few hundred rows for a hundred thousand. Spark joins them as it joins its own. Only aggregates whose parts are as exact
+groups the rows that it has at a time, what the process made and what goes past it alike, and only the parts leave: one
+row for each group. Spark joins them as it joins its own. Only aggregates whose parts are as exact
 as the whole can be made so: counts, least and greatest of whole numbers and times, sums of `int`.
 """
 

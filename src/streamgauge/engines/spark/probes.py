@@ -2,8 +2,9 @@
 
 Behind each operator of the workload stands a filter that lets every row through. Spark counts the rows of a filter
 anyhow, and because this one's condition depends on no row, it is neither moved nor removed. Its number says whose it
-is. `observe`, which is meant for this, costs a fifth to a half of the rate, so it is for the few rows alone that state
-how many they stand for (`parts`). What a filter costs a plan: Spark moves no other condition past it either.
+is. `observe`, which is meant for this, costs a fifth to a half of the rate, so it is for those rows alone that state
+how many they stand for (`parts`), of which there are few. What a filter costs a plan: Spark moves no other condition
+past it either.
 
 Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
 so of updates they are read in the batch itself, from the accumulators. Where the probes are in a plan is found in its
@@ -84,7 +85,7 @@ class Probes:
 
     def count_in(self, query: str, running: Any, batch: int) -> None:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
-        if not self._operators:
+        if not self._operators and not self._stated:
             return
         last, jvm = running._jsq.streamingQuery().lastExecution(), self._session._jvm
         plan = last.executedPlan()

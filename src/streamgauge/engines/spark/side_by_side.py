@@ -46,7 +46,7 @@ def outputs(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
 
 
 def apart(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[Side]]:
-    """Each row with the columns of every branch, and which they are: for Python, to which structs are dear.
+    """Each row with the columns of every branch, and which they are, for Python.
 
     A column that branches leave as it came is there once.
     """
