@@ -3,8 +3,9 @@
     python docs/applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
     python docs/applications.py --measure DIR    characterize every workload into DIR first, one after the other
 
-`python -m bench.applications DIR` searches the rate of every application. The tables that the given folders are for are
-written anew; the others, and the text around them, stay.
+`python -m bench.applications DIR` searches the rate of every application. In the table of rates, applications that no
+folder is given of keep their rows; the other tables are of the given folders alone. A table that no folder is for stays,
+and so does the text around them.
 """
 
 from __future__ import annotations
@@ -52,22 +53,29 @@ def _by_name(every: Iterable[Found]) -> list[Found]:
     return found
 
 
-def rates(every: Iterable[Found]) -> str:
+RATES = (
+    "application", "operators", "exercises", "holds", "latency, median", "p95", "p99", "most",
+    "thesis: Spark's p95 at tuples/s at the sink", "what limits", "reference work", "made on", "by",
+)  # fmt: skip
+
+
+def rates(every: Iterable[Found], before: str = "") -> str:
     """What each application was found to sustain, what limits it, and what it exercises; in the order of their names.
 
-    Latencies are those of the trial that held, of the sink whose results come last.
+    Latencies are those of the trial that held, of the sink whose results come last. `before` is the table as it was:
+    rows of other applications than `every` are taken over.
     """
-    found = _by_name(every)
-    head = (
-        "application", "operators", "exercises", "holds", "latency, median", "p95", "p99", "most",
-        "thesis: Spark's p95 at tuples/s at the sink", "what limits", "reference work",
-    )  # fmt: skip
-    made = {
-        f"- {one['environment']['cpu_model']}, {one['environment']['cpus']} processors, {one['start_time'][:10]}, "
-        f"streamgauge {one['environment']['streamgauge']}"
-        for one in found
-    }
-    return "\n\n".join((_table()(head, map(_rate, found)), "\n".join(sorted(made))))
+    rows = {row[0]: row for row in (*_rows_of(before), *map(_rate, _by_name(every)))}
+    return _table()(RATES, [rows[name] for name in sorted(rows)])
+
+
+def _rows_of(table: str) -> list[tuple[str, ...]]:
+    """The applications' rows of a table of rates; SystemExit where it has other columns than `RATES`."""
+    lines = [line for line in table.splitlines() if line.startswith("| `")]
+    rows = [tuple(line.removeprefix("| ").removesuffix(" |").split(" | ")) for line in lines]
+    if any(len(row) != len(RATES) for row in rows):
+        raise SystemExit("the table of rates has other columns now: give the searches of all applications")
+    return rows
 
 
 def _rate(found: Found) -> tuple[str, ...]:
@@ -81,11 +89,13 @@ def _rate(found: Found) -> tuple[str, ...]:
     flow = workload.build(workload.parameters(), 1000.0).flow
     latency = found["latency"]["event_time_us"] or {}
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
+    here = found["environment"]
+    made = f"{found['start_time'][:10]}, {here['cpu_model']}, {here['cpus']} processors"
     thesis = typed("; ".join(map(str, best_on_one_node(workload.name, "Spark")))) or words.NONE
     return (
         f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features), said,
         *(typed(words.time_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
-        thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])),
+        thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])), made, here["streamgauge"],
     )  # fmt: skip
 
 
@@ -150,12 +160,22 @@ def _table() -> Callable[[Sequence[str], Iterable[Sequence[str]]], str]:
     return table
 
 
+def there(text: str, block: str) -> str:
+    """What stands in that place of the page; ValueError where it has none."""
+    found = _place(block).search(text)
+    if not found:
+        raise ValueError(f"the page has no place for the tables of {block}")
+    return found[2]
+
+
 def renewed(text: str, made: str, block: str = "applications") -> str:
     """The page with another table in that place; ValueError where it has none."""
-    place = re.compile(rf"(<!-- measured: {block} -->\n).*?(<!-- end of measured -->)", re.DOTALL)
-    if not place.search(text):
-        raise ValueError(f"the page has no place for the tables of {block}")
-    return place.sub(lambda match: f"{match[1]}{made}\n{match[2]}", text)
+    there(text, block)
+    return _place(block).sub(lambda match: f"{match[1]}{made}\n{match[3]}", text)
+
+
+def _place(block: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- measured: {block} -->\n)(.*?)(<!-- end of measured -->)", re.DOTALL)
 
 
 def measured(out: Path) -> list[str]:
@@ -182,7 +202,7 @@ def main(words: Sequence[str]) -> int:
     searches, characterized = ([one for one in found if ("search" in one) is kind] for kind in (True, False))
     page = PAGE.read_text()
     if searches:
-        page = renewed(page, rates(searches), "rates")
+        page = renewed(page, rates(searches, there(page, "rates")), "rates")
     if characterized:
         page = renewed(page, tables(characterized))
     PAGE.write_text(page)

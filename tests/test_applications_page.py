@@ -93,10 +93,22 @@ def test_every_search_has_a_row() -> None:
     assert len(head) == len(grid) == len(words)
     assert words[:3] == ["`word_count`", "4", "flat-map, unbounded keyed counter"]
     assert words[3] == "200 k/s holds; 240 k/s was undecided"
-    assert words[4:] == ["300 ms", "400 ms", "-", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms"]
+    assert words[4:11] == ["300 ms", "400 ms", "-", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms"]
+    assert words[11:] == ["2026-01-02, made up, 2 processors", "0.1.0+abc"]
     assert grid[2] == "filter, event-time window, global operator, several sinks, keyed operator in Python"
     assert grid[4:9] == ["-"] * 5
-    assert text.endswith("- made up, 2 processors, 2026-01-02, streamgauge 0.1.0+abc")
+
+
+def test_other_applications_keep_their_rows() -> None:
+    """One that is given again is written anew; a table of other columns is not mixed with rows of these."""
+    before = PAGE.rates([search("word_count"), search("smart_grid")])
+    slower = {"low": 1e5, "sentence": "100 k/s holds", "limit": "the CPU"}
+    after = PAGE.rates([search("word_count", search=slower), search("ads_analytics")], before)
+    rows = [line.split(" | ") for line in after.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["| `ads_analytics`", "| `smart_grid`", "| `word_count`"]
+    assert [row[3] for row in rows] == ["200 k/s holds; 240 k/s was undecided"] * 2 + ["100 k/s holds"]
+    with pytest.raises(SystemExit, match="other columns"):
+        PAGE.rates([search("word_count")], "| `smart_grid` | 4 |")
 
 
 def test_searches_are_told_from_characterizations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
