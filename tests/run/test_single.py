@@ -34,8 +34,16 @@ def all_of_them(spark, inputs):
 """
 
 
+def test_the_commit_is_that_of_the_start() -> None:
+    """What is committed, or changed, while a trial runs is not what it ran."""
+    machine.commit.cache_clear()
+    single.require_machine(check_experiment(experiment.build(GOOD)))
+    assert machine.commit.cache_info().currsize == 1
+
+
 def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made before Java is found, and the message says how to get it."""
+    monkeypatch.setattr(machine, "commit", lambda: "")  # git would not be found either, and that remembered
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:

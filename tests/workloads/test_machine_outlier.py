@@ -179,7 +179,8 @@ def alerts_in_python(events: list[Event], interval_us: int, window: int) -> list
     for number, (time, cluster, machine, cpu, memory) in enumerate(events):
         whole = cluster is not None and machine is not None
         if whole and all(metric is not None and 0 <= metric <= 1 for metric in (cpu, memory)):
-            batches.setdefault((time // interval_us, cluster or 0), []).append((machine, cpu, memory, time, number))
+            reading = (machine, *(math.floor(metric * 1024) / 1024 for metric in (cpu, memory)), time, number)
+            batches.setdefault((time // interval_us, cluster or 0), []).append(reading)
     recent: dict[int, deque[float]] = {}
     found = []
     for (place, cluster), readings in sorted(batches.items()):
@@ -204,10 +205,11 @@ def alerts_in_python(events: list[Event], interval_us: int, window: int) -> list
 
 READINGS = st.one_of(
     st.tuples(st.integers(1, 4), st.sampled_from([0.0, 0.125, 0.25]), st.sampled_from([0.0, 0.25])),
+    st.tuples(st.integers(1, 4), st.sampled_from([0.1, 0.3]), st.sampled_from([0.0, 0.2])),
     st.tuples(st.just(5), st.sampled_from([1.0, 0.75]), st.just(1.0)),
     st.tuples(st.sampled_from([1, 5, None]), st.sampled_from([None, math.nan, -0.5, 1.5]), st.just(0.5)),
 )
-"""Most machines use little and one much, so that some sums are abnormal."""
+"""Most machines use little and one much, so that some sums are abnormal. Some metrics lie between those of the grid."""
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 1, 1, 2]), READINGS), min_size=25, max_size=60)
 
 

@@ -26,6 +26,7 @@ from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
 from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial
+from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 
@@ -43,7 +44,11 @@ def create_folder(ready: Ready) -> RunFolder:
 
 
 def require_machine(ready: Ready) -> None:
-    """MachineError where this machine lacks what the engine needs."""
+    """MachineError where this machine lacks what the engine needs.
+
+    From here on results name the code by the commit of this moment, whatever is committed while they are made.
+    """
+    machine.commit()
     if ready.engine.needs_java:
         find_java()
 

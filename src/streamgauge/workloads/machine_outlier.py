@@ -19,9 +19,9 @@ those with a metric that is null, no number or not within 0 to 1, are malformed:
 The thesis's other ways to score and to judge (decaying sums, the greatest three, the first condition alone) are not
 here.
 
-Thresholds decide, so nothing may hang on a last bit: metrics are multiples of 1/1024, whose sums are exact in any
-order, and scores are cut off to multiples of 2**-20, so that sums of them are. The steps between (a division, two
-squares, a root) round alike everywhere.
+Thresholds decide, so nothing may hang on a last bit: metrics are cut off to multiples of 1/1024 (made ones are such),
+whose sums are exact in any order, and scores to multiples of 2**-20, so that sums of them are. The steps between (a
+division, two squares, a root) round alike everywhere.
 
 What the engine meets here: results of the watermark, twice on one path; a window by count; keys that change from
 cluster to machine and back; an order over all rows of a batch; a few results of many events.
@@ -55,8 +55,8 @@ MEANS = {"cpu": 0.4, "memory": 0.5}
 """What is used of each on an ordinary machine, as a share."""
 NO_SHARE = 40.0
 """What some malformed readings have: percent, where a share is asked for."""
-GRID = 2**20
-"""Scores are whole multiples of 1/2**20."""
+METRIC_GRID, GRID = 2**10, 2**20
+"""Metrics are whole multiples of 1/2**10, scores of 1/2**20."""
 SUM_MARGIN, SCORE_MARGIN = 2 * math.sqrt(2), 0.1
 """How far above the batch's least sum and least score an abnormal one lies at least. No two readings lie further apart
 than sqrt(2)."""
@@ -132,6 +132,9 @@ class Scorer(OverBatches):
             metric = batch.column(name)
             conditions += [pc.greater_equal(metric, 0.0), pc.less_equal(metric, 1.0)]
         sound = pa.Table.from_batches([batch]).filter(reduce(pc.and_, conditions))
+        for name in MEANS:
+            cut = pc.divide(pc.floor(pc.multiply(sound.column(name), float(METRIC_GRID))), float(METRIC_GRID))
+            sound = sound.set_column(sound.column_names.index(name), name, cut)
         times = sound.column(TIME).to_numpy()
         return sound.append_column("batch", pa.array(times - times % self._interval_us))
 
@@ -209,7 +212,8 @@ def _record_batch(columns: Columns) -> pa.RecordBatch:
 def scorer_truth(interval_us: int) -> str:
     """The score as DuckDB SQL."""
     return (
-        f"WITH sound AS (SELECT *, _time - (_time % {interval_us} + {interval_us}) % {interval_us} AS batch FROM input"
+        f"WITH sound AS (SELECT * REPLACE (floor(cpu * {METRIC_GRID}) / {METRIC_GRID} AS cpu,"
+        f" floor(memory * {METRIC_GRID}) / {METRIC_GRID} AS memory), _time - (_time % {interval_us} + {interval_us}) % {interval_us} AS batch FROM input"
         " WHERE cluster IS NOT NULL AND machine IS NOT NULL"
         " AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1),"
         " away AS (SELECT *, cpu - sum(cpu) OVER whole / count(*) OVER whole AS x,"
