@@ -108,6 +108,7 @@ def all_pairs() -> tuple[Pair, ...]:
         ),
         probed("windows", partial(ready_for, "windowed_aggregation")),
         probed("updates, whose batches are counted within", partial(ready_for, "word_count")),
+        probed("parts beside a process", partial(ready_for, "log_processing")),
         probed("a condition behind a join, which Spark moves past no probe", filtered_join),
     )  # fmt: skip
 

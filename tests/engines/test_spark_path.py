@@ -20,6 +20,7 @@ from streamgauge.errors import EngineError
 from streamgauge.events import FAR_FUTURE_US, Clock
 from streamgauge.experiment import build
 from streamgauge.flow.stream import flow
+from streamgauge.load.plan import Plan
 from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
@@ -33,6 +34,7 @@ from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_sta
 from streamgauge.system.children import wait_until
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
+from streamgauge.workloads.places import place_of
 
 pytestmark = pytest.mark.spark
 
@@ -156,6 +158,30 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
     assert 0 in lost or "packed" in options.values()  # it reads blocks, whose rows Spark does not see
     check_answers(judged, rows_least)
     check_path(judged)
+
+
+def test_a_process_beside_aggregates_is_counted_whole(tmp_path: Path) -> None:
+    """Only parts of its rows leave Python, for countries, cities and visits alike. What they state of each batch is how
+    many of the clicks handed out in it come from an address in a known place.
+    """
+    with started(tmp_path, "click_analytics", "10k", {"visitors": "1000", "pages": "100"}, {}) as running:
+        judged = running.trial(1)
+    check_answers(judged, 100)
+    journal = judged.done.journal
+    counted = {(row.query, row.batch): row.rows for row in running.counted if row.operator == "geo_finder"}
+    assert sum(counted.values()) > 0
+    expected = dict.fromkeys(counted, 0)
+    for partition, parts in enumerate(journal.hand_outs):
+        for part in parts:
+            if (batch := (part.query, part.batch)) in expected:
+                expected[batch] += clicks_from_known_places(journal.plan, partition, part.from_us, part.to_us)
+    assert counted == expected
+
+
+def clicks_from_known_places(plan: Plan, partition: int, from_us: int, to_us: int) -> int:
+    first, last = (plan.count_before(0, partition, when_us) for when_us in (from_us, to_us))
+    clicks = plan.batch(0, partition, first, last, ("ip", "url")).to_pylist()
+    return sum(bool(click["url"]) and place_of("", click["ip"])[0] is not None for click in clicks)
 
 
 UPDATES = ("counts", "count", "status", "countries", "cities", "visits", "uniques")
