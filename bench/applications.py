@@ -37,6 +37,8 @@ VERIFYING_FLOOR_S, VERIFYING_GOAL_S = 1.0, 0.1
 """Comparing must take less than the trial itself."""
 TOLERANCE = 0.2
 TRIALS_MAX = 4
+BOUND = "2m"
+"""Of what may wait: a fresh engine's first batch takes half a minute where the machine is slow and the flow is long."""
 WARMUP = {"click_analytics": "120s"}
 """Where the usual 45 s are too short: batches of its two queries still became shorter in the third minute, and each
 trial of a flow with unbounded state begins with a fresh JVM.
@@ -48,11 +50,13 @@ def floor_of(application: str) -> float:
 
 
 def kept(folder: Path) -> dict[str, dict[str, Any]]:
-    """The results of the searches in a folder that came to their end, by application; the latest of each."""
+    """The results of the searches in a folder that came to their end, by application; the latest of each. One in which
+    the driver failed says nothing, and is made again.
+    """
     found = {}
     for path in sorted(folder.glob("*/result.json")):
         result = json.loads(path.read_text())
-        if (result.get("search") or {}).get("trials") and result["verdict"]["value"] != "interrupted":
+        if (result.get("search") or {}).get("trials") and result["verdict"]["value"] not in ("interrupted", "invalid"):
             found[result["workload"]] = result
     return found
 
@@ -61,6 +65,10 @@ def searched(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(application, result) of each, made where the folder does not hold it; none where it could not be searched."""
     there = kept(folder)
     for application in (*NATIVE, *OTHERS):
+        if application in there:
+            environment = there[application]["environment"]
+            made = f"{there[application]['start_time']}, {environment['streamgauge']}, {environment['cpu_model']}"
+            print(f"{application}: kept, of {made}", file=sys.stderr, flush=True)
         result = there.get(application) or _search(application, folder)
         if result is not None:
             yield application, result
@@ -69,8 +77,8 @@ def searched(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _search(application: str, folder: Path) -> dict[str, Any] | None:
     command = [
         sys.executable, "-m", "streamgauge", "sustain", application, "--quick", "--tolerance", str(TOLERANCE),
-        "--trials-max", str(TRIALS_MAX), "--start-rate", f"{floor_of(application):.0f}", "--json", "--out", str(folder),
-        *(["--warmup", WARMUP[application]] if application in WARMUP else []),
+        "--trials-max", str(TRIALS_MAX), "--start-rate", f"{floor_of(application):.0f}", "--bound", BOUND,
+        "--json", "--out", str(folder), *(["--warmup", WARMUP[application]] if application in WARMUP else []),
     ]  # fmt: skip
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     result = json.loads(done.stdout) if done.stdout.strip() else None

@@ -110,7 +110,7 @@ def stream(
         way_out = f'stream({name!r}, Key("user_id", 1000)) or stream({name!r}, sample="FILE.parquet")'
         raise JobError(Problem(setting, "needs its schema: either fields or a sample", got, way_out))
     taken = (*LINEAGE, *(each.name for each in fields))
-    if time in taken:
+    if time.lower() in map(str.lower, taken):  # Spark does not tell Timestamp from timestamp
         raise JobError(Problem(setting, f"its time column must differ from {', '.join(taken)}", time, 'time="ts"'))
     return Input(name, fields, None if sample is None else Path(sample), share, time)
 

@@ -42,7 +42,9 @@ def test_floors_are_what_is_said_of_them() -> None:
 
 
 def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
-    """Searches that came to their end alone; the later one of an application that was searched twice."""
+    """Searches that came to their end alone, and none in which the driver failed; the later one of an application that
+    was searched twice.
+    """
 
     def result(name: str, workload: str, value: str, trials: int, held: float | None) -> None:
         (tmp_path / name).mkdir()
@@ -54,6 +56,7 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
     result("2", "word_count", "sustained", 3, 3e5)
     result("3", "voipstream", "interrupted", 2, 2e4)
     result("4", "smart_grid", "not_sustained", 3, None)
+    result("5", "bargain_index", "invalid", 2, None)
     found = applications.kept(tmp_path)
     assert {name: applications.rate_of(one) for name, one in found.items()} == {"word_count": 3e5, "smart_grid": 0.0}
 

@@ -244,7 +244,11 @@ def test_late_rows_that_a_watermark_drops_make_wrong_windows(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_a_leaked_late_row_is_extra(tmp_path: Path) -> None:
-    """The rule drops what is 0.9 s late or more; the job lets one such row in a hundred through."""
+    """The rule drops what is 0.9 s late or more; the job lets one such row in a hundred through.
+
+    How late a row is its own column says: which ones Spark's watermark finds late hangs on where batches end, so there
+    would be no one right answer to hold a job against.
+    """
     body = """
     @job(PURCHASES, reach="0s", reference="SELECT price, delay, event_time, event_id FROM purchases WHERE delay < 900")
     def leaking(spark, inputs):

@@ -12,10 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.engines.restarting import Restart
 from tests.engines.ways import operators_of, ways_of
 
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
-from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.errors import EngineError
 from streamgauge.events import FAR_FUTURE_US, Clock
 from streamgauge.experiment import build
@@ -39,8 +39,8 @@ from streamgauge.workloads.places import place_of
 pytestmark = pytest.mark.spark
 
 WINDOW = {"range": "2s", "slide": "1s"}
-WARM_UP, DURATION_S, RESTART_S = "4s", 6.0, 6.0
-Progress, Restart = Callable[[TrialSnapshot], None], Callable[[SparkEngine], None]
+WARM_UP, DURATION_S = "4s", 6.0
+Progress = Callable[[TrialSnapshot], None]
 
 
 @dataclass
@@ -71,18 +71,9 @@ class Case:
         return run_trial(self.ready, self.rig, folder, settings, on_progress=on_progress)
 
     def trial_with(self, restart: Restart) -> Judged:
-        """A trial in whose measured span Spark is killed and started again."""
-        restarts: list[float] = []
-
-        def once(shown: TrialSnapshot) -> None:
-            if shown.elapsed_s > RESTART_S and not restarts:
-                restarts.append(shown.elapsed_s)
-                assert isinstance(self.rig.engine, SparkEngine)
-                restart(self.rig.engine)
-
-        judged = self.trial(1, once)
-        assert restarts
-        assert judged.done.engine_failed == ""
+        """A trial in which Spark is killed and started again."""
+        judged = self.trial(1, restart.once(self.rig))
+        restart.check(judged)
         return judged
 
 

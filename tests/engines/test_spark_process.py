@@ -6,7 +6,7 @@ The classes are here, and travel by value: a test is no module that Spark's work
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.engines.restarting import Restart
 from tests.flow import totals
 
 from streamgauge.engines.spark.engine import SparkEngine
@@ -29,7 +30,6 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.flow.stream import source, tumble
 from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
@@ -259,18 +259,9 @@ def test_every_answer_is_verified(
     check_answers(judged, independent, rows_least)
 
 
-def test_state_survives_a_kill(tmp_path: Path, restart: Callable[[SparkEngine], None]) -> None:
+def test_state_survives_a_kill(tmp_path: Path, restart: Restart) -> None:
     """Spark is killed in mid-trial and started again from its checkpoint: averages go on as if nothing had happened."""
-    restarts: list[float] = []
     with started(tmp_path, "spike_detection", None) as (ready, rig, folder):
-
-        def once(shown: TrialSnapshot) -> None:
-            if shown.elapsed_s > 6 and not restarts:
-                restarts.append(shown.elapsed_s)
-                assert isinstance(rig.engine, SparkEngine)
-                restart(rig.engine)
-
-        judged = trial(ready, rig, folder, on_progress=once)
-    assert restarts
-    assert judged.done.engine_failed == ""
+        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+    restart.check(judged)
     check_answers(judged, True, 30)

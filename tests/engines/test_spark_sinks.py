@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.restarting import Restart
 
-from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.events import EMISSION_TIME, US, Clock
 from streamgauge.experiment import build
 from streamgauge.flow.nodes import Flow
@@ -197,21 +197,12 @@ def check_fault(judged: Judged, sink: str, **counts: int) -> None:
     assert any(example["sink"] == sink for example in judged.result.verification.examples)  # type: ignore[union-attr]
 
 
-def test_sinks_of_all_kinds_are_right_across_a_restart(tmp_path: Path, restart: Callable[[SparkEngine], None]) -> None:
+def test_sinks_of_all_kinds_are_right_across_a_restart(tmp_path: Path, restart: Restart) -> None:
     """Three queries of one session, each exactly once; the source is read three times and counted once."""
-    restarts: list[float] = []
     with started(tmp_path, of_all_kinds) as running:
-
-        def once(shown: TrialSnapshot) -> None:
-            if shown.elapsed_s > 6 and not restarts:
-                restarts.append(shown.elapsed_s)
-                assert isinstance(running.rig.engine, SparkEngine)
-                restart(running.rig.engine)
-
-        judged = running.trial(1, once)
+        judged = running.trial(1, restart.once(running.rig))
         folder = running.folder.trials()[0].path
-    assert restarts
-    assert judged.done.engine_failed == ""
+    restart.check(judged)
     check_answers(judged, {"dear": 7_000, "revenue": 800, "counts": 100})
     assert {sink.name: sink.query for sink in judged.result.sinks} == {"dear": "q0", "revenue": "q1", "counts": "q2"}
     driver = judged.result.driver

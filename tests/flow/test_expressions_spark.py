@@ -29,10 +29,11 @@ INT, LONG = 2**31 - 1, 2**63 - 1
 TEXTS = [
     None, "", '{"a": {"b": ["x", 2, null]}, "c": "ü\\u00e4"}', '{"a": {"b": []}, "c": -5}', '{"a": ',
     "the cow, the;moon", "07/Mar/2004:16:05:49 -0800", "30/Feb/2004:16:05:49 -0800", "2020-11-20T04:32:55.123Z",
+    "07/mAR/2004:16:05:49 +1800", "07/Mar/2004:16:05:49 -1801", "07/Mar/2004:16:05:49 +0060",
 ]  # fmt: skip
 TIMES = [
     None, datetime(1970, 1, 1, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
-    datetime(2024, 2, 29, 12, 30, 15, 500_000, tzinfo=UTC), *[datetime(1900, 1, 1, 0, 0, 1, tzinfo=UTC)] * 5,
+    datetime(2024, 2, 29, 12, 30, 15, 500_000, tzinfo=UTC), *[datetime(1900, 1, 1, 0, 0, 1, tzinfo=UTC)] * 8,
 ]  # fmt: skip
 PLAIN_ROWS: list[tuple[Any, ...]] = [
     (1, None, None, None, None, None, None),
@@ -44,6 +45,7 @@ PLAIN_ROWS: list[tuple[Any, ...]] = [
     (4, -INT - 1, -LONG - 1, float("-inf"), "1_000", "+5", False),
     (5, 100, -1, float("nan"), "\tx", "99999999999", True),
     (6, -INT - 1, 5, -1e-300, "äÖ", ".5", True),
+    *[(7, number, 5, 0.5, "s", "t", True) for number in range(3)],
 ]
 ROWS = [(*row, text, time) for row, text, time in zip(PLAIN_ROWS, TEXTS, TIMES, strict=True)]
 CLF, ISO = "'dd/MMM/yyyy:HH:mm:ss Z'", "'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS\\'Z\\''"

@@ -19,7 +19,7 @@ from streamgauge.experiment import build
 from streamgauge.result import Verification
 from streamgauge.run import native_truth
 from streamgauge.run.check import check
-from streamgauge.run.comparison import judged_early
+from streamgauge.run.comparison import comparison, judged_early
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.native_truth import verify_own
@@ -170,6 +170,14 @@ def test_whole_rows_are_a_multiset_where_nothing_tells_them_apart(case: Callable
 
 def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
     assert faults(case(f'reference="{ROWS}"').verify()) == {"missing": 15_000}
+
+
+def test_no_table_of_ours_can_have_a_streams_name(case: Callable[..., Case]) -> None:
+    """A reference names its streams in the connection that has ours, which begin as no stream does."""
+    with comparison(case(f'reference="{ROWS}"').done) as compared:
+        names = [name for (name,) in compared.connection.execute("SHOW TABLES").fetchall()]
+    assert names
+    assert all(name.startswith("_") for name in names)
 
 
 def test_a_reference_that_fails_on_the_data_leaves_the_answers_unjudged(case: Callable[..., Case]) -> None:

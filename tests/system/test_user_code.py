@@ -43,6 +43,31 @@ def test_only_the_users_lines_of_a_workers_traceback_are_kept(tmp_path: Path) ->
     ])  # fmt: skip
 
 
+OWN_SESSION = """
+from types import SimpleNamespace
+
+import pyspark
+
+STOPPED = []
+pyspark.SparkContext._active_spark_context = SimpleNamespace(stop=lambda: STOPPED.append("stopped"))
+"""
+
+
+def test_a_file_that_starts_spark_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As most scripts do in their first line. That Spark is stopped; one that ran before is nobody's business here."""
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    path = tmp_path / "sessions_job.py"
+    path.write_text(OWN_SESSION)
+    with pytest.raises(JobError, match="must not start Spark as it is imported"):
+        import_file(path)
+    assert sys.modules["sessions_job"].STOPPED == ["stopped"]
+    path.write_text("import pyspark\n")
+    import_file(path)
+
+
 def test_a_text_without_the_users_lines_gives_none(tmp_path: Path) -> None:
     text = WORKER.format(file="/elsewhere/a.py", beside="/elsewhere/b.py", library="/c.py")
     assert own_trace_in(text, tmp_path / "my_job.py") is None

@@ -17,7 +17,7 @@ _UNITS = ("second", "minute", "hour", "day")
 # A letter group of Spark's formats: what DuckDB calls it, and the text it stands for (DuckDB takes shorter text too).
 _GROUPS = {
     "yyyy": ("%Y", "[0-9]{4}"),
-    "MMM": ("%b", "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"),
+    "MMM": ("%b", "((?i)Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"),
     "MM": ("%m", "[0-9]{2}"),
     "dd": ("%d", "[0-9]{2}"),
     "HH": ("%H", "[0-9]{2}"),
@@ -25,7 +25,8 @@ _GROUPS = {
     "ss": ("%S", "[0-9]{2}"),
     "SSSSSS": ("%f", "[0-9]{6}"),
     "SSS": ("%g", "[0-9]{3}"),
-    "Z": ("%z", "[+-][0-9]{4}"),
+    # No place is further than 18 hours from UTC, and Java takes no offset that is.
+    "Z": ("%z", "[+-]((0[0-9]|1[0-7])[0-5][0-9]|1800)"),
 }
 _PIECE = re.compile(r"(?P<group>([a-zA-Z])\2*)|'(?P<quoted>[^']+)'|(?P<sign>[-/:. \[\],])")
 

@@ -298,8 +298,9 @@ class StreamSpec:
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
-        if not names or len(set(names)) < len(names) or set(names) & set(LINEAGE):
-            rule = f"needs at least one field; names must differ, and {', '.join(LINEAGE)} are taken"
+        alike = {name.lower() for name in names}
+        if not names or len(alike) < len(names) or alike & set(LINEAGE):
+            rule = f"needs at least one field; names must differ, not by case alone, and {', '.join(LINEAGE)} are taken"
             raise _refuse(f"stream {self.name}", rule, names, "rename the field")
         if not 0 < self.share <= 1:
             raise _refuse(f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5")

@@ -13,6 +13,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,20 +68,25 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     column `time` that the user has `named`: the one that was meant would become a field like any other.
     """
     table, left_out = _read(path)
-    if named and time not in table.column_names:
+    is_time = partial(_same, time)  # Spark does not tell Timestamp from timestamp
+    if named and not any(map(is_time, table.column_names)):
         near = difflib.get_close_matches(time, table.column_names, 1)
         way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
         raise _refuse(path, "must have the column that time= names", time, f"{way_out}, or leave time= out")
     if not table.num_rows:
         raise _refuse(path, "must hold some rows", f"none; {left_out}" if left_out else "none")
-    taken = [name for name in table.column_names if name in LINEAGE]
+    taken = [name for name in table.column_names if name.lower() in LINEAGE]
     if taken:
         raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
-    fitted = [_fit(path, name, table.column(name)) for name in table.column_names if name != time]
+    fitted = [_fit(path, name, table.column(name)) for name in table.column_names if not is_time(name)]
     if not fitted:
         raise _refuse(path, "must have a column besides the event time", table.column_names)
     said = (text for _, text in fitted)
     return Sample(tuple(field for field, _ in fitted), (*said, left_out) if left_out else tuple(said))
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
 
 
 def _read(path: Path) -> tuple[pa.Table, str]:

@@ -31,6 +31,8 @@ MEMORY_SHARE = 0.5
 """Of the machine's memory: the engine under test is still there while its answers are compared."""
 ROWS_MAX = 262_144
 LOST = (EVENT_TIME, INGEST_TIME, WINDOW_END)
+LOST_ROWS = "_lost"
+"""Tables of ours begin with what no stream's name does: a reference names streams in the same connection."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class Comparison:
         self.counts = answers.Counts()
         self._done = done
         self._started = time.monotonic()
-        connection.execute(f"CREATE TABLE lost ({', '.join(f'{name} BIGINT' for name in LOST)})")
+        connection.execute(f"CREATE TABLE {LOST_ROWS} ({', '.join(f'{name} BIGINT' for name in LOST)})")
 
     def add(self, expected: str, received: str, asked: Asked) -> None:
         """Compare the rows of two relations of the connection; no identity may be in two slices."""
@@ -199,7 +201,7 @@ class Comparison:
     def forget(self) -> None:
         """Begin anew: what was counted so far says nothing."""
         self.counts = answers.Counts()
-        self.connection.execute("DELETE FROM lost")
+        self.connection.execute(f"DELETE FROM {LOST_ROWS}")
 
     def verified(
         self, name: str, received: Received, rule: LatencyRule, truth: Truth, sentence: str, keep_at: Path | None,
@@ -228,9 +230,9 @@ class Comparison:
         if rule.window_event_time is not None:
             self._count_from_windows(rule)
         counted = ", ".join(f"count({name}) = count(*)" for name in LOST)
-        (found,) = self.connection.execute(f"SELECT {counted} FROM lost").fetchall()
+        (found,) = self.connection.execute(f"SELECT {counted} FROM {LOST_ROWS}").fetchall()
         known = [name for name, whole in zip(LOST, found, strict=True) if whole]
-        for batch in self.connection.sql("SELECT * FROM lost").to_arrow_reader(ROWS_MAX):
+        for batch in self.connection.sql(f"SELECT * FROM {LOST_ROWS}").to_arrow_reader(ROWS_MAX):
             stamps = {name: batch.column(name).to_numpy() for name in known}
             yield Missing(self._done.deadline_us, stamps[EVENT_TIME], stamps.get(INGEST_TIME), stamps.get(WINDOW_END))
 
@@ -241,7 +243,7 @@ class Comparison:
         columns = ", ".join(stamps[name] if name in asked.columns else "NULL" for name in LOST)
         same = " AND ".join(f'e."{name}" IS NOT DISTINCT FROM r."{name}"' for name in asked.identity)
         self.connection.execute(
-            f"INSERT INTO lost SELECT {columns} FROM {expected} AS e WHERE {asked.due}"
+            f"INSERT INTO {LOST_ROWS} SELECT {columns} FROM {expected} AS e WHERE {asked.due}"
             f" AND NOT EXISTS (SELECT 1 FROM {received} AS r WHERE {same})"
         )
 
@@ -249,11 +251,11 @@ class Comparison:
         """A join's missing outputs count from the times that the driver computes, like those that came."""
         assert rule.window_event_time is not None
         assert rule.window_ingest_time is not None
-        ends = self.connection.execute(f"SELECT DISTINCT {WINDOW_END} FROM lost").fetchnumpy()[WINDOW_END]
+        ends = self.connection.execute(f"SELECT DISTINCT {WINDOW_END} FROM {LOST_ROWS}").fetchnumpy()[WINDOW_END]
         times = {EVENT_TIME: rule.window_event_time(ends), INGEST_TIME: rule.window_ingest_time(ends)}
-        self.connection.register("last_events", pa.table({WINDOW_END: ends, **times}))
+        self.connection.register("_last_events", pa.table({WINDOW_END: ends, **times}))
         self.connection.execute(
-            f"UPDATE lost SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"
-            f" FROM last_events AS l WHERE lost.{WINDOW_END} = l.{WINDOW_END}"
+            f"UPDATE {LOST_ROWS} SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"
+            f" FROM _last_events AS l WHERE {LOST_ROWS}.{WINDOW_END} = l.{WINDOW_END}"
         )
-        self.connection.unregister("last_events")
+        self.connection.unregister("_last_events")

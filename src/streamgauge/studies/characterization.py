@@ -5,13 +5,13 @@ Nothing is measured here. Of an operator that could not be timed, the time is nu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from streamgauge.engines.spark.instances import SETTING, applies
+from streamgauge.engines.spark.instances import NOT_SEEN, SETTING, applies
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import (
@@ -275,14 +275,16 @@ def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]]) -> dict[str
     exchanged = {row["name"]: row for node, row in zip(nodes, rows, strict=False) if applies(node).acts}
     known = [value for row in exchanged.values() if (value := row["advised_instances"]) is not None]
     if not known:
-        reason = f"not applicable: {_nothing_to_apply(exchanged.values())}"
+        reason = f"not applicable: {_nothing_to_apply(nodes, exchanged.values())}"
         return {"setting": SETTING, "value": None, "line": None, "reason": reason}
     value = max(known)
     reason = f"one number for all exchanges: the most of {', '.join(exchanged)}"
     return {"setting": SETTING, "value": value, "line": f"--option {SETTING}={value}", "reason": reason}
 
 
-def _nothing_to_apply(exchanged: Collection[Mapping[str, Any]]) -> str:
+def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[Mapping[str, Any]]) -> str:
+    if any(isinstance(node, NativeJob) for node in nodes):
+        return NOT_SEEN
     if not exchanged:
         return "no operator follows an exchange"
     if any(row["time_per_tuple_us"] for row in exchanged):

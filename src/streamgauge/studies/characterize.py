@@ -204,6 +204,13 @@ def _notes(asked: Asked, found: Mapping[str, Any]) -> list[str]:
     if asked.slices < SLICES_ADVISED:
         notes.append(f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised")
     untimed = [row["name"] for row in found["operators"] if row["time_per_tuple_us"] is None]
+    ways: dict[str, list[str]] = {}
+    for row in found["operators"]:
+        if row["time_method"]:
+            ways.setdefault(row["time_method"].replace("_", " "), []).append(row["name"])
+    if len(ways) > 1:
+        each = "; ".join(f"{way}: {', '.join(names)}" for way, names in ways.items())
+        notes.append(f"timed in different ways, so compare times and instances within one alone ({each})")
     notes.append(f"not timed, and so without a share of the instances: {', '.join(untimed)}")
     return notes
 

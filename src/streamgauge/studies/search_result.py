@@ -30,7 +30,7 @@ def result_of(
 ) -> Result:
     """The result of the study in `folder`: that of the best trial, under the search's verdict."""
     chosen = trial_shown(folder, search)
-    limit = limit_of(chosen) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
+    limit = _limit(chosen, search) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
     search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit})
     begun = folder.read_result()
     base = chosen or begun
@@ -127,6 +127,12 @@ def _value(search: SearchResult, failed: bool) -> VerdictValue:
     if failed or verdicts[-1:] == ["invalid"]:
         return "invalid"
     return "not_sustained" if "not_sustained" in verdicts else "undecided"
+
+
+def _limit(shown: Result | None, search: SearchResult) -> str:
+    """Where every rate that was tried held, nothing limited the engine yet, whatever it used."""
+    told = limit_of(shown)
+    return f"not found, as every rate that was tried held: {told}" if told and search.low and not search.high else told
 
 
 def limit_of(shown: Result | None) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from streamgauge.errors import InputError, JobError, Problem, StreamgaugeError
 
@@ -41,8 +42,27 @@ def import_file(path: Path) -> ModuleType:
     root, name = place_of(path)
     _check_name(path, name)
     put_first(root)
+    before = _running_spark()
     with user_errors(path, f"{path.name} must be imported without an error"), contextlib.redirect_stdout(sys.stderr):
-        return _run_placed(path, name, root)
+        module = _run_placed(path, name, root)
+    _refuse_spark(path, before)
+    return module
+
+
+def _running_spark() -> Any:
+    """The Spark of this process; None where there is none, or nobody has imported PySpark."""
+    pyspark = sys.modules.get("pyspark")
+    return pyspark.SparkContext._active_spark_context if pyspark is not None else None
+
+
+def _refuse_spark(path: Path, before: Any) -> None:
+    """A Spark that the file starts itself would run in the place of the one that is measured, with other settings."""
+    started = _running_spark()
+    if started is None or started is before:
+        return
+    started.stop()
+    rule = "must not start Spark as it is imported: the function is given the session that is measured, as `spark`"
+    raise JobError(Problem(str(path), rule, "a session of its own", "take it out, or put it inside a main guard"))
 
 
 def place_of(path: Path) -> tuple[Path, str]:

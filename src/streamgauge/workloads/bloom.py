@@ -1,9 +1,8 @@
 """Which keys were seen lately, in Bloom filters of rbloom; and their cells as DuckDB SQL, which can judge them.
 
 Whether a filter takes a key for known depends on the keys before it, so each is asked for and then added, one after the
-other. With all that is here that takes 0.6 us of a processor a row; to sort the cells of whole batches, as `decayed`
-does, took 2.1 us (pybloom-live takes 5 us, pyprobables 50 us). What else is done goes by shard: there are `SHARDS`
-filters of a kind, and a flow is keyed by shard, for the reason given there.
+other; filters in pure Python are too slow for that. What else is done goes by shard: there are `SHARDS` filters of a
+kind, and a flow is keyed by shard, for the reason given in `decayed`.
 
 To forget, there are two filters for each shard: of this span of time, and of it and the span before together.
 

@@ -1,12 +1,11 @@
 """Sums that forget, of each key exactly or in the cells of a filter, and exactly what was seen lately: whole batches.
 
 Bianchi, d'Heureuse and Niccolini [CCR 2011] keep such sums in *on-demand time-decaying Bloom filters*: a counter is
-decayed when it is looked at, by the time since it was looked at last. No library that is kept has them. Cells of
-a count-min sketch can be added to, and not be scaled down: those of pyprobables are whole numbers, and in datasketches,
-of doubles, decay would be weights that grow with time, which overflow after 700 decays, six hours of the thesis's 30 s.
-Nor would it be faster: five sums in seven cells each come to 100 k rows/s there, row after row (pyprobables: 4 k), and
-to 130 k here (one core, busy machine). So they are here, in NumPy, and again as DuckDB SQL, which can judge them. A
-plain Bloom filter, which tells what was seen lately, is a library's: `bloom`.
+decayed when it is looked at, by the time since it was looked at last. No library that is kept has them. Cells of a
+count-min sketch can be added to, and not be scaled down: those of pyprobables are whole numbers, and in datasketches,
+of doubles, decay would be weights that grow with time, which overflow after 700 decays, six hours of the thesis's 30
+s. So they are here, in NumPy, and again as DuckDB SQL, which can judge them. A plain Bloom filter, which tells what
+was seen lately, is a library's: `bloom`.
 
 *Places* say where a key is kept. `Exact` gives each key a cell of its own. `Filter` gives it one cell in each of
 `hashes` parts of `width` cells, which it shares with others: a sum is the smallest of its cells. There are `SHARDS`

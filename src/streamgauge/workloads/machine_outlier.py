@@ -213,7 +213,8 @@ def scorer_truth(interval_us: int) -> str:
     """The score as DuckDB SQL."""
     return (
         f"WITH sound AS (SELECT * REPLACE (floor(cpu * {METRIC_GRID}) / {METRIC_GRID} AS cpu,"
-        f" floor(memory * {METRIC_GRID}) / {METRIC_GRID} AS memory), _time - (_time % {interval_us} + {interval_us}) % {interval_us} AS batch FROM input"
+        f" floor(memory * {METRIC_GRID}) / {METRIC_GRID} AS memory),"
+        f" _time - (_time % {interval_us} + {interval_us}) % {interval_us} AS batch FROM input"
         " WHERE cluster IS NOT NULL AND machine IS NOT NULL"
         " AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1),"
         " away AS (SELECT *, cpu - sum(cpu) OVER whole / count(*) OVER whole AS x,"

@@ -39,6 +39,9 @@ class Applies:
     reason: str
 
 
+NOT_SEEN = "an own job's plan is not looked into; more instances work where its function exchanges rows, as for groupBy"
+
+
 def unless_told(readers: int) -> int:
     """How many of `SETTING` a run has unless an option says so: as many as read its input, two at least."""
     return max(2, readers)
@@ -58,7 +61,9 @@ def applies(node: Node) -> Applies:
             return Applies(False, "a source has a task for each generator (--generators)")
         case Lookup():
             return Applies(False, "its table is sent to every task, so it is fused with what it reads")
-        case Select() | Where() | Explode() | Union() | Process() | NativeJob():
+        case NativeJob():
+            return Applies(False, NOT_SEEN)
+        case Select() | Where() | Explode() | Union() | Process():
             return Applies(False, "fused with what it reads: it has that one's tasks")
         case _:
             assert_never(node)

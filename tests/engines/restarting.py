@@ -1,0 +1,66 @@
+"""Spark, killed and started again in the middle of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.run.rig import Rig
+from streamgauge.run.trial import Judged
+from streamgauge.system.children import Child
+
+START_S = 120.0
+
+
+class Restart:
+    """Kills Spark in the middle of a trial, and starts its queries again from the checkpoints that they left.
+
+    Not before every query has committed a batch: killed earlier, it would have no state to come back to.
+    """
+
+    def __init__(self) -> None:
+        self.killed_us = 0
+
+    def once(self, rig: Rig) -> Callable[[TrialSnapshot], None]:
+        """To be called at every look of a trial."""
+
+        def kill(_: TrialSnapshot) -> None:
+            engine = rig.engine
+            assert isinstance(engine, SparkEngine)
+            if not self.killed_us and _every_query_has_committed(engine):
+                self.killed_us = rig.clock.now_us()
+                _kill_and_start(engine)
+
+        return kill
+
+    def check(self, judged: Judged) -> None:
+        """Every sink has batches of before, and of after."""
+        assert self.killed_us
+        assert judged.done.engine_failed == ""
+        journal = judged.done.journal
+        for sink in journal.sinks:
+            sides = {commit.committed_us > self.killed_us for commit in journal.commits if commit.sink == sink}
+            assert sides == {False, True}, sink
+
+
+def _every_query_has_committed(engine: SparkEngine) -> bool:
+    """By what stands in their checkpoints."""
+    assert engine._scratch is not None
+    queries = [path for path in (engine._scratch.path / "checkpoint").iterdir() if path.is_dir()]
+    return bool(queries) and all(_batches(query / "commits") for query in queries)
+
+
+def _batches(commits: Path) -> list[Path]:
+    return [path for path in commits.glob("*") if path.name.isdigit()]
+
+
+def _kill_and_start(engine: SparkEngine) -> None:
+    assert engine._child is not None
+    assert engine._scratch is not None
+    engine._child.kill()
+    private, log = engine._scratch.path, engine._child.log
+    environment = {"SPARK_HOME": str(private / "spark-home")}
+    engine._child = Child("spark", "streamgauge.engines.spark.main", [str(private / "job.pkl")], log, None, environment)
+    engine._child.ask("start", START_S)
