@@ -72,7 +72,7 @@ def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pyte
 def test_pairs_are_chosen_by_words_of_their_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Counted against not counted, of appended rows, of updates, and where a condition stands behind a join."""
+    """Counted against not counted, of appended rows, of updates, of parts, and where a condition is behind a join."""
     drained: list[tuple[str, str, list[type]]] = []
 
     def drain(ready: Ready) -> float:
@@ -82,11 +82,12 @@ def test_pairs_are_chosen_by_words_of_their_names(
 
     monkeypatch.setattr(spark_query, "drained_per_s", drain)
     rows = spark_query.main("probed")
-    assert [(row["floor"], row["goal"]) for row in rows] == [(0.98, 1.0)] * 3
-    windows, updates, join = ([one[:2] for one in drained[at : at + 4]] for at in (0, 8, 16))
-    for found, name in ((windows, "windowed_aggregation"), (updates, "word_count"), (join, "windowed_join")):
+    assert [(row["floor"], row["goal"]) for row in rows] == [(0.98, 1.0)] * 4
+    windows, updates, parts, join = ([one[:2] for one in drained[at : at + 4]] for at in (0, 8, 16, 24))
+    names = ("windowed_aggregation", "word_count", "log_processing", "windowed_join")
+    for found, name in zip((windows, updates, parts, join), names, strict=True):
         assert found == [(name, "on"), (name, "off"), (name, "off"), (name, "on")]
-    assert [drained[8][2][-1], drained[16][2]] == [RunningAggregate, [WindowJoin, Where]]
+    assert [drained[8][2][-1], drained[24][2]] == [RunningAggregate, [WindowJoin, Where]]
     assert [row["what"] for row in spark_query.main("jit", "updates")] == [
         "jit=late against the JVM's own thresholds (jit=jvm)", rows[1]["what"],
     ]  # fmt: skip

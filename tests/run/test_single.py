@@ -34,16 +34,22 @@ def all_of_them(spark, inputs):
 """
 
 
-def test_the_commit_is_that_of_the_start() -> None:
+@pytest.fixture(autouse=True)
+def commit_asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One for each time that somebody asks for it: git would be a process."""
+    asked: list[str] = []
+    monkeypatch.setattr(machine, "commit", lambda: asked.append("asked") or "")
+    return asked
+
+
+def test_the_commit_is_that_of_the_start(commit_asked: list[str]) -> None:
     """What is committed, or changed, while a trial runs is not what it ran."""
-    machine.commit.cache_clear()
-    single.require_machine(check_experiment(experiment.build(GOOD)))
-    assert machine.commit.cache_info().currsize == 1
+    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert commit_asked == ["asked"]
 
 
 def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made before Java is found, and the message says how to get it."""
-    monkeypatch.setattr(machine, "commit", lambda: "")  # git would not be found either, and that remembered
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
@@ -54,7 +60,6 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
 
 def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result then says that there is none."""
-    monkeypatch.setattr(machine, "commit", lambda: "")  # git is asked by a process
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
