@@ -106,6 +106,11 @@ def all_pairs() -> tuple[Pair, ...]:
             "jit=late against the JVM's own thresholds (jit=jvm)",
             lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
         ),
+        Pair(
+            "code of 2000 classes kept against Spark's 100: two queries of updates",
+            lambda: drained_per_s(ready_for("click_analytics")),
+            lambda: drained_per_s(ready_for("click_analytics", spark__sql__codegen__cache__maxEntries="100")),
+        ),
         probed("windows", partial(ready_for, "windowed_aggregation")),
         probed("updates, whose batches are counted within", partial(ready_for, "word_count")),
         probed("parts beside a process", partial(ready_for, "log_processing")),

@@ -131,6 +131,9 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, ho
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.sql.adaptive.enabled": "false",
+        # Of code that Spark makes for a plan it keeps a hundred classes. Several queries in turn have more, and each
+        # batch then had all of its code made, and compiled by the JVM, anew.
+        "spark.sql.codegen.cache.maxEntries": "2000",
     }
     if local_checkpoint:
         # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
