@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-UNIT_TESTS := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 -m "not spark and not long"
+UNIT_TESTS := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 -m "not spark and not broker and not long"
 
 .PHONY: help setup demo test test-long test-fast check bench lock clean
 
@@ -24,9 +24,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for some two minutes, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark (17 to 26 more)
+test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark or a broker (17 to 26 more)
 	$(UNIT_TESTS)
-	$(BIN)/python -m pytest -q -m "spark and not long"
+	$(BIN)/python -m pytest -q -m "(spark or broker) and not long"
 
 test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
 	$(BIN)/python -m pytest -q -m "long"

@@ -40,7 +40,9 @@ Options = Annotated[
         help="an engine setting or lowering, such as spark.sql.shuffle.partitions=4  [default: none]",
     ),
 ]
-Transport = Annotated[str, typer.Option(metavar="NAME", help="how events travel")]
+Transport = Annotated[
+    str, typer.Option(metavar="NAME", help="how events travel; flight: from memory; kafka: over a broker of our own")
+]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master  [default: local[all cores]]")]
 Isolation = Annotated[
     str, typer.Option(metavar="HOW", help="shared: same cores for driver and SUT; pinned: cores apart")

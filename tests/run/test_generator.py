@@ -64,6 +64,7 @@ class Recording:
         self.full_from: int | None = None
         self.waits: Callable[[], int] | None = None
         self.committed: list[int] = []
+        self.read_until = 0
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         if self.full_from is not None and to_us > self.full_from:
@@ -89,6 +90,12 @@ class Recording:
 
     def drain_aborted(self) -> list[int]:
         return []
+
+    def handed_out(self, before_us: int) -> None:
+        self.read_until = before_us
+
+    def positions(self) -> dict[str, int]:
+        return {"purchases": sum(chunk.events for chunk in self.offered)}
 
     def drain_handing_out(self) -> list[Any]:
         return []

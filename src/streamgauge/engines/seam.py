@@ -22,6 +22,7 @@ class Edges:
     output: Edge
     columns: dict[str, tuple[str, ...]]
     frontier: str = "common"
+    transport: str = "flight"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Wanted:
     queue_bytes: int = 0
     bind: str = ""
     generators_bytes: int = 0
+    transport: str = "flight"
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ class Entry:
     """An engine as the catalogue has it.
 
     `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
-    how far apart its batches would be, `heap_bytes` how much memory options give it beside the driver. `make`
+    how far apart its batches would be, `heap_bytes` how much memory options give it beside the driver. `require`
+    raises MachineError where this machine lacks what the engine needs to read a transport, and cannot get it. `make`
     gives a fresh start on the processors given, and loads the engine; None where it only answers.
     """
 
@@ -145,4 +148,5 @@ class Entry:
     check: Callable[[Wanted], None] = lambda _: None
     interval: Callable[[Wanted], BatchInterval] = lambda _: BatchInterval()
     heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
+    require: Callable[[str], object] = lambda _: None
     make: Callable[[Sequence[int] | None], Engine] | None = None

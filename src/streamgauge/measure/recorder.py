@@ -28,7 +28,7 @@ from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
 from streamgauge.transports.busy import Busy
 from streamgauge.transports.catalogue import transport
-from streamgauge.transports.seam import Listen
+from streamgauge.transports.seam import Listen, Read
 
 Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""
@@ -167,6 +167,7 @@ class Recorder:
         self._heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed = ""
+        self._reads: list[Read] = []
         self._inlet = transport(settings.transport).open_inlet(
             Listen(settings.host, settings.port, settings.token), self
         )
@@ -183,8 +184,21 @@ class Recorder:
         with self._receiving:
             return self.ledger.commit(query, batch, accepted, sinks)
 
+    def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
+        """What a batch reads, as of now."""
+        now_us = self._clock.now_us()
+        self._reads += [
+            Read(query, reader, batch, stream, partition, offset, now_us)
+            for stream, reader, partition, offset in positions
+        ]
+
+    def fail(self, reason: str) -> None:
+        self.failed = self.failed or reason
+
     def status(self) -> dict[str, Any]:
+        reads, self._reads = self._reads, []
         return {
+            "reads": [asdict(read) for read in reads],
             "commits": [asdict(commit) for commit in self.ledger.news()],
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Engine, Entry, Wanted
+from streamgauge.transports import catalogue as transports
 
 
 def _spark() -> Entry:
     from streamgauge.engines.spark.asked import check
+    from streamgauge.engines.spark.connectors import jars_for
     from streamgauge.engines.spark.interval import longest_interval
     from streamgauge.engines.spark.settings import CAPABILITIES, heap_bytes
 
@@ -18,7 +20,7 @@ def _spark() -> Entry:
 
         return SparkEngine(cpus)
 
-    return Entry(CAPABILITIES, check, longest_interval, heap_bytes, make)
+    return Entry(CAPABILITIES, check, longest_interval, heap_bytes, jars_for, make)
 
 
 def _known() -> Entry:
@@ -72,6 +74,12 @@ def check_wanted(engine: str, wanted: Wanted) -> None:
 def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
     """How far apart an engine's batches would be, as far as that is known before a start."""
     return _ENGINES[engine]().interval(wanted)
+
+
+def require(engine: str, transport: str) -> None:
+    """MachineError where this machine lacks what a transport needs, or the engine to read it, and cannot get it."""
+    transports.require(transport)
+    _ENGINES[engine]().require(transport)
 
 
 def heap_of(engine: str, options: Mapping[str, str]) -> int:

@@ -63,7 +63,8 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     budget = _budget(experiment, engine, problems)
-    generators = experiment.load.generators or budget.usual_generators(len(sut or cpus()))
+    usual = budget.usual_generators(len(sut or cpus())) if experiment.transport in transports.STAMPS else 1
+    generators = experiment.load.generators or usual
     started = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_beside(started)
     wanted = wanted_of(experiment, flow, bytes_max, budget.reserved_bytes(started))
@@ -396,6 +397,12 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
     elif engine and experiment.transport not in engine.transports:
         rule = f"is none that {engine.name} can read"
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
+    elif experiment.transport not in transports.STAMPS and generators > 1:
+        rule = f"must be 1 with the transport {experiment.transport}: partitions are cut at no common event time"
+        yield Problem("load.generators", rule, generators, "--generators 1")
+    elif experiment.transport not in transports.STAMPS and experiment.port is not None:
+        rule = f"is not for the transport {experiment.transport}: its broker takes a free one"
+        yield Problem("port", rule, experiment.port, "leave --port out")
     if not _usable(experiment.bind):
         return
     if reason := _port_problem(experiment.bind, 0):

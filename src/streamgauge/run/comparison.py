@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from streamgauge.events import EVENT_TIME, INGEST_TIME, WINDOW_END
@@ -250,9 +251,9 @@ class Comparison:
     def _count_from_windows(self, rule: LatencyRule) -> None:
         """A join's missing outputs count from the times that the driver computes, like those that came."""
         assert rule.window_event_time is not None
-        assert rule.window_ingest_time is not None
         ends = self.connection.execute(f"SELECT DISTINCT {WINDOW_END} FROM {LOST_ROWS}").fetchnumpy()[WINDOW_END]
-        times = {EVENT_TIME: rule.window_event_time(ends), INGEST_TIME: rule.window_ingest_time(ends)}
+        handed_out = rule.window_ingest_time(ends) if rule.window_ingest_time else np.zeros(len(ends), np.int64)
+        times = {EVENT_TIME: rule.window_event_time(ends), INGEST_TIME: handed_out}
         self.connection.register("_last_events", pa.table({WINDOW_END: ends, **times}))
         self.connection.execute(
             f"UPDATE {LOST_ROWS} SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"

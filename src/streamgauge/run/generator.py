@@ -109,20 +109,22 @@ class Generator:
         clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
         schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
-        held = Held(schemas, settings.bound_us, settings.bytes_max, clock.now_us)
+        held = Held(schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition)
         at = Listen(settings.host, settings.port, settings.token)
         return cls(settings, clock, transport(settings.transport).open_outlet(at, held))
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._outlet.location}
 
-    def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
-        """Begin to follow a plan; the one before must have ended."""
+    def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> dict[str, int]:
+        """Begin to follow a plan; the one before must have ended. Gives what the outlet's positions are before it."""
         self.halt()
+        positions = self._outlet.positions()
         # A trial answers for its own overflow, not for that of the one before.
         self._outlet.overflowed, self._outlet.memory_full_us = False, None
         self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
         Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
+        return positions
 
     def extend(self, end_us: int) -> None:
         if self._segment is not None:
@@ -140,6 +142,9 @@ class Generator:
 
     def commit(self, before_us: int) -> None:
         self._outlet.commit(before_us)
+
+    def handed_out(self, before_us: int) -> None:
+        self._outlet.handed_out(before_us)
 
     def status(self) -> dict[str, Any]:
         """What happened since the last call, and where things stand."""
@@ -204,7 +209,7 @@ def _load(path: str) -> Any:
 def main() -> None:
     path = Path(sys.argv[1])
     generator = Generator.opened(GeneratorSettings(**json.loads(path.read_text())))
-    names = ("listen", "segment", "extend", "halt", "level", "commit", "status")
+    names = ("listen", "segment", "extend", "halt", "level", "handed_out", "commit", "status")
     serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
 
 

@@ -24,6 +24,7 @@ from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.verdict import ServiceLevel
 from streamgauge.system.machine import cpus
+from streamgauge.transports.catalogue import STAMPS
 from streamgauge.workloads.base import Workload
 
 FRESH_WARMUP_S = 45.0
@@ -70,7 +71,8 @@ class Ready:
 
     @property
     def lineage_flow(self) -> Flow:
-        return with_lineage(self.flow)
+        """The flow that runs, with all that its results are told apart and timed by."""
+        return with_lineage(self.flow, ingest_time=self.experiment.transport in STAMPS)
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -187,8 +189,9 @@ class Ready:
 def wanted_of(experiment: Experiment, flow: Flow | None, queue_bytes: int, generators_bytes: int = 0) -> Wanted:
     load = experiment.load
     return Wanted(
-        flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes
-    )
+        flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
+        experiment.transport,
+    )  # fmt: skip
 
 
 def longest_slide_us(flow: Flow) -> int | None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,12 @@ from streamgauge.measure.monitors import RUNNER, Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
 from streamgauge.report.store import Place, disk
 from streamgauge.run.generator import GeneratorSettings
+from streamgauge.run.offsets import Offsets
 from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
 from streamgauge.transports.busy import Spent
-from streamgauge.transports.seam import Chunk, Edge, HandOut, new_token
+from streamgauge.transports.catalogue import carrier
+from streamgauge.transports.seam import Asked, Carrier, Chunk, Edge, HandOut, Listen, Read, new_run, new_token
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -85,6 +87,8 @@ class Rig:
         self._generators: list[Child] = []
         self._recorder: Child | None = None
         self._plans = 0
+        self._carrier: Carrier | None = None
+        self._offsets = Offsets(settings.generators)
         self._told_results: list[str] = []
         """Files of the results that were told of since the last plan was begun."""
         self.trials = 0
@@ -105,17 +109,17 @@ class Rig:
 
     def start(self, first_plan: Plan) -> None:
         """Start everything; returns when the engine's query runs and waits for its first event."""
-        token = new_token()
         plan = self._write_plan(first_plan)
-        ports = self.settings.ports or (0,) * (self.settings.generators + 1)
-        self._recorder = self._start_recorder(token, ports[0])
-        for partition in range(self.settings.generators):
-            self._generators.append(self._start_generator(partition, token, plan, ports[1 + partition]))
+        inlet, *outlets = self._places()
+        self._recorder = self._start_recorder(inlet)
+        for partition, outlet in enumerate(outlets):
+            self._generators.append(self._start_generator(partition, outlet, plan))
         edges = Edges(
-            inputs=tuple(Edge(child.ask("listen")["location"], token) for child in self._generators),
-            output=Edge(self._recorder.ask("listen")["location"], token),
+            inputs=tuple(Edge(child.ask("listen")["location"], inlet.token) for child in self._generators),
+            output=Edge(self._recorder.ask("listen")["location"], inlet.token),
             columns=self.settings.columns,
             frontier=self.settings.frontier,
+            transport=self.settings.transport,
         )
         folder = self.folder / "engine"
         with disk(folder, Place("out", "--out DIR, or TMPDIR=DIR,")):
@@ -133,8 +137,8 @@ class Rig:
         """
         self.trials += 1
         path = self._write_plan(plan)
-        for child in self._generators:
-            child.ask("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
+        asked: dict[str, Any] = {"plan": path, "end_us": end_us, "chunk_us": chunk_us, "pace_us": pace_us}
+        self._offsets.begin(plan, [child.ask("segment", **asked) for child in self._generators])
         self._forget_results()
 
     def extend(self, end_us: int) -> None:
@@ -176,6 +180,8 @@ class Rig:
             DriverError: a generator or the recorder ended or failed.
         """
         assert self._recorder is not None
+        if self._carrier is not None and not self._carrier.alive:
+            raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
         statuses = [child.ask("status") for child in self._generators]
         recorded = self._recorder.ask("status")
         # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
@@ -184,7 +190,16 @@ class Rig:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
-        return tick_of(statuses, recorded)
+        return self._with_reads(tick_of(statuses, recorded), [Read(**read) for read in recorded["reads"]])
+
+    def _with_reads(self, tick: Tick, reads: list[Read]) -> Tick:
+        """With what the transport did not see itself, of which its outlets hear."""
+        if not reads:
+            return tick
+        found = self._offsets.hand_outs(reads)
+        for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
+            child.ask("handed_out", before_us=until_us)
+        return replace(tick, hand_outs=[[*mine, *more] for mine, more in zip(tick.hand_outs, found, strict=True)])
 
     def engine_status(self) -> EngineStatus:
         return self.engine.status()
@@ -193,6 +208,7 @@ class Rig:
         """(name, role, pid) of every process, this one included, for the monitors."""
         ours = [*self._generators, *([self._recorder] if self._recorder else [])]
         driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
+        driver += [("broker", "driver", pid) for pid in (self._carrier.pids() if self._carrier else ())]
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
         return [*driver, (RUNNER, "driver", os.getpid()), *sut]
 
@@ -201,6 +217,25 @@ class Rig:
         self.engine.stop()
         stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
         self._generators, self._recorder = [], None
+        if self._carrier is not None:
+            self._carrier.close()
+            self._carrier = None
+
+    def _places(self) -> list[Listen]:
+        """Where the recorder and each generator open their ends; what stands between them is started."""
+        settings, token = self.settings, new_token()
+        count = settings.generators + 1
+        open_carrier = carrier(settings.transport)
+        if open_carrier is None:
+            return [Listen(settings.host, port, token) for port in settings.ports or (0,) * count]
+        log = self.folder / "engine" / "broker.log"
+        self._carrier = open_carrier(
+            Asked(
+                new_run(), tuple(settings.columns), settings.generators, self._private / "broker", log, settings.host,
+                settings.driver_cpus,
+            )
+        )  # fmt: skip
+        return [self._carrier.at] * count
 
     def _forget_results(self) -> None:
         """Only what a look has told of: what the engine sends between two trials is told of in the next one."""
@@ -208,18 +243,18 @@ class Rig:
             Path(path).unlink(missing_ok=True)
         self._told_results = []
 
-    def _start_recorder(self, token: str, port: int) -> Child:
+    def _start_recorder(self, at: Listen) -> Child:
         settings = RecorderSettings(
-            self.settings.host, port, token, self.clock.offset_us, str(self.spool), self.settings.transport
+            at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport
         )
         return self._child("recorder", "streamgauge.measure.recorder", asdict(settings))
 
-    def _start_generator(self, partition: int, token: str, plan: str, port: int) -> Child:
+    def _start_generator(self, partition: int, at: Listen, plan: str) -> Child:
         settings = GeneratorSettings(
             partition=partition,
-            host=self.settings.host,
-            port=port,
-            token=token,
+            host=at.host,
+            port=at.port,
+            token=at.token,
             clock_offset_us=self.clock.offset_us,
             bound_us=self.settings.bound_us,
             bytes_max=self.settings.bytes_max // self.settings.generators,

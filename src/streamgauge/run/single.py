@@ -18,7 +18,7 @@ from streamgauge.report.page import write_page
 from streamgauge.report.store import STARTED, RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Result, Verdict
-from streamgauge.run.catalogue import start_of
+from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready, may_extend
@@ -44,13 +44,14 @@ def create_folder(ready: Ready) -> RunFolder:
 
 
 def require_machine(ready: Ready) -> None:
-    """MachineError where this machine lacks what the engine needs.
+    """MachineError where this machine lacks what the engine needs, or the transport.
 
     From here on results name the code by the commit of this moment, whatever is committed while they are made.
     """
     machine.commit()
     if ready.engine.needs_java:
         find_java()
+    require(ready.experiment.engine, ready.experiment.transport)
 
 
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:

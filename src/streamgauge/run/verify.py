@@ -59,6 +59,7 @@ from streamgauge.run.replay import Input, Watch
 from streamgauge.run.running import Ints
 from streamgauge.run.shared_rows import rows_of_several
 from streamgauge.run.spool import Received, results_file
+from streamgauge.transports.catalogue import STAMPS
 
 SLICE_US = 5 * US
 KEPT = {"kept": "kept"}
@@ -224,7 +225,8 @@ def rule_of(ready: Ready, done: Conducted) -> LatencyRule:
     since, kind = handed_over(done.journal), kind_of(ready.flow)
     if kind == "join":
         last_of = _LastInWindow(ready, done)
-        return LatencyRule(kind, last_of.event_time, last_of.ingest_time, since)
+        ingest_time = last_of.ingest_time if ready.experiment.transport in STAMPS else None
+        return LatencyRule(kind, last_of.event_time, ingest_time, since)
     return LatencyRule(kind, handed_over=since)
 
 

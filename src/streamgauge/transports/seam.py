@@ -12,6 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.errors import StreamgaugeError
@@ -28,6 +29,11 @@ class Overflow(StreamgaugeError):
 def new_token() -> str:
     """A run's own: who does not have it gets nothing and brings nothing."""
     return secrets.token_urlsafe(24)
+
+
+def new_run() -> str:
+    """A word of a run's own, fit for names: what is called by it is nobody else's."""
+    return secrets.token_hex(6)
 
 
 @dataclass(frozen=True)
@@ -89,17 +95,66 @@ class HandOut:
         return self.read_us or self.ingest_us
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """How far a batch read one partition of a stream, by number of events, where the transport does not see reads.
+
+    `when_us` is when the batch had begun. One that is begun anew is told of again.
+    """
+
+    query: str
+    reader: int
+    batch: int
+    stream: str
+    partition: int
+    to_offset: int
+    when_us: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What something that stands between both ends is told: the run's own word, what it carries, where it may write,
+    and which processors it may use (None: all).
+    """
+
+    run: str
+    streams: tuple[str, ...]
+    partitions: int
+    folder: Path
+    log: Path
+    host: str
+    cpus: tuple[int, ...] | None = None
+
+
+class Carrier(Protocol):
+    """What stands between both ends for the time of a rig, in processes of its own."""
+
+    at: Listen
+    """Where both ends find it."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still works."""
+
+    def pids(self) -> list[int]:
+        """Its processes."""
+
+    def close(self) -> None:
+        """End it; nothing of it is left."""
+
+
 @dataclass(frozen=True)
 class Held:
     """What an outlet holds: the streams' schemas, lineage included; at most `bound_us` of event time and `bytes_max`.
 
-    `now_us` is the run's clock.
+    `now_us` is the run's clock, `partition` the generator's number.
     """
 
     schemas: dict[str, pa.Schema]
     bound_us: int
     bytes_max: int
     now_us: Callable[[], int]
+    partition: int = 0
 
 
 class Outlet(Protocol):
@@ -125,6 +180,12 @@ class Outlet(Protocol):
     def frontier(self) -> int:
         """The event time that this generator has reached."""
 
+    def positions(self) -> dict[str, int]:
+        """How many events of each stream were sent so far, where reads are known by number; else nothing."""
+
+    def handed_out(self, before_us: int) -> None:
+        """What lies before was read: told to an outlet that does not see reads."""
+
     def commit(self, before_us: int) -> None:
         """Forget what lies before `before_us`: nobody will ask for it again."""
 
@@ -143,6 +204,14 @@ class Receiver(Protocol):
 
     def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         """One attempt's results for one sink; `address` is query, batch, partition, attempt, sink."""
+
+    def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
+        """A batch has begun, once more where it is begun anew: (stream, reader, partition, offset) up to which it
+        reads. Called where the transport itself does not see reads.
+        """
+
+    def fail(self, reason: str) -> None:
+        """Nothing more can be taken in."""
 
     def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
         """The (partition, attempt) pairs of a batch that count; False where the batch was committed before."""

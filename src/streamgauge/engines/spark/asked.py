@@ -17,7 +17,7 @@ from streamgauge.engines.seam import Setting, Wanted
 from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, RULES, SETTINGS, check_beside
 from streamgauge.errors import InputError, Problem, nearest
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Flow
+from streamgauge.flow.nodes import Distinct, Flow, NativeJob, Process, RunningAggregate, Source
 
 PREFIX = "spark."
 
@@ -70,9 +70,26 @@ def check(wanted: Wanted) -> None:
         *_types(users),
         *_master(wanted.master, users),
         *_reachable(wanted.master, wanted.bind),
+        *(_on_kafka(wanted.flow, lowerings) if wanted.transport == "kafka" and wanted.flow is not None else ()),
     ]
     if problems:
         raise InputError(problems)
+
+
+def _on_kafka(flow: Flow, lowerings: dict[str, str]) -> Iterator[Problem]:
+    """What needs every source cut at one event time, or what only the transport of ours gives."""
+    for node in graph.operators(flow):
+        refused = {NativeJob: "own jobs", Process: "processes with keys"}.get(type(node), "")
+        if refused and getattr(node, "keys", True):
+            rule = f"carries no {refused} yet ({node.name})"
+            yield Problem("transport", rule, "kafka", "--transport flight")
+    for name, value in lowerings.items():
+        if value == "packed":
+            yield Problem(f"option {name}", "must not be packed with the transport kafka", value, "leave it out")
+    streams = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
+    if len(streams) > 1 and any(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow)):
+        rule = "cuts no two streams at one event time, which updates and firsts of several streams need"
+        yield Problem("transport", rule, "kafka", "--transport flight")
 
 
 def _ours(options: dict[str, str]) -> Iterator[Problem]:

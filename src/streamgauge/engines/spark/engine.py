@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 
 from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts, OperatorRows
+from streamgauge.engines.spark.connectors import jars_for
 from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.engines.spark.start import spark_process, started
 from streamgauge.errors import EngineError, InputError
@@ -40,7 +41,8 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint)
+        jars = tuple(map(str, jars_for(edges.transport)))
+        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
         self._child = spark_process("streamgauge.engines.spark.main", job, private, log, self._cpus)

@@ -59,6 +59,7 @@ class SparkJob:
     master: str
     folder: str
     checkpoint: str
+    jars: tuple[str, ...] = ()
 
 
 class Sut:
@@ -124,6 +125,8 @@ class Sut:
             conf = with_rocksdb(conf)
         conf |= PROBED if self._ours["probes"] == "on" else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
+        if self._job.jars:
+            conf["spark.jars"] = ",".join(self._job.jars)
         return {**conf, **self._users}
 
     @property
@@ -136,7 +139,8 @@ class Sut:
         return trace or own_reason(text)
 
     def _run(self, session: Any, query: Query) -> Any:
-        session.dataSource.register(named(_format(query.name)))
+        if not self._on_kafka:
+            session.dataSource.register(named(_format(query.name)))
         read = self._reading(session, query)
         if self._native is not None:
             frame = self._native.streaming(
@@ -152,7 +156,17 @@ class Sut:
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
             return self._start(writer, query)
 
+    @property
+    def _on_kafka(self) -> bool:
+        return self._job.edges.transport == "kafka"
+
     def _start(self, writer: Any, query: Query) -> Any:
+        if self._on_kafka:
+            from streamgauge.engines.spark.kafka import Writer
+
+            checkpoint = Path(self._job.checkpoint) / query.name
+            kafka = Writer(self._job.edges, query.name, [sink.name for sink in query.sinks], checkpoint)
+            return writer.outputMode(query.mode).foreachBatch(partial(self._write_to, kafka, query)).start()
         if query.mode == "update":
             return writer.outputMode("update").foreachBatch(partial(self._write_batch, query)).start()
         return writer.outputMode("append").format(_format(query.name)).options(**self._output(query)).start()
@@ -172,6 +186,10 @@ class Sut:
             found["jit"] = " ".join((found["jit"], *JVM_OPTIONS[found["jit"]]))
         else:
             found["jit"] = "jvm (executors elsewhere are started with options of their own)"
+        if self._on_kafka:
+            from streamgauge.engines.spark.kafka import in_force
+
+            found |= in_force()
         found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):
@@ -204,6 +222,10 @@ class Sut:
         from pyspark.sql.types import _parse_datatype_string
 
         edges = self._job.edges
+        if self._on_kafka:
+            from streamgauge.engines.spark.kafka import read
+
+            return read(session, source, given, edges)
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
         columns = {name: _parse_datatype_string(types[name]) for name in given}
         nullable = [field.name for field in source.schema.fields if field.nullable]
@@ -226,6 +248,11 @@ class Sut:
     def _output(self, query: Query) -> dict[str, str]:
         edge, sinks = self._job.edges.output, json.dumps([sink.name for sink in query.sinks])
         return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
+
+    def _write_to(self, kafka: Any, query: Query, frame: Any, batch: int) -> None:
+        kafka.write(frame, batch)
+        if query in self._queries:
+            self._counting(Probes.count_in, query.name, self._queries[query], batch)
 
     def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
         options = {**self._output(query), "batch": str(batch)}

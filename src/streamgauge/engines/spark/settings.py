@@ -94,7 +94,7 @@ CAPABILITIES = Capabilities(
         "NativeJob",
     ),
     sink_modes=("append", "update"),
-    transports=("flight",),
+    transports=("flight", "kafka"),
     runs_streams=True,
     computes_truth=False,
     several_sinks=True,

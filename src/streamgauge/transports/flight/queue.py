@@ -13,7 +13,7 @@ import pyarrow as pa
 from streamgauge.errors import DriverError
 from streamgauge.events import INGEST_TIME, US
 from streamgauge.transports.busy import Busy, Spent
-from streamgauge.transports.flight.reads import Reader, Reads
+from streamgauge.transports.reads import Reader, Reads
 from streamgauge.transports.seam import Chunk, HandOut, Overflow
 
 SMALL_ROWS = 32_768
@@ -102,6 +102,13 @@ class FlightQueue:
             parts = self._log_hand_out(stream, from_us, to_us, batch, (query, reader))
             pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
         return [made for chunk, ingest_us in pieces for made in _merged(chunk, columns, ingest_us)]
+
+    def positions(self) -> dict[str, int]:
+        """Nothing: every hand-out is seen here."""
+        return {}
+
+    def handed_out(self, before_us: int) -> None:
+        """Nothing is news here."""
 
     def commit(self, before_us: int) -> None:
         with self._lock:

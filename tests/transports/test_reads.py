@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.transports.flight.reads import Reads
+from streamgauge.transports.reads import Reads
 from streamgauge.transports.seam import HandOut
 
 

@@ -1,0 +1,24 @@
+"""What Spark needs besides its own jars to read a transport; loads no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamgauge.system.jars import JarSet, resolved
+
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
+CONNECTORS = (
+    (JarSet("spark-kafka-4.3.0", (f"{_CONNECTOR}:4.3.0",)),),
+    # Not every mirror has the exact version; tried with Spark 4.3.0. The token provider is for delegation tokens alone.
+    (
+        JarSet("spark-kafka-4.2.0", (f"{_CONNECTOR}:4.2.0",), (_TOKENS,)),
+        JarSet("spark-kafka-tokens-4.0.0", (f"{_TOKENS}:4.0.0",)),
+    ),
+)
+"""Known-good jars for Spark's Kafka source and sink, the exact version first."""
+
+
+def jars_for(transport: str) -> list[Path]:
+    """Jars for Spark's class path; MachineError where they cannot be had."""
+    return resolved(CONNECTORS) if transport == "kafka" else []

@@ -1,0 +1,130 @@
+"""Both edges of a Spark job on a broker: Spark's own Kafka source and sink, with native expressions around them.
+
+Each batch is written whole by `foreachBatch`, between two marks: the first says how far its sources are read, which is
+what Spark has just logged in the query's checkpoint; the second that all of its rows are there. So the recorder knows
+batches, and a batch that Spark repeats is known again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streamgauge.engines.seam import Edges
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.flow.nodes import Source
+from streamgauge.transports.kafka.compact import Compact
+from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
+from streamgauge.transports.kafka.results import MARK, Mark, Position, Types, key_of, wire
+
+READING = {
+    "startingOffsets": "earliest",
+    "failOnDataLoss": "true",
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.partition.fetch.bytes": "10485760",
+}
+WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all"}
+"""A task ends by a flush, so nothing waits for the time that records may linger; without it each goes alone."""
+FLUSH_S = 30.0
+
+
+def in_force() -> dict[str, str]:
+    """What Spark's source and sink are told, as settings of a result."""
+
+    def words(options: dict[str, str]) -> str:
+        return " ".join(f"{name}={value}" for name, value in options.items())
+
+    return {"source": f"Spark's own for Kafka: {words(READING)}", "sink": f"Spark's own for Kafka: {words(WRITING)}"}
+
+
+def read(session: Any, source: Source, given: Sequence[str], edges: Edges) -> DataFrame:
+    """A source's streaming frame: the given columns of what generators send."""
+    types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
+    layout = Compact(tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME))
+    texts = layout.expressions("value")
+    edge = edges.inputs[0]
+    reader = session.readStream.format("kafka").options(**READING)
+    reader = reader.option("kafka.bootstrap.servers", edge.location)
+    messages = reader.option("subscribe", topic_of(edge.token, source.name)).load()
+    return messages.select(*[F.expr(texts[name]).alias(name) for name in given])
+
+
+class Writer:
+    """What writes the batches of one query, in the process that starts it.
+
+    Args:
+        edges: where results go.
+        query: its name.
+        sinks: its sinks, in the order of the frame's struct columns; of one, the frame has its columns.
+        checkpoint: the folder of the query's checkpoint.
+    """
+
+    def __init__(self, edges: Edges, query: str, sinks: Sequence[str], checkpoint: Path) -> None:
+        from confluent_kafka import Producer
+
+        self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
+        self._topic = results_of(edges.output.token)
+        self._marks: Any = Producer({"bootstrap.servers": edges.output.location, "linger.ms": 0, "log_level": 0})
+
+    def write(self, frame: DataFrame, batch: int) -> None:
+        """The rows of a batch, between its marks."""
+        sinks = types_of(frame, self._sinks)
+        self._mark(Mark(self._query, batch, True, sinks, tuple(self._positions(batch))))
+        key = F.lit(key_of(self._query, batch)).alias("key")
+        rows = frame.select(key, F.to_json(F.struct(*columns_of(sinks))).alias("value"))
+        writer = rows.write.format("kafka").options(**WRITING).option("topic", self._topic)
+        writer.option("kafka.bootstrap.servers", self._edges.output.location).mode("append").save()
+        self._mark(Mark(self._query, batch, False))
+
+    def _mark(self, mark: Mark) -> None:
+        self._marks.produce(self._topic, mark.to_bytes(), MARK)
+        if left := self._marks.flush(FLUSH_S):
+            raise RuntimeError(f"the broker has not kept {left} marks after {FLUSH_S:g} s")
+
+    def _positions(self, batch: int) -> Iterable[Position]:
+        return positions_in((self._checkpoint / "offsets" / str(batch)).read_text(), self._edges.inputs[0].token)
+
+
+def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:
+    """Of each sink the types of its columns."""
+    if len(sinks) == 1:
+        return {sinks[0]: _types(frame.schema)}
+    return {sink: _types(field.dataType) for sink, field in zip(sinks, frame.schema, strict=True)}
+
+
+def _types(struct: Any) -> Types:
+    assert isinstance(struct, StructType)
+    return {field.name: field.dataType.simpleString() for field in struct}
+
+
+def columns_of(sinks: dict[str, Types]) -> list[Any]:
+    """The columns of a message: of one sink those of its row, of several an object for each, where there is one."""
+    if len(sinks) == 1:
+        (types,) = sinks.values()
+        return [F.expr(wire(name, kind)).alias(name) for name, kind in types.items()]
+    found = []
+    for number, (sink, types) in enumerate(sinks.items()):
+        of = f"_sink_{number}"
+        struct = F.struct(*[F.expr(wire(name, kind, of)).alias(name) for name, kind in types.items()])
+        found.append(F.when(F.col(of).isNotNull(), struct).alias(sink))
+    return found
+
+
+def positions_in(log: str, run: str) -> Iterable[Position]:
+    """How far each reader is to read in a batch, out of what Spark logs of it: a line of offsets for each source."""
+    readers: dict[str, int] = {}
+    for line in log.splitlines():
+        said = json.loads(line) if line.startswith("{") else {}
+        for topic, offsets in said.items():
+            if not isinstance(offsets, dict) or not topic.startswith(topic_of(run, "")):
+                continue
+            stream = stream_of(topic, run)
+            reader = readers[stream] = readers.get(stream, -1) + 1
+            for partition, offset in offsets.items():
+                yield Position(stream, reader, int(partition), int(offset))

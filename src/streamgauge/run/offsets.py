@@ -1,0 +1,106 @@
+"""What an engine read of a broker, as hand-outs: offsets and the plan's times are functions of each other.
+
+A broker does not tell us what it hands out, and an engine commits nothing to it. So each batch says how far its sources
+are read, and when it had begun by the recorder's clock; every generator's n-th event is at offset n of its partition.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from streamgauge.transports.reads import Reads
+from streamgauge.transports.seam import HandOut, Read
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
+
+Place = tuple[str, int]
+"""A stream and its partition."""
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A plan whose first event of a place is at that offset."""
+
+    first: int
+    plan: Plan
+
+
+class _Reader:
+    """Where a reader of a place stands: at the end of its last batch."""
+
+    def __init__(self) -> None:
+        self._batch, self._from, self._to = -1, 0, 0
+
+    def begin(self, read: Read) -> int:
+        """Where the batch begins: at the end of the one before, or, where it is the last one itself, where that did."""
+        if read.batch != self._batch:
+            self._batch, self._from = read.batch, self._to
+        self._to = read.to_offset
+        return self._from
+
+
+class Offsets:
+    """Turns what batches read into hand-outs, partition by partition, over all plans of a rig."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._segments: dict[Place, list[_Segment]] = {}
+        self._reads: dict[Place, Reads] = {}
+        self._readers: dict[tuple[Place, str, int], _Reader] = {}
+
+    def begin(self, plan: Plan, positions: Sequence[Mapping[str, int]]) -> None:
+        """A plan follows; `positions` are, of each generator, the offsets of the next event of each stream."""
+        for partition, of_stream in enumerate(positions):
+            for stream, offset in of_stream.items():
+                segments = self._segments.setdefault((stream, partition), [])
+                segments.append(_Segment(offset, plan))
+
+    def hand_outs(self, reads: Iterable[Read]) -> list[list[HandOut]]:
+        """The reads of each partition, in their order."""
+        found: list[list[HandOut]] = [[] for _ in range(self._partitions)]
+        for read in reads:
+            found[read.partition] += self._hand_outs(read)
+        return found
+
+    def reached_us(self) -> list[int]:
+        """Of each partition the event time up to which every reader of each stream has read; 0 before the first."""
+        reached: list[int] = [0] * self._partitions
+        for partition in range(self._partitions):
+            logs = [log for (_, of), log in self._reads.items() if of == partition]
+            reached[partition] = min((log.reached_us for log in logs), default=0)
+        return reached
+
+    def _hand_outs(self, read: Read) -> list[HandOut]:
+        place = (read.stream, read.partition)
+        reader = self._readers.setdefault((place, read.query, read.reader), _Reader())
+        from_offset = reader.begin(read)
+        if from_offset >= read.to_offset:
+            return []
+        from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
+        log = self._reads.setdefault(place, Reads(read.stream))
+        parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
+        return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
+
+    def _time_of(self, place: Place, offset: int) -> int:
+        """The event time up to which everything before that offset lies, exclusive."""
+        segments = self._segments[place]
+        segment = segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
+        stream, number = self._number(segment.plan, place[0]), offset - segment.first
+        if number >= segment.plan.count_before(stream, place[1], segment.plan.end_us):
+            return segment.plan.end_us
+        return int(segment.plan.event_times(stream, place[1], number, number + 1)[0])
+
+    def _events(self, place: Place, from_us: int, to_us: int) -> int:
+        stream, partition = place
+        counts = 0
+        for segment in self._segments[place]:
+            number, plan = self._number(segment.plan, stream), segment.plan
+            counts += plan.count_before(number, partition, to_us) - plan.count_before(number, partition, from_us)
+        return counts
+
+    def _number(self, plan: Plan, stream: str) -> int:
+        return next(number for number, spec in enumerate(plan.streams) if spec.name == stream)

@@ -1,0 +1,133 @@
+"""Jars by their Maven coordinates, resolved once by the Ivy that Spark ships with, and kept.
+
+Nothing on the default path needs any. What was resolved stands in a folder of the user's cache, one for each set; a
+list in it is written last, so that a resolution that was cut off is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgauge.errors import MachineError
+from streamgauge.system.java import find_java
+
+LIST = "resolved.json"
+RESOLVE_S = 300.0
+"""Some megabytes from a repository; a mirror that does not answer is given up on by Ivy earlier."""
+_NOTHING = "org.apache.hadoop.util.VersionInfo"
+"""A class of Spark's own jars that says a line and ends."""
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """What is wanted: `group:name:version` with everything that these need, without `excluded` (`group:name`)."""
+
+    name: str
+    packages: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+
+
+def cache() -> Path:
+    """Where jars are kept: `XDG_CACHE_HOME`, or `.cache` of the home folder."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "streamgauge" / "jars"
+
+
+def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) -> list[Path]:
+    """The jars of the first choice that can be had whole; one that is kept already comes before those that are not.
+
+    Raises:
+        MachineError: none of them can be resolved; names them, the reason of the last, and what to do.
+    """
+    kept_in = folder or cache()
+    for choice in choices:
+        kept = [_kept(kept_in / one.name) for one in choice]
+        if all(kept):
+            return [path for found in kept for path in found or ()]
+    reasons = []
+    for choice in choices:
+        try:
+            return [path for one in choice for path in _had(one, kept_in / one.name)]
+        except _Unresolved as error:
+            reasons.append(f"{', '.join(package for one in choice for package in one.packages)}: {error}")
+    raise MachineError(
+        "jars are needed that could not be had:\n  " + "\n  ".join(reasons) + "\n  connect to a Maven repository "
+        f"(Spark's Ivy asks the usual ones, or those of spark.jars.ivySettings), or copy {kept_in} from a machine "
+        "that has them"
+    )
+
+
+class _Unresolved(Exception):
+    """Why a set could not be resolved."""
+
+
+def _kept(folder: Path) -> list[Path] | None:
+    """The jars of a folder, where all that its list names are there."""
+    try:
+        names = json.loads((folder / LIST).read_text())
+    except (OSError, ValueError):
+        return None
+    found = [folder / name for name in names]
+    return found if all(path.is_file() for path in found) else None
+
+
+def _had(wanted: JarSet, folder: Path) -> list[Path]:
+    if (found := _kept(folder)) is not None:
+        return found
+    print(f"resolving {', '.join(wanted.packages)}, once: {folder}", file=sys.stderr, flush=True)
+    return _resolve(wanted, folder)
+
+
+def _resolve(wanted: JarSet, folder: Path) -> list[Path]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="resolving-", dir=folder.parent) as work:
+        _run_ivy(wanted, Path(work))
+        made = Path(work) / "made"
+        made.mkdir()
+        names = sorted(path.name for path in (Path(work) / "jars").glob("*.jar"))
+        if not names:
+            raise _Unresolved("Ivy said nothing and found nothing")
+        for name in names:
+            shutil.copy2(Path(work) / "jars" / name, made / name)
+        (made / LIST).write_text(json.dumps(names))
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process was as quick
+            made.rename(folder)
+    found = _kept(folder)
+    if found is None:
+        raise _Unresolved(f"{folder} cannot be written")
+    return found
+
+
+def _run_ivy(wanted: JarSet, work: Path) -> None:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    command = [str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}"]
+    command += ["--packages", ",".join(wanted.packages)]
+    command += ["--exclude-packages", ",".join(wanted.excluded)] if wanted.excluded else []
+    command += ["--class", _NOTHING, "spark-internal"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(Path(find_java().path).resolve().parents[1])}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=RESOLVE_S, check=False, cwd=work
+        )
+    except subprocess.TimeoutExpired:
+        raise _Unresolved(f"no answer within {RESOLVE_S:g} s") from None
+    if done.returncode:
+        raise _Unresolved(_reason(done.stderr + done.stdout))
+
+
+def _reason(said: str) -> str:
+    """Ivy's own words: the first unresolved dependency, else the last line."""
+    lines = [line.strip(" \t:") for line in said.splitlines() if line.strip(" \t:")]
+    return next((line for line in lines if "not found" in line or "unresolved" in line), lines[-1] if lines else "")

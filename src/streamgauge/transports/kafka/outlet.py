@@ -1,0 +1,99 @@
+"""A generator's end: its events go to a partition of each stream's topic, and are counted.
+
+What the system under test reads is not seen here: it asks the broker. How far it has come is told by `handed_out`, as
+soon as the recorder knows that a batch has begun.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+
+from streamgauge.events import US
+from streamgauge.transports.busy import Spent
+from streamgauge.transports.kafka.compact import Compact
+from streamgauge.transports.kafka.names import topic_of
+from streamgauge.transports.kafka.producer import Producer
+from streamgauge.transports.seam import Chunk, HandOut, Held, Listen, Overflow
+
+
+class KafkaOutlet:
+    """Fills the seam's `Outlet`.
+
+    Args:
+        at: the broker, and the run's word in the place of a token.
+        held: the streams, the bounds, and the partition of every topic which this generator's events go to.
+    """
+
+    def __init__(self, at: Listen, held: Held) -> None:
+        self._broker, self._run, self._held = f"{at.host}:{at.port}", at.token, held
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+        self._chunks: list[Chunk] = []
+        self._frontier_us = self._read_us = 0
+        self._first_us: int | None = None
+        self._sent = dict.fromkeys(held.schemas, 0)
+        self.overflowed = False
+        self.memory_full_us: int | None = None
+
+    @property
+    def location(self) -> str:
+        return self._broker
+
+    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
+        """Send a chunk. One without events only moves the frontier.
+
+        Raises:
+            Overflow: more event time than the bound was not read yet; nothing was sent.
+            DriverError: the broker lost messages, or takes too little.
+        """
+        events = sum(batch.num_rows for batch in batches.values())
+        if self._first_us is None or from_us != self._frontier_us:
+            self._first_us = from_us  # a gap between two plans counts for nothing
+        waiting_us = self.waiting_us(to_us)
+        if events and waiting_us > self._held.bound_us:
+            self.overflowed = True
+            raise Overflow(f"the broker holds {waiting_us / US:.1f} s that were not read")
+        if events:
+            self._producer = self._producer or self._opened(batches)
+            self._producer.send(batches)
+        with self._lock:
+            self._frontier_us = to_us
+            self._chunks.append(Chunk(from_us, to_us, events, published_us))
+            for stream, batch in batches.items():
+                self._sent[stream] += batch.num_rows
+
+    def waiting_us(self, to_us: int) -> int:
+        """How much event time would wait to be read, were everything sent up to `to_us`."""
+        begun_us = to_us if self._first_us is None else self._first_us
+        return to_us - max(self._read_us, begun_us)
+
+    def frontier(self) -> int:
+        return self._frontier_us
+
+    def positions(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._sent)
+
+    def handed_out(self, before_us: int) -> None:
+        self._read_us = max(self._read_us, before_us)
+
+    def commit(self, before_us: int) -> None:
+        """The broker keeps everything."""
+
+    def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
+        with self._lock:
+            chunks, self._chunks = self._chunks, []
+            return chunks, []
+
+    def drain_aborted(self) -> list[int]:
+        return []
+
+    def drain_handing_out(self) -> list[Spent]:
+        return []
+
+    def _opened(self, batches: dict[str, pa.RecordBatch]) -> Producer:
+        """Every chunk has the columns that the first one has."""
+        ways = {name: (topic_of(self._run, name), Compact.of(batch.schema)) for name, batch in batches.items()}
+        return Producer(self._broker, self._held.partition, ways)

@@ -1,0 +1,105 @@
+"""Events to a broker: one message each, in the order of the plan, every generator into a partition of its own.
+
+The producer is idempotent, so that the n-th event of a partition is at offset n, whatever was sent again on the way:
+offsets and the plan's times are functions of each other, as they are on every transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from streamgauge.errors import DriverError
+
+SETTINGS: dict[str, Any] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "compression.type": "lz4",
+    "linger.ms": 5,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 2_000_000,
+    "queue.buffering.max.kbytes": 1_048_576,
+    # Without it a callback of Python's for every message that was kept.
+    "delivery.report.only.error": True,
+    "message.timeout.ms": 30_000,
+    "log_level": 0,
+}
+"""Of the producer, ours; a user's stand above them."""
+WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
+
+
+class Encoding(Protocol):
+    """How events of one stream become messages."""
+
+    def encode(self, batch: pa.RecordBatch) -> list[bytes]: ...
+
+
+class Producer:
+    """One partition's producer, of all streams.
+
+    Args:
+        broker: HOST:PORT.
+        partition: the one that all its messages go to.
+        ways: of each stream, its topic and its encoding.
+        settings: librdkafka's, above `SETTINGS`.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        partition: int,
+        ways: Mapping[str, tuple[str, Encoding]],
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        from confluent_kafka import Producer as Client
+
+        self._partition, self._ways = partition, dict(ways)
+        self._lost: list[str] = []
+        asked = {**SETTINGS, "bootstrap.servers": broker, **(settings or {})}
+        self._client: Any = Client({**asked, "error_cb": lambda _: None})
+
+    def send(self, batches: Mapping[str, pa.RecordBatch]) -> int:
+        """Hands the events of each stream to the client, which sends them on its own; returns how many they were.
+
+        Raises:
+            DriverError: the broker lost or refused a message, or takes so little that the client's queue is full.
+        """
+        return sum(self._send(*self._ways[stream], batch) for stream, batch in batches.items() if batch.num_rows)
+
+    def flush(self, timeout_s: float) -> None:
+        """Waits until the broker has kept everything.
+
+        Raises:
+            DriverError: it has not, after `timeout_s`.
+        """
+        left = self._client.flush(timeout_s)
+        self._refuse_lost()
+        if left:
+            raise DriverError(f"the broker has not kept {left} messages after {timeout_s:g} s")
+
+    @property
+    def waiting(self) -> int:
+        """Messages that the broker has not kept yet."""
+        return len(self._client)
+
+    def _send(self, topic: str, encoding: Encoding, batch: pa.RecordBatch) -> int:
+        messages = [{"value": value} for value in encoding.encode(batch)]
+        self._client.poll(0)
+        self._refuse_lost()
+        if self.waiting + len(messages) > WAITING_MAX:
+            raise DriverError(f"the broker takes too little: {self.waiting} messages wait to be sent")
+        taken = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)
+        if taken != len(messages):
+            raise DriverError(f"the client took {taken} of {len(messages)} messages for {topic}")
+        return int(taken)
+
+    def _note(self, error: Any, message: Any) -> None:
+        """Called for what was lost alone."""
+        if error is not None:
+            self._lost.append(f"{message.topic()}: {error.str()}")
+
+    def _refuse_lost(self) -> None:
+        if self._lost:
+            raise DriverError(f"the broker lost {len(self._lost)} messages, the first of {self._lost[0]}")

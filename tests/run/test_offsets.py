@@ -1,0 +1,99 @@
+"""What batches read of a broker, as hand-outs: by number of events, over several plans."""
+
+from __future__ import annotations
+
+from streamgauge.events import US
+from streamgauge.load.fields import Integer, StreamSpec
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.run.offsets import Offsets
+from streamgauge.transports.seam import HandOut, Read
+
+SPECS = (StreamSpec("ads", (Integer("n", 1, 9),), 0.5), StreamSpec("purchases", (Integer("n", 1, 9),), 0.5))
+RATE = 1000
+START = 1000 * US
+
+
+def plan_from(start_us: int, seconds: float = 10.0, partitions: int = 1) -> Plan:
+    return Plan(SPECS, parse_profile("constant", RATE, seconds), start_us, seconds, 1, partitions)
+
+
+def begun(partitions: int = 1) -> tuple[Offsets, Plan]:
+    plan, offsets = plan_from(START, partitions=partitions), Offsets(partitions)
+    offsets.begin(plan, [{"ads": 0, "purchases": 0}] * partitions)
+    return offsets, plan
+
+
+def read(to_offset: int, batch: int = 0, when_us: int = 7, **more: object) -> Read:
+    asked = {"query": "q0", "reader": 0, "stream": "ads", "partition": 0, **more}
+    return Read(batch=batch, to_offset=to_offset, when_us=when_us, **asked)  # type: ignore[arg-type]
+
+
+def test_each_event_is_in_the_batch_that_took_it() -> None:
+    """By the plan's own times: what lies before a batch's end are as many events as it has read."""
+    offsets, plan = begun()
+    (first,), (second,) = offsets.hand_outs([read(300)])[0], offsets.hand_outs([read(301, 1, 9)])[0]
+    assert (first.events, second.events) == (300, 1)
+    assert plan.count_before(0, 0, first.to_us) == 300
+    assert (second.from_us, plan.count_before(0, 0, second.to_us)) == (first.to_us, 301)
+    assert (first.ingest_us, second.ingest_us, second.batch) == (7, 9, 1)
+    assert first.first
+    assert not second.again
+
+
+def test_a_batch_without_news_reads_nothing() -> None:
+    """It only closes windows."""
+    offsets, _ = begun()
+    assert offsets.hand_outs([read(0), read(5), read(5, 1)]) != [[]]
+    assert offsets.hand_outs([read(5, 2)]) == [[]]
+
+
+def test_streams_readers_and_partitions_go_each_their_way() -> None:
+    """What another reader has had before is shared, and stamped as it was then."""
+    offsets, _ = begun(2)
+    offsets.hand_outs([read(10)])
+    ((more,), (other,)) = offsets.hand_outs([read(10, query="q1", when_us=8), read(4, partition=1)])
+    assert (more.shared, more.ingest_us, more.read_us, more.events) == (True, 7, 8, 10)
+    assert (other.shared, other.events) == (False, 4)
+    ((mine,), _) = offsets.hand_outs([read(6, stream="purchases")])
+    assert (mine.stream, mine.events, mine.shared) == ("purchases", 6, False)
+
+
+def test_what_every_reader_has_read_is_known() -> None:
+    """The slowest reader of a partition, of any of its streams, says it."""
+    offsets, plan = begun(2)
+    assert offsets.reached_us() == [0, 0]
+    offsets.hand_outs([read(10), read(4, stream="purchases"), read(8, partition=1)])
+    low, other = offsets.reached_us()
+    assert plan.count_before(1, 0, low) == 4
+    assert plan.count_before(0, 1, other) == 8
+
+
+def test_the_end_of_a_plan_is_its_end() -> None:
+    """Everything that it has was read: no event says where that is."""
+    offsets, plan = begun()
+    ((whole,),) = offsets.hand_outs([read(RATE // 2 * 10)])
+    assert whole.to_us == plan.end_us
+
+
+def test_plans_follow_each_other() -> None:
+    """The next one begins where the generators stood, halted before their plan's end or not."""
+    offsets, _ = begun()
+    offsets.hand_outs([read(300)])
+    later = plan_from(START + 60 * US)
+    offsets.begin(later, [{"ads": 400, "purchases": 400}])
+    ((both,),) = offsets.hand_outs([read(450, 1)])
+    assert later.count_before(0, 0, both.to_us) == 50
+    ((last,),) = offsets.hand_outs([read(460, 2)])
+    assert last.events == 10
+
+
+def test_a_batch_that_is_begun_anew_is_read_once_more() -> None:
+    """After a restart its mark comes again: from where it began, by the same reader."""
+    offsets, _ = begun()
+    offsets.hand_outs([read(100), read(250, 1)])
+    ((again,),) = offsets.hand_outs([read(250, 1, when_us=20)])
+    assert (again.again, again.events, again.ingest_us) == (True, 150, 7)
+    ((on,),) = offsets.hand_outs([read(260, 2)])
+    assert (on.again, on.events) == (False, 10)
+    assert isinstance(on, HandOut)

@@ -1,0 +1,115 @@
+"""The broker of our own: it answers, keeps what it was given, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streamgauge.errors import DriverError, MachineError
+from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka import broker as module
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.topics import Topics
+
+GONE_S = 10.0
+
+STARTER = """
+import sys
+from pathlib import Path
+from streamgauge.transports.kafka.broker import Broker
+folder = Path(sys.argv[1])
+broker = Broker(folder / "data", folder / "broker.log")
+print(broker.jvm, flush=True)
+sys.stdin.read()
+"""
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.broker
+def test_topics_are_made_and_removed(broker: Broker) -> None:
+    """A second one of that name is refused in the broker's own words, and so is the removal of none."""
+    topics = Topics(broker.location)
+    topics.make(["made"], 2)
+    assert "made" in topics.there()
+    assert topics.ends("made", 2) == [0, 0]
+    with pytest.raises(DriverError, match=r"topic made could not be made: .*exists"):
+        topics.make(["made"], 2)
+    topics.remove(["made"])
+    assert wait_until(lambda: "made" not in topics.there(), GONE_S)
+    with pytest.raises(DriverError, match="topic made could not be removed"):
+        topics.remove(["made"])
+
+
+@pytest.mark.broker
+def test_it_listens_on_loopback_alone(broker: Broker) -> None:
+    """Clients and the controller both."""
+    listening = [each.laddr for each in psutil.Process(broker.jvm).net_connections("tcp") if each.status == "LISTEN"]
+    assert len(listening) == 2
+    assert {each.ip.removeprefix("::ffff:") for each in listening} == {"127.0.0.1"}
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_one_that_was_killed_has_its_topics_again(tmp_path: Path) -> None:
+    """At the same place; stopped, its JVM is gone."""
+    with Broker(tmp_path / "data", tmp_path / "broker.log") as broker:
+        topics, before = Topics(broker.location), broker.location
+        topics.make(["kept"], 1)
+        broker.kill()
+        assert not broker.alive
+        broker.restart()
+        assert broker.alive
+        assert broker.location == before
+        assert topics.there() == ["kept"]
+        jvm = broker.jvm
+    assert wait_until(lambda: gone(jvm), GONE_S)
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+@pytest.mark.parametrize("killed", ["starter", "holder"])
+def test_it_ends_with_whoever_started_it(tmp_path: Path, killed: str) -> None:
+    """Also where that is killed, or the process between them is."""
+    command = [sys.executable, "-c", STARTER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        jvm = int(starter.stdout.readline())
+        holder = psutil.Process(jvm).ppid()
+        os.kill(starter.pid if killed == "starter" else holder, signal.SIGKILL)
+        assert wait_until(lambda: gone(jvm), GONE_S)
+        assert wait_until(lambda: gone(holder), GONE_S)
+        starter.kill()
+
+
+def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is started."""
+
+    def refused() -> list[Path]:
+        raise MachineError("jars are needed")
+
+    monkeypatch.setattr(module, "require_jars", refused)
+    with pytest.raises(MachineError, match="jars are needed"):
+        Broker(tmp_path / "data", tmp_path / "broker.log")
+    assert not (tmp_path / "broker.log").exists()
+
+
+@pytest.mark.broker
+def test_one_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here its jars are none; its log is named."""
+    nothing = tmp_path / "nothing.jar"
+    nothing.touch()
+    monkeypatch.setattr(module, "require_jars", lambda: [nothing])
+    with pytest.raises(DriverError, match="the broker ended as it started"):
+        Broker(tmp_path / "data", tmp_path / "broker.log")

@@ -1,0 +1,202 @@
+"""Both ends of a transport on a real broker: events out, results in, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.errors import DriverError
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
+from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.inlet import KafkaInlet
+from streamgauge.transports.kafka.names import results_of, topic_of
+from streamgauge.transports.kafka.outlet import KafkaOutlet
+from streamgauge.transports.kafka.results import MARK, Mark, Position, key_of
+from streamgauge.transports.kafka.topics import Topics
+from streamgauge.transports.seam import Chunk, Held, Listen, Overflow
+
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("n", EVENT_TIME, INGEST_TIME, EVENT_ID)])
+TYPES = {"n": "int", EVENT_TIME: "bigint"}
+SOON_S = 20.0
+
+
+def at(broker: Broker, run: str) -> Listen:
+    host, _, port = broker.location.rpartition(":")
+    return Listen(host, int(port), run)
+
+
+def events(*numbers: int) -> dict[str, pa.RecordBatch]:
+    return {"ads": pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["n"])}
+
+
+@pytest.mark.broker
+def test_an_outlet_sends_and_counts(broker: Broker) -> None:
+    """Chunks, the frontier, the offsets of each stream; a chunk without events moves the frontier alone."""
+    Topics(broker.location).make([topic_of("out", "ads")], 2)
+    outlet = KafkaOutlet(at(broker, "out"), Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
+    outlet.offer(0, 1000, events(1, 2, 3), 5)
+    outlet.offer(1000, 2000, events(), 6)
+    outlet.offer(2000, 3000, events(4), 7)
+    assert outlet.frontier() == 3000
+    assert outlet.positions() == {"ads": 4}
+    assert outlet.drain_logs() == ([Chunk(0, 1000, 3, 5), Chunk(1000, 2000, 0, 6), Chunk(2000, 3000, 1, 7)], [])
+    assert outlet.drain_logs() == ([], [])
+    assert wait_until(lambda: Topics(broker.location).ends(topic_of("out", "ads"), 2) == [0, 4], SOON_S)
+
+
+@pytest.mark.broker
+def test_what_was_not_read_waits(broker: Broker) -> None:
+    """From the first event on; beyond the bound nothing more is sent, but for chunks without events."""
+    Topics(broker.location).make([topic_of("full", "ads")], 1)
+    outlet = KafkaOutlet(at(broker, "full"), Held({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    begin = 1000 * US
+    assert outlet.waiting_us(begin + US) == 0
+    outlet.offer(begin, begin + 2 * US, events(1), 5)
+    assert outlet.waiting_us(begin + 2 * US) == 2 * US
+    with pytest.raises(Overflow, match=r"3\.0 s that were not read"):
+        outlet.offer(begin + 2 * US, begin + 3 * US, events(2), 5)
+    assert outlet.overflowed
+    assert outlet.positions() == {"ads": 1}
+    outlet.handed_out(begin + 2 * US)
+    outlet.offer(begin + 2 * US, begin + 3 * US, events(2), 5)
+    assert outlet.waiting_us(begin + 3 * US) == US
+    outlet.offer(begin + 60 * US, begin + 61 * US, events(3), 5)  # another plan
+    assert outlet.waiting_us(begin + 61 * US) == US
+
+
+class Kept:
+    """A receiver that remembers."""
+
+    def __init__(self, refuse: bool = False) -> None:
+        self.results: dict[tuple[str, int, int, str], list[int]] = {}
+        self.committed: list[tuple[str, int, list[list[int]], list[str]]] = []
+        self.begun: list[tuple[str, int, list[tuple[str, int, int, int]]]] = []
+        self.failed = ""
+        self._refuse = refuse
+        self._lock = threading.Lock()
+
+    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        if self._refuse:
+            raise DriverError("no room")
+        key = (address["query"], address["batch"], address["attempt"], address["sink"])
+        found = self.results.setdefault(key, [])
+        for batch in batches:
+            assert batch.schema.equals(schema)
+            with self._lock:
+                found += batch.column("n").to_pylist()
+
+    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+        self.committed.append((query, batch, accepted, sinks))
+        return True
+
+    def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
+        self.begun.append((query, batch, positions))
+
+    def fail(self, reason: str) -> None:
+        self.failed = reason
+
+
+class Sut:
+    """Writes results as an engine does."""
+
+    def __init__(self, broker: Broker, run: str) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = results_of(run)
+        Topics(broker.location).make([self._topic], 1)
+        self._client: Any = Producer({"bootstrap.servers": broker.location})
+
+    def mark(self, mark: Mark) -> None:
+        self._client.produce(self._topic, mark.to_bytes(), MARK)
+        self._client.flush(SOON_S)
+
+    def row(self, query: str, batch: int, **columns: Any) -> None:
+        self._client.produce(self._topic, json.dumps(columns).encode(), key_of(query, batch))
+
+    def whole(self, query: str, batch: int, *numbers: int) -> None:
+        """A batch with its marks."""
+        self.mark(Mark(query, batch, True, {"out": TYPES}, (Position("ads", 0, 0, max(numbers, default=0)),)))
+        for number in numbers:
+            self.row(query, batch, n=number, event_time=number)
+        self.mark(Mark(query, batch, False))
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@pytest.mark.broker
+def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -> None:
+    """Two queries at once; one batch gives nothing; one is never whole."""
+    sut = Sut(broker, "whole")
+    inlet = KafkaInlet(at(broker, "whole"), kept)
+    sut.mark(Mark("q1", 0, True, {"out": TYPES}))
+    sut.row("q1", 0, n=50, event_time=50)
+    sut.whole("q0", 0, 1, 2, 3)
+    sut.whole("q0", 1)
+    sut.row("q1", 0, n=51, event_time=51)
+    sut.mark(Mark("q1", 0, False))
+    sut.mark(Mark("q1", 1, True, {"out": TYPES}))
+    sut.row("q1", 1, n=99, event_time=99)
+    assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
+    inlet.close()
+    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", 0), ("q0", 1), ("q1", 0)]
+    by_batch = {(query, batch, sink): numbers for (query, batch, _, sink), numbers in kept.results.items()}
+    assert by_batch[("q0", 0, "out")] == [1, 2, 3]
+    assert by_batch[("q1", 0, "out")] == [50, 51]
+    assert next(begun for begun in kept.begun if begun[0] == "q0") == ("q0", 0, [("ads", 0, 0, 3)])
+    assert kept.failed == ""
+
+
+@pytest.mark.broker
+def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: Kept) -> None:
+    """The attempt that counts is the last one; a batch that is repeated whole is committed again, for who knows it."""
+    sut = Sut(broker, "anew")
+    inlet = KafkaInlet(at(broker, "anew"), kept)
+    sut.mark(Mark("q0", 5, True, {"out": TYPES}))
+    sut.row("q0", 5, n=1, event_time=1)
+    sut.whole("q0", 5, 1, 2)
+    sut.whole("q0", 5, 1, 2)
+    assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+    inlet.close()
+    counted = [accepted for _, _, accepted, _ in kept.committed]
+    assert counted == [[[0, 2]], [[0, 3]]]
+    assert kept.results[("q0", 5, 2, "out")] == [1, 2]
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("fault", ["no batch", "no row"])
+def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> None:
+    """A row of a batch that never began, and a row with a column that nobody spoke of."""
+    sut = Sut(broker, fault.replace(" ", "-"))
+    inlet = KafkaInlet(at(broker, fault.replace(" ", "-")), kept)
+    if fault == "no row":
+        sut.mark(Mark("q0", 0, True, {"out": TYPES}))
+        sut.row("q0", 0, other=1)
+    else:
+        sut.row("q0", 0, n=1)
+    sut.mark(Mark("q0", 0, False))
+    assert wait_until(lambda: kept.failed != "", SOON_S)
+    inlet.close()
+    assert kept.failed.startswith("results could not be taken from the broker: ")
+    assert kept.committed == []
+
+
+@pytest.mark.broker
+def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
+    """It has said so itself; what comes after is taken all the same."""
+    kept = Kept(refuse=True)
+    sut = Sut(broker, "refused")
+    inlet = KafkaInlet(at(broker, "refused"), kept)
+    sut.whole("q0", 0, 1, 2)
+    sut.whole("q0", 1, 3)
+    assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+    inlet.close()
+    assert kept.results == {}

@@ -1,0 +1,87 @@
+"""Events to a real broker: each once, in order, in its partition; what is lost is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.errors import DriverError
+from streamgauge.transports.kafka import producer as module
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.compact import Compact
+from streamgauge.transports.kafka.producer import Producer
+from streamgauge.transports.kafka.topics import Topics
+
+NUMBERS = Compact((("n", "bigint"),))
+
+
+def batch(first: int, last: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(range(first, last), pa.int64())], names=["n"])
+
+
+def kept(location: str, topic: str, partition: int, count: int) -> list[int]:
+    """The numbers of a partition, in the order of their offsets, which are whole."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    client: Any = Consumer({"bootstrap.servers": location, "group.id": "test", "enable.auto.commit": False})
+    client.assign([TopicPartition(topic, partition, 0)])
+    messages: list[Any] = []
+    while len(messages) < count:
+        messages += client.consume(count, timeout=10.0)
+    client.close()
+    assert [message.offset() for message in messages] == list(range(len(messages)))
+    return [int(message.value()) for message in messages]
+
+
+@pytest.mark.broker
+def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
+    """Of both partitions, in many small batches, and of two streams at once."""
+    topics = Topics(broker.location)
+    topics.make(["numbers", "others"], 2)
+    for partition in (0, 1):
+        producer = Producer(broker.location, partition, {"a": ("numbers", NUMBERS), "b": ("others", NUMBERS)})
+        sent = sum(producer.send({"a": batch(n, n + 100), "b": batch(0, 0)}) for n in range(0, 10_000, 100))
+        producer.send({"b": batch(7, 8)})
+        producer.flush(30.0)
+        assert sent == 10_000
+        assert producer.waiting == 0
+        assert kept(broker.location, "numbers", partition, 10_000) == list(range(10_000))
+        assert kept(broker.location, "others", partition, 1) == [7]
+    assert topics.ends("numbers", 2) == [10_000, 10_000]
+
+
+@pytest.mark.broker
+def test_what_the_broker_refuses_is_said(broker: Broker) -> None:
+    """A topic that is not there: by the time that the messages should have been kept."""
+    producer = Producer(broker.location, 0, {"a": ("nowhere", NUMBERS)}, {"message.timeout.ms": 2000})
+    producer.send({"a": batch(0, 3)})
+    with pytest.raises(DriverError, match="the broker lost 3 messages, the first of nowhere"):
+        producer.flush(30.0)
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_a_broker_that_is_gone_keeps_nothing(tmp_path: Path) -> None:
+    """Who waits for it is told how many messages it has not kept; nothing hangs."""
+    with Broker(tmp_path / "data", tmp_path / "broker.log") as broker:
+        Topics(broker.location).make(["numbers"], 1)
+        producer = Producer(broker.location, 0, {"a": ("numbers", NUMBERS)})
+        broker.kill()
+        producer.send({"a": batch(0, 5)})
+        with pytest.raises(DriverError, match="has not kept 5 messages after 1 s"):
+            producer.flush(1.0)
+        broker.restart()
+        producer.flush(30.0)
+        assert kept(broker.location, "numbers", 0, 5) == [0, 1, 2, 3, 4]
+
+
+def test_a_broker_that_takes_too_little_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the client's queue is full, so that nothing is sent by halves; no broker is there at all."""
+    monkeypatch.setattr(module, "WAITING_MAX", 10)
+    producer = Producer("127.0.0.1:9", 0, {"a": ("numbers", NUMBERS)})
+    producer.send({"a": batch(0, 8)})
+    with pytest.raises(DriverError, match="takes too little: 8 messages wait"):
+        producer.send({"a": batch(8, 11)})
