@@ -30,7 +30,7 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import tumble
 from streamgauge.measure.latency import Missing
 from streamgauge.run import verify as module
-from streamgauge.run.comparison import comparison
+from streamgauge.run.comparison import LOST_ROWS, comparison
 from streamgauge.run.journal import Ints
 from streamgauge.run.verify import verify
 
@@ -154,7 +154,7 @@ def lost(asked: Case, ends: Ints) -> Missing:
     """What enters the latencies where a result of each of these windows never came."""
     with comparison(asked.done) as compared:
         for end in ends:
-            compared.connection.execute(f"INSERT INTO lost VALUES ({end - 1}, {end + 7}, {end})")
+            compared.connection.execute(f"INSERT INTO {LOST_ROWS} VALUES ({end - 1}, {end + 7}, {end})")
         (found,) = compared.lost(module.rule_of(asked.ready, asked.done))
         return found
 

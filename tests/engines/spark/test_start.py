@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.engines.seam import Edges
 from streamgauge.engines.spark import alone, alone_run, engine
 from streamgauge.engines.spark.alone import AloneJob, Timing
 from streamgauge.engines.spark.alone_run import operators_alone
@@ -16,6 +17,7 @@ from streamgauge.engines.spark.home import TOLD, view_of_spark_home
 from streamgauge.engines.spark.start import started
 from streamgauge.errors import EngineError, InputError, JobError, Problem, SettingError
 from streamgauge.system.children import ChildFailed
+from streamgauge.transports.seam import Edge
 
 NO_HEAP = "WARNING: an unusual start\nError occurred during initialization of VM\n  Too small maximum heap\nmore\n"
 
@@ -98,7 +100,7 @@ def test_nothing_is_left_of_an_engine_that_did_not_start(
     monkeypatch.setattr(engine, "spark_process", process)
     made = SparkEngine()
     with pytest.raises(EngineError, match="Too small maximum heap"):
-        made.start(None, None, {}, "local[1]", tmp_path / "engine")  # type: ignore[arg-type]
+        made.start(None, Edges((), Edge("nowhere", ""), {}), {}, "local[1]", tmp_path / "engine")  # type: ignore[arg-type]
     assert failing.stopped
     assert not folders[0].exists()
     assert made.pids() == []

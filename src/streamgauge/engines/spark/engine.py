@@ -37,11 +37,11 @@ class SparkEngine:
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         from streamgauge.engines.spark.main import SparkJob
 
+        jars = tuple(map(str, jars_for(edges.transport)))
         folder.mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        jars = tuple(map(str, jars_for(edges.transport)))
         job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
