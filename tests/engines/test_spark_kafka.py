@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.restarting import Restart
+from tests.engines.restarting import RESTARTED_S, Restart
 
 from streamgauge.errors import InputError, MachineError
 from streamgauge.events import Clock
@@ -50,7 +50,9 @@ def started(root: Path, workload: str, rate: str, **parameters: str) -> Iterator
 
 
 def trial(ready: Ready, rig: Rig, folder: RunFolder, number: int = 1, on_progress: Any = lambda _: None) -> Judged:
-    settings = TrialSettings(ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False)
+    settings = TrialSettings(
+        ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+    )
     return run_trial(ready, rig, folder.trial(number, datetime.now(UTC)), settings, on_progress=on_progress)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.engines.restarting import Restart
+from tests.engines.restarting import RESTARTED_S, Restart
 from tests.engines.ways import operators_of, ways_of
 
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
@@ -67,7 +67,9 @@ class Case:
     def trial(self, number: int, on_progress: Progress = lambda _: None) -> Judged:
         """A short real trial in a folder of its own."""
         folder = self.folder.trial(number, datetime.now(UTC))
-        settings = TrialSettings(self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False)
+        settings = TrialSettings(
+            self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+        )
         return run_trial(self.ready, self.rig, folder, settings, on_progress=on_progress)
 
     def trial_with(self, restart: Restart) -> Judged:

@@ -17,7 +17,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.engines.restarting import Restart
+from tests.engines.restarting import RESTARTED_S, Restart
 from tests.flow import totals
 
 from streamgauge.engines.spark.engine import SparkEngine
@@ -215,7 +215,7 @@ def started(root: Path, workload: str, flow: Flow | None) -> Iterator[tuple[Read
 
 
 def trial(ready: Ready, rig: Rig, folder: RunFolder, **more: Any) -> Judged:
-    settings = TrialSettings(10_000.0, fresh=True, duration_s=DURATION_S, may_extend=False)
+    settings = TrialSettings(10_000.0, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S)
     return run_trial(ready, rig, folder.trial(1, datetime.now(UTC)), settings, **more)
 
 

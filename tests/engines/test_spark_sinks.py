@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.engines.restarting import Restart
+from tests.engines.restarting import RESTARTED_S, Restart
 
 from streamgauge.events import EMISSION_TIME, US, Clock
 from streamgauge.experiment import build
@@ -42,7 +42,9 @@ from streamgauge.run.trial import (
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RATE_PER_S, DURATION_S = 20_000.0, 6.0
-SETTINGS = TrialSettings(RATE_PER_S, fresh=True, duration_s=DURATION_S, may_extend=False, keep_results=True)
+SETTINGS = TrialSettings(
+    RATE_PER_S, fresh=True, duration_s=DURATION_S, may_extend=False, keep_results=True, drain_s=RESTARTED_S
+)
 FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
 
 

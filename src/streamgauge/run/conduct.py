@@ -38,6 +38,7 @@ while the engine says that it works on one.
 """
 CLOSING_INTERVALS = 2
 """The batch that closes windows begins one interval after the last input's, and takes as long as one at most."""
+DRAIN_S = 60.0
 DRAIN_INTERVALS = CLOSING_INTERVALS + 2
 """One until the last input is read, one for its batch, and then what the closing batch is given."""
 
@@ -148,7 +149,7 @@ class Conductor:
         levelling: Callable[[Conducted], int] = lambda _: 0,
         undecided: Callable[[Conducted], int] = lambda _: 0,
         failed: Callable[[Conducted], str | None] = lambda _: None,
-        drain_s: float = 60.0,
+        drain_s: float = DRAIN_S,
         interval_s: float = 0.0,
         hold_us: int = 0,
         pace_us: int | None = None,

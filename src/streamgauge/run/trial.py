@@ -24,7 +24,7 @@ from streamgauge.result import Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
 from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
-from streamgauge.run.conduct import Conducted, Conductor, Spans, look
+from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.data_facts import input_notes, replayed_data
 from streamgauge.run.evidence import evidence_of
@@ -70,7 +70,7 @@ NOT_LOOKED_AT = "not counted: the trial was ended early, and its results were no
 
 @dataclass(frozen=True)
 class TrialSettings:
-    """What differs from trial to trial."""
+    """What differs from trial to trial; `drain_s`: how long results are waited for after the plan's end."""
 
     rate_per_s: float
     fresh: bool
@@ -80,6 +80,7 @@ class TrialSettings:
     probe_batches: bool = True
     skip_answers_when_failed: bool = False
     look_for_late: bool = False
+    drain_s: float = DRAIN_S
 
 
 @dataclass
@@ -137,7 +138,7 @@ def run_trial(
     conductor = Conductor(
         rig, plan, spans, ready.chunk_for(settings.rate_per_s),
         on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
-        closes_late=ready.closing_sinks, interval_s=ready.interval_s,
+        closes_late=ready.closing_sinks, interval_s=ready.interval_s, drain_s=settings.drain_s,
         hold_us=HOLD_US if settings.may_extend else 0,
         levelling=lambda done: _levelling_us(ready, done, settings),
         hopeless=lambda done: _hopeless(ready, done, settings, rig.clock.now_us()),
