@@ -540,3 +540,13 @@ def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
         child.kill()
     assert all(began_us < when <= ended_us for when, _ in found)
     assert length_us - 2 * BEAT_US <= sum(late for _, late in found) <= ended_us - began_us
+
+
+def test_what_a_batch_reads_is_told_once(served: Served) -> None:
+    """With the moment at which it was heard of, in the order in which it came."""
+    served.recorder.read("q", 3, [("ads", 0, 0, 10), ("ads", 1, 0, 12)])
+    served.recorder.read("q", 4, [("ads", 0, 0, 20)])
+    told = served.recorder.status()["reads"]
+    assert [(read["batch"], read["reader"], read["to_offset"]) for read in told] == [(3, 0, 10), (3, 1, 12), (4, 0, 20)]
+    assert all(read["when_us"] > 0 for read in told)
+    assert served.recorder.status()["reads"] == []

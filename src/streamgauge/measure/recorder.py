@@ -12,6 +12,7 @@ import itertools
 import json
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -167,7 +168,7 @@ class Recorder:
         self._heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed = ""
-        self._reads: list[Read] = []
+        self._reads: deque[Read] = deque()
         self._inlet = transport(settings.transport).open_inlet(
             Listen(settings.host, settings.port, settings.token), self
         )
@@ -187,19 +188,19 @@ class Recorder:
     def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
         """What a batch reads, as of now."""
         now_us = self._clock.now_us()
-        self._reads += [
-            Read(query, reader, batch, stream, partition, offset, now_us)
-            for stream, reader, partition, offset in positions
-        ]
+        for stream, reader, partition, offset in positions:
+            self._reads.append(Read(query, reader, batch, stream, partition, offset, now_us))
 
     def fail(self, reason: str) -> None:
         self.failed = self.failed or reason
 
     def status(self) -> dict[str, Any]:
-        reads, self._reads = self._reads, []
+        # Commits first: what a batch read came before its commit, so nobody hears of a commit without its reads.
+        commits = self.ledger.news()
         return {
-            "reads": [asdict(read) for read in reads],
-            "commits": [asdict(commit) for commit in self.ledger.news()],
+            "commits": [asdict(commit) for commit in commits],
+            # One by one, as they may still be coming: each is told once.
+            "reads": [asdict(self._reads.popleft()) for _ in range(len(self._reads))],
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),
             "receiving": self._receiving.news(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -136,15 +137,17 @@ def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: st
     """Only the counting: it is not tried again, what was counted is handed over, and why it ended is said."""
     written: list[int] = []
     sut, failing = with_failing_probes(monkeypatch)
+    query = next(iter(sut._queries))
+    write = partial(sut._write_batch, query, sut._sender(query))
     calls: dict[str, Callable[[], Any]] = {
         "status": sut.status,
-        "batch": lambda: sut._write_batch(next(iter(sut._queries)), written_to(written), 4),
+        "batch": lambda: write(written_to(written), 4),
         "rows": sut.rows,
     }
     calls[call]()
     assert failing.asked == 1
     assert sut.status() == {"alive": True, "busy": []}
-    sut._write_batch(next(iter(sut._queries)), written_to(written), 5)
+    write(written_to(written), 5)
     kept = {"query": "q0", "batch": 3, "operator": "purchases", "rows": 10}
     assert sut.rows() == {"rows": [kept], "ended": "gone"}
     assert failing.asked == 1

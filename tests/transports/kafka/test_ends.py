@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -132,21 +133,30 @@ def kept() -> Kept:
     return Kept()
 
 
+@contextmanager
+def taking(broker: Broker, run: str, kept: Kept) -> Iterator[Sut]:
+    """A system whose results go to a receiver, which has had all that was awaited when this ends."""
+    sut = Sut(broker, run)
+    inlet = KafkaInlet(at(broker, run), kept)
+    try:
+        yield sut
+    finally:
+        inlet.close()
+
+
 @pytest.mark.broker
 def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -> None:
     """Two queries at once; one batch gives nothing; one is never whole."""
-    sut = Sut(broker, "whole")
-    inlet = KafkaInlet(at(broker, "whole"), kept)
-    sut.mark(Mark("q1", 0, True, {"out": TYPES}))
-    sut.row("q1", 0, n=50, event_time=50)
-    sut.whole("q0", 0, 1, 2, 3)
-    sut.whole("q0", 1)
-    sut.row("q1", 0, n=51, event_time=51)
-    sut.mark(Mark("q1", 0, False))
-    sut.mark(Mark("q1", 1, True, {"out": TYPES}))
-    sut.row("q1", 1, n=99, event_time=99)
-    assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
-    inlet.close()
+    with taking(broker, "whole", kept) as sut:
+        sut.mark(Mark("q1", 0, True, {"out": TYPES}))
+        sut.row("q1", 0, n=50, event_time=50)
+        sut.whole("q0", 0, 1, 2, 3)
+        sut.whole("q0", 1)
+        sut.row("q1", 0, n=51, event_time=51)
+        sut.mark(Mark("q1", 0, False))
+        sut.mark(Mark("q1", 1, True, {"out": TYPES}))
+        sut.row("q1", 1, n=99, event_time=99)
+        assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
     assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", 0), ("q0", 1), ("q1", 0)]
     by_batch = {(query, batch, sink): numbers for (query, batch, _, sink), numbers in kept.results.items()}
     assert by_batch[("q0", 0, "out")] == [1, 2, 3]
@@ -158,14 +168,12 @@ def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -
 @pytest.mark.broker
 def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: Kept) -> None:
     """The attempt that counts is the last one; a batch that is repeated whole is committed again, for who knows it."""
-    sut = Sut(broker, "anew")
-    inlet = KafkaInlet(at(broker, "anew"), kept)
-    sut.mark(Mark("q0", 5, True, {"out": TYPES}))
-    sut.row("q0", 5, n=1, event_time=1)
-    sut.whole("q0", 5, 1, 2)
-    sut.whole("q0", 5, 1, 2)
-    assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
-    inlet.close()
+    with taking(broker, "anew", kept) as sut:
+        sut.mark(Mark("q0", 5, True, {"out": TYPES}))
+        sut.row("q0", 5, n=1, event_time=1)
+        sut.whole("q0", 5, 1, 2)
+        sut.whole("q0", 5, 1, 2)
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
     counted = [accepted for _, _, accepted, _ in kept.committed]
     assert counted == [[[0, 2]], [[0, 3]]]
     assert kept.results[("q0", 5, 2, "out")] == [1, 2]
@@ -175,16 +183,14 @@ def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: K
 @pytest.mark.parametrize("fault", ["no batch", "no row"])
 def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> None:
     """A row of a batch that never began, and a row with a column that nobody spoke of."""
-    sut = Sut(broker, fault.replace(" ", "-"))
-    inlet = KafkaInlet(at(broker, fault.replace(" ", "-")), kept)
-    if fault == "no row":
-        sut.mark(Mark("q0", 0, True, {"out": TYPES}))
-        sut.row("q0", 0, other=1)
-    else:
-        sut.row("q0", 0, n=1)
-    sut.mark(Mark("q0", 0, False))
-    assert wait_until(lambda: kept.failed != "", SOON_S)
-    inlet.close()
+    with taking(broker, fault.replace(" ", "-"), kept) as sut:
+        if fault == "no row":
+            sut.mark(Mark("q0", 0, True, {"out": TYPES}))
+            sut.row("q0", 0, other=1)
+        else:
+            sut.row("q0", 0, n=1)
+        sut.mark(Mark("q0", 0, False))
+        assert wait_until(lambda: kept.failed != "", SOON_S)
     assert kept.failed.startswith("results could not be taken from the broker: ")
     assert kept.committed == []
 
@@ -193,10 +199,8 @@ def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> No
 def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
     """It has said so itself; what comes after is taken all the same."""
     kept = Kept(refuse=True)
-    sut = Sut(broker, "refused")
-    inlet = KafkaInlet(at(broker, "refused"), kept)
-    sut.whole("q0", 0, 1, 2)
-    sut.whole("q0", 1, 3)
-    assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
-    inlet.close()
+    with taking(broker, "refused", kept) as sut:
+        sut.whole("q0", 0, 1, 2)
+        sut.whole("q0", 1, 3)
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
     assert kept.results == {}

@@ -45,6 +45,8 @@ from streamgauge.flow.lineage import added
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.system.children import serve
 
+Write = Callable[[Any, int], None]
+"""Writes a batch's frame, given its number."""
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
 """What a query's status says in a batch; it is active while it looks for data, too."""
 
@@ -166,9 +168,11 @@ class Sut:
 
             checkpoint = Path(self._job.checkpoint) / query.name
             kafka = Writer(self._job.edges, query.name, [sink.name for sink in query.sinks], checkpoint)
-            return writer.outputMode(query.mode).foreachBatch(partial(self._write_to, kafka, query)).start()
+            return writer.outputMode(query.mode).foreachBatch(partial(self._write_batch, query, kafka.write)).start()
         if query.mode == "update":
-            return writer.outputMode("update").foreachBatch(partial(self._write_batch, query)).start()
+            return (
+                writer.outputMode("update").foreachBatch(partial(self._write_batch, query, self._sender(query))).start()
+            )
         return writer.outputMode("append").format(_format(query.name)).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
@@ -249,14 +253,17 @@ class Sut:
         edge, sinks = self._job.edges.output, json.dumps([sink.name for sink in query.sinks])
         return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
 
-    def _write_to(self, kafka: Any, query: Query, frame: Any, batch: int) -> None:
-        kafka.write(frame, batch)
-        if query in self._queries:
-            self._counting(Probes.count_in, query.name, self._queries[query], batch)
+    def _sender(self, query: Query) -> Write:
+        """What sends a batch of updates to the recorder."""
 
-    def _write_batch(self, query: Query, frame: Any, batch: int) -> None:
-        options = {**self._output(query), "batch": str(batch)}
-        frame.write.format(_format(query.name)).options(**options).mode("append").save()
+        def send(frame: Any, batch: int) -> None:
+            options = {**self._output(query), "batch": str(batch)}
+            frame.write.format(_format(query.name)).options(**options).mode("append").save()
+
+        return send
+
+    def _write_batch(self, query: Query, write: Write, frame: Any, batch: int) -> None:
+        write(frame, batch)
         if query in self._queries:
             self._counting(Probes.count_in, query.name, self._queries[query], batch)
 

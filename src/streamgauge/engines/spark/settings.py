@@ -131,8 +131,8 @@ def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, ho
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.sql.adaptive.enabled": "false",
-        # Of code that Spark makes for a plan it keeps a hundred classes. Several queries in turn have more, and each
-        # batch then had all of its code made, and compiled by the JVM, anew.
+        # Of code that Spark makes for a plan it keeps a hundred classes. Several queries in turn have more, and then
+        # every batch has code made, and compiled by the JVM, anew.
         "spark.sql.codegen.cache.maxEntries": "2000",
     }
     if local_checkpoint:

@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
     "message.timeout.ms": 30_000,
     "log_level": 0,
 }
-"""Of the producer, ours; a user's stand above them."""
+"""Of librdkafka's producer."""
 WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
 
 

@@ -1,11 +1,13 @@
-"""The topics of a run: made before it, and removed after it."""
+"""The topics of a broker: made, removed, and how far each is written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from streamgauge.errors import DriverError
+from streamgauge.system.children import wait_until
 
 ASKED_S = 15.0
 
@@ -26,7 +28,7 @@ class Topics:
         self._client: Any = AdminClient({**self._settings, "error_cb": lambda _: None})
 
     def make(self, names: Iterable[str], partitions: int, **config: str) -> None:
-        """New topics of one copy; returns when the broker knows them.
+        """New topics of one copy; returns when every partition of them answers, which is a little after they are made.
 
         Raises:
             DriverError: the broker does not answer, or refuses one, with its own reason.
@@ -35,6 +37,9 @@ class Topics:
 
         wanted = [NewTopic(name, partitions, 1, config=config) for name in names]
         self._each(lambda: self._client.create_topics(wanted, operation_timeout=ASKED_S), "made")
+        for topic in wanted:
+            if not wait_until(partial(self._answers, topic.topic, partitions), ASKED_S):
+                raise DriverError(f"{self._broker}: topic {topic.topic} does not answer within {ASKED_S:g} s")
 
     def remove(self, names: Iterable[str]) -> None:
         """The same for topics that are there."""
@@ -71,6 +76,13 @@ class Topics:
             raise DriverError(f"{topic}: {error.args[0].str()}") from None
         finally:
             client.close()
+
+    def _answers(self, topic: str, partitions: int) -> bool:
+        try:
+            self.ends(topic, partitions)
+        except DriverError:
+            return False
+        return True
 
     def _each(self, asked: Callable[[], Mapping[str, Any]], done: str) -> None:
         from confluent_kafka import KafkaException
