@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,10 +90,10 @@ def engine_matrix() -> str:
     nodes = list(dict.fromkeys(node for engine in engines for node in engine["nodes"]))
     rows = [("", *(engine["summary"] for engine in engines))]
     rows += [
-        (label, *(_mark(e[key]) for e in engines))
+        (label, *(_yes(e[key]) for e in engines))
         for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks"))
     ]
-    rows += [(code(node), *(_mark(node in engine["nodes"]) for engine in engines)) for node in nodes]
+    rows += [(code(node), *(_mark(node, engine) for engine in engines)) for node in nodes]
     rows += [
         (label, *(", ".join(engine[key]) or "-" for engine in engines))
         for label, key in (("sink modes", "sink_modes"), ("transports", "transports"))
@@ -132,13 +132,19 @@ def words_of_engines() -> str:
     from streamgauge.run.catalogue import matrix
 
     engines = matrix()
-    nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob"}
+    nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob", "InWindows"}
     words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
-    rows = [(code(word), code(node), *(_mark(node in engine["nodes"]) for engine in engines)) for word, node in words]
+    rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
     return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)
 
 
-def _mark(holds: bool) -> str:
+def _mark(node: str, engine: Mapping[str, Any]) -> str:
+    if node == "WindowAggregate" and engine["windows_so_far"]:
+        return "values so far"
+    return _yes(node in engine["nodes"])
+
+
+def _yes(holds: bool) -> str:
     return "yes" if holds else "-"
 
 

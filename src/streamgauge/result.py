@@ -135,9 +135,13 @@ class DriverResult(Answer):
     `hand_out_share`, `receive_share`, `disk_share`: of the measured span, in which at least one generator was handing
     out events, in which the recorder worked on results that had come, and in which it wrote them to its disk: 0 to 1.
     Of a trial that ended before its span they are of what there was before it.
+    `append_latency_us`: from an event's planned time until the broker had it, of some events of each partition, to a
+    millisecond; None where there is no broker. `read_skew_us_max`: how far apart in event time partitions were read
+    after a batch of the span, at most.
     """
 
     slip_us: Slip
+    append_latency_us: Slip | None = None
     events_planned: int
     events_offered: int
     events_handed_out: int
@@ -147,6 +151,7 @@ class DriverResult(Answer):
     cpu_percent: float | None = None
     memory_bytes_max: int | None = None
     recorder_stood_still_us: int = 0
+    read_skew_us_max: int = 0
     hand_out_share: float = 0.0
     receive_share: float = 0.0
     disk_share: float = 0.0

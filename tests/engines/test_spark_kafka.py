@@ -2,71 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.restarting import RESTARTED_S, Restart
+from tests.engines.over_a_broker import WINDOW, check_answers, require_jars, started, trial
+from tests.engines.restarting import Restart
 
-from streamgauge.errors import InputError, MachineError
-from streamgauge.events import Clock
+from streamgauge.errors import InputError
 from streamgauge.experiment import build
-from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
-from streamgauge.run.ready import Ready
-from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
-
-DURATION_S = 6.0
-WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
 
 
 @pytest.fixture(scope="module")
 def jars() -> None:
-    """The broker's and Spark's own; without a repository, and where none are kept, nothing here can be tried."""
-    try:
-        require("spark", "kafka")
-    except MachineError as error:
-        pytest.skip(str(error))
-
-
-def asked(workload: str, rate: str, **more: Any) -> Any:
-    load = {"rate": rate, "warmup": "4s", "bound": "5m"}
-    return build({"workload": workload, "transport": "kafka", "load": load, **more})
-
-
-@contextmanager
-def started(root: Path, workload: str, rate: str, **parameters: str) -> Iterator[tuple[Ready, Rig, RunFolder]]:
-    ready = check(asked(workload, rate, parameters=parameters, out=str(root)))
-    folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    with Rig(rig_settings(ready), start_of("spark", None), folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, ready.experiment.load.rate, 1.0))
-        yield ready, rig, folder
-
-
-def trial(ready: Ready, rig: Rig, folder: RunFolder, number: int = 1, on_progress: Any = lambda _: None) -> Judged:
-    settings = TrialSettings(
-        ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
-    )
-    return run_trial(ready, rig, folder.trial(number, datetime.now(UTC)), settings, on_progress=on_progress)
-
-
-def check_answers(judged: Judged, rows_least: int) -> None:
-    """Every result once, right, and every event read and committed once."""
-    found = judged.result.verification
-    assert found is not None
-    assert judged.done.drained
-    assert (found.judged, found.independent) == (True, True)
-    assert (found.missing, found.extra, found.duplicate, found.wrong, found.late) == (0, 0, 0, 0, 0), found.examples
-    assert found.matched == found.expected >= rows_least
-    driver = judged.result.driver
-    assert driver is not None
-    assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed
+    require_jars("spark")
 
 
 @pytest.mark.spark
@@ -109,6 +60,21 @@ def test_answers_are_right_across_a_restart(
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
+@pytest.mark.parametrize(("workload", "rows_least"), [("identity", 60_000), ("windowed_aggregation", 1500)])
+def test_two_partitions_are_verified(tmp_path: Path, workload: str, rows_least: int) -> None:
+    """They are read at no common event time, and the watermark waits for the one that lags."""
+    parameters = WINDOW if workload == "windowed_aggregation" else {}
+    with started(tmp_path, workload, "20k", generators=2, **parameters) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, rows_least)
+    assert judged.result.settings["watermark_delay"] == "1 second (auto)"
+    assert judged.result.driver is not None
+    assert judged.result.driver.read_skew_us_max < 1_000_000
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
 def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
     """As what it is, the driver's failure, and at once; nothing hangs, and no process is left."""
     with started(tmp_path, "identity", "10k") as (ready, rig, folder):
@@ -128,7 +94,11 @@ def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"load": {"rate": "1k", "generators": 2}}, r"load\.generators: must be 1 with the transport kafka"),
+        (
+            {"workload": "count", "load": {"rate": "1k", "generators": 2}},
+            r"load\.generators: must be 1 for updates and firsts over a broker",
+        ),
+        ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
         ({"port": 9000}, "port: is not for the transport kafka"),
         ({"workload": "spike_detection"}, r"transport: carries no processes with keys yet \(moving_average\)"),
         (

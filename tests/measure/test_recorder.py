@@ -550,3 +550,25 @@ def test_what_a_batch_reads_is_told_once(served: Served) -> None:
     assert [(read["batch"], read["reader"], read["to_offset"]) for read in told] == [(3, 0, 10), (3, 1, 12), (4, 0, 20)]
     assert all(read["when_us"] > 0 for read in told)
     assert served.recorder.status()["reads"] == []
+
+
+def test_what_results_show_is_told_once(served: Served) -> None:
+    """As what was read is."""
+    served.recorder.reached("q", 3, 70)
+    ((told),) = served.recorder.status()["reached"]
+    assert (told["query"], told["batch"], told["until_us"]) == ("q", 3, 70)
+    assert told["when_us"] > 0
+    assert served.recorder.status()["reached"] == []
+
+
+def test_rows_that_had_come_before_keep_their_stamps(served: Served) -> None:
+    """An inlet that takes them apart later says when they came; the commit counts by that."""
+    rows = pa.record_batch({EVENT_TIME: [10, 20, 30], EMISSION_TIME: [15, 25, 45]})
+    address = {"query": "q", "batch": 0, "partition": 0, "attempt": 1, "sink": "out"}
+    served.recorder.receive(address, rows.schema, iter([rows]))
+    served.recorder.commit("q", 0, [[0, 1]], ["out"])
+    (commit,) = served.recorder.status()["commits"]
+    assert (commit["rows"], commit["emitted_us"], commit["frontier_us"]) == (3, 45, 30)
+    assert commit["latency_us_p99"] == pytest.approx(14.8)
+    (path,) = commit["paths"]
+    assert pa.ipc.open_file(path).read_all().equals(pa.Table.from_batches([rows]))

@@ -450,3 +450,11 @@ def test_a_batchs_events_are_the_drivers_count(make: Any) -> None:
     """Whatever the engine calls an input row; a batch that nothing was handed out for has none."""
     table = figures.batches([progress(2, 1), progress(99, 2)], START, make.story().journal())
     assert table.column("rows").to_pylist() == [1000, 0]
+
+
+def test_the_way_to_a_broker_is_the_drivers() -> None:
+    """Of the events that were looked at; nothing where none was."""
+    assert figures.append_latency([]) is None
+    found = figures.append_latency([1000, 2000, 3000])
+    assert found is not None
+    assert (found.p50, found.max) == (2000, 3000)

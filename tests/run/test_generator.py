@@ -66,6 +66,9 @@ class Recording:
         self.committed: list[int] = []
         self.read_until = 0
 
+    def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         if self.full_from is not None and to_us > self.full_from:
             self.overflowed = True

@@ -495,3 +495,16 @@ def test_backlog_and_lag_of_each_query_by_its_own_reads(make: Any) -> None:
     when, lags = journal.of_query("q1").output_lags()
     assert ((when - START).tolist(), lags.tolist()) == ([2_900_000], [1.9])
     assert len(journal.of_query("q0").output_lags()[1]) == 2
+
+
+def test_how_far_apart_partitions_were_read(make: Any) -> None:
+    """After each batch of the span, by what each had read so far; one that a batch passes over stands where it was."""
+    reads = [
+        [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 3, 5, 3.1, 1), part("purchases", 3, 4, 5, 4.1, 2)],
+        [part("purchases", 0, 0.5, 5, 1.1, 0), part("purchases", 0.5, 2.75, 5, 3.1, 1)],
+    ]
+    journal = Journal(make.plan(partitions=2))
+    journal.add(make.tick([[], []], reads, []))
+    skews = [journal.read_skew_us(START, START + until_s * US) for until_s in (2, 4, 5)]
+    assert skews == [US // 2, US // 2, US * 5 // 4]
+    assert journal_of(make, reads[0]).read_skew_us(START, START + 5 * US) == 0

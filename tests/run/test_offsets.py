@@ -7,7 +7,7 @@ from streamgauge.load.fields import Integer, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.run.offsets import Offsets
-from streamgauge.transports.seam import HandOut, Read
+from streamgauge.transports.seam import HandOut, Reached, Read
 
 SPECS = (StreamSpec("ads", (Integer("n", 1, 9),), 0.5), StreamSpec("purchases", (Integer("n", 1, 9),), 0.5))
 RATE = 1000
@@ -97,3 +97,36 @@ def test_a_batch_that_is_begun_anew_is_read_once_more() -> None:
     ((on,),) = offsets.hand_outs([read(260, 2)])
     assert (on.again, on.events) == (False, 10)
     assert isinstance(on, HandOut)
+
+
+def test_what_results_show_is_read_of_every_stream() -> None:
+    """Up to their latest event time, over plans that follow each other; what comes out of order takes nothing back."""
+    offsets, plan = begun()
+    time_us = int(plan.event_times(0, 0, 299, 300)[0])
+    reads = offsets.reads_of([Reached("q0", 0, time_us + 1, 7)])
+    assert {(one.stream, one.partition) for one in reads} == {("ads", 0), ("purchases", 0)}
+    ((ads, purchases),) = offsets.hand_outs(reads)
+    assert (ads.stream, ads.events, ads.ingest_us) == ("ads", 300, 7)
+    assert purchases.events == plan.count_before(1, 0, time_us + 1)
+    assert offsets.hand_outs(offsets.reads_of([Reached("q0", 1, time_us - 5000, 8)])) == [[]]
+    later = plan_from(plan.end_us)
+    offsets.begin(later, [{"ads": RATE * 5, "purchases": RATE * 5}])
+    reads = offsets.reads_of([Reached("q0", 2, later.end_us, 9)])
+    assert [one.to_offset for one in reads] == [RATE * 10, RATE * 10]
+    assert [part.to_us for part in offsets.hand_outs(reads)[0]] == [later.end_us, later.end_us]
+
+
+def test_samples_are_events_of_the_last_plan() -> None:
+    """Evenly spread over the span, each with its offset and its planned time; of few events each once."""
+    offsets, plan = begun(2)
+    later = plan_from(plan.end_us, partitions=2)
+    offsets.begin(later, [{"ads": 2500, "purchases": 2500}] * 2)
+    found = {place: (at, times) for place, at, times in offsets.samples(later.start_us, later.start_us + 2 * US, 10)}
+    assert set(found) == {("ads", 0), ("ads", 1), ("purchases", 0), ("purchases", 1)}
+    at, times = found["ads", 1]
+    count = later.count_before(0, 1, later.start_us + 2 * US)
+    assert at == [2500 + count * number // 10 for number in range(10)]
+    assert times == [int(later.event_times(0, 1, offset - 2500, offset - 2499)[0]) for offset in at]
+    few = {place: at for place, at, _ in offsets.samples(later.start_us, later.start_us + 5000, 10)}
+    assert all(len(set(at)) == len(at) < 10 for at in few.values())
+    assert all(at == times == [] for _, at, times in offsets.samples(later.start_us, later.start_us, 10))

@@ -27,6 +27,9 @@ class Kept:
         self.results: list[tuple[dict[str, Any], pa.Table]] = []
         self.committed: list[tuple[str, int]] = []
 
+    def now_us(self) -> int:
+        return 7
+
     def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self.results.append((address, pa.Table.from_batches(batches, schema)))
 
@@ -39,7 +42,7 @@ class Kept:
 def test_an_outlet_counts_what_is_offered(name: str) -> None:
     """The driver's side of every transport keeps the same books."""
     outlet: Outlet = transport(name).open_outlet(AT, Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
-    outlet.offer(0, 1000, {"ads": EVENTS}, 5)
+    outlet.offer(0, 1000, {"ads": outlet.prepared("ads", EVENTS)}, 5)
     (chunk,), hand_outs = outlet.drain_logs()
     assert (chunk.events, chunk.published_us, hand_outs) == (3, 5, [])
     assert (outlet.frontier(), outlet.waiting_us(1000), outlet.overflowed) == (1000, 1000, False)

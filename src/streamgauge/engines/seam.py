@@ -41,7 +41,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it."""
+    """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it.
+
+    `why_not`: of nodes that it cannot do, its own rule; `instead` the engine to take then. `chunk_us`: how much event
+    time is to travel at once where its latencies are far below those of batches. `early`: a window gives its values so
+    far, as updates, and no last one.
+    """
 
     name: str
     summary: str
@@ -53,6 +58,10 @@ class Capabilities:
     several_sinks: bool = False
     needs_java: bool = False
     settings: tuple[Setting, ...] = field(default=())
+    why_not: Mapping[str, str] = field(default_factory=dict)
+    instead: str = ""
+    chunk_us: int | None = None
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Wanted:
 
     `queue_bytes` is how much memory the driver's queue may take beside the engine, `generators_bytes` how much is to be
     left to its generators, 0 where that is not known; `bind` the address that the driver listens on, nothing where that
-    is not known.
+    is not known. `partitions`: of each stream.
     """
 
     flow: Flow | None
@@ -72,6 +81,7 @@ class Wanted:
     bind: str = ""
     generators_bytes: int = 0
     transport: str = "flight"
+    partitions: int = 1
 
 
 @dataclass(frozen=True)
@@ -139,7 +149,8 @@ class Entry:
     """An engine as the catalogue has it.
 
     `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
-    how far apart its batches would be, `heap_bytes` how much memory options give it beside the driver. `require`
+    how far apart its batches would be, `watermark_delay_us` how far behind the latest event its watermark would stay,
+    `heap_bytes` how much memory options give it beside the driver. `require`
     raises MachineError where this machine lacks what the engine needs to read a transport, and cannot get it. `make`
     gives a fresh start on the processors given, and loads the engine; None where it only answers.
     """
@@ -147,6 +158,7 @@ class Entry:
     capabilities: Capabilities
     check: Callable[[Wanted], None] = lambda _: None
     interval: Callable[[Wanted], BatchInterval] = lambda _: BatchInterval()
+    watermark_delay_us: Callable[[Wanted], int] = lambda _: 0
     heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
     require: Callable[[str], object] = lambda _: None
     make: Callable[[Sequence[int] | None], Engine] | None = None

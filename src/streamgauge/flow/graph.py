@@ -12,6 +12,7 @@ from streamgauge.flow.nodes import (
     Explode,
     Flow,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -39,7 +40,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return node.inputs
         case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
             return (node.input,)
-        case SessionAggregate() | Distinct() | TopN():
+        case SessionAggregate() | Distinct() | TopN() | InWindows():
             return (node.input,)
         case NativeJob():
             return node.inputs

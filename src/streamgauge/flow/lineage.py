@@ -23,6 +23,7 @@ from streamgauge.events import (
     EVENT_TIME,
     INGEST_TIME,
     LINEAGE,
+    WINDOW_END,
     WINDOW_START,
 )
 from streamgauge.flow import expressions, graph, schema
@@ -32,6 +33,7 @@ from streamgauge.flow.nodes import (
     Explode,
     Flow,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -139,6 +141,9 @@ def _carry(node: Node, times: Times, wanted: bool) -> Carried:
             return _carry_process(node, times, wanted)
         case Explode():
             return _carry_explode(node, times, wanted)
+        case InWindows():
+            input_ = _carry(node.input, times, wanted)
+            return Carried(replace(node, input=input_.node), (*input_.ids, WINDOW_START), input_.added)
         case Lookup():
             input_ = _carry(node.input, times, wanted)
             return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
@@ -332,6 +337,8 @@ def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
             return tuple(((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME} for side in sides)
         case Explode():
             return ((wanted - {node.column, node.ordinal}) | expressions.columns_of(node.array),)
+        case InWindows():
+            return ((wanted - {WINDOW_START, WINDOW_END}) | {EVENT_TIME},)
         case Lookup():
             return ((wanted & set(schema.columns(node.input))) | set(node.keys),)
         case Union():

@@ -169,6 +169,15 @@ class Explode:
 
 
 @dataclass(frozen=True)
+class InWindows:
+    """One row for each window that a row's event time lies in, with window_start and window_end."""
+
+    input: Node
+    windows: Window
+    name: str = "in_windows"
+
+
+@dataclass(frozen=True)
 class Lookup:
     """Row by row: the columns of the row of `table` with the same keys, of which there is at most one.
 
@@ -275,7 +284,7 @@ class TopN:
 
 Node = (
     Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
-    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | NativeJob
+    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | NativeJob | InWindows
 )  # fmt: skip
 Mode = Literal["append", "update"]
 

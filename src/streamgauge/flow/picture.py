@@ -12,6 +12,7 @@ from streamgauge.flow.nodes import (
     Explode,
     Flow,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -38,6 +39,7 @@ _KINDS: dict[type, str] = {
     WindowJoin: "window_join",
     NativeJob: "native_job",
     Explode: "explode",
+    InWindows: "in_windows",
     Lookup: "lookup",
     Union: "union",
     SessionAggregate: "session_aggregate",
@@ -95,6 +97,8 @@ def _label(node: Node) -> str:
             return f"{node.name} of {Path(node.path).name}"
         case Explode():
             return f"each of {node.array} as {node.column}"
+        case InWindows():
+            return f"each window of {_window(node.windows)}"
         case Lookup():
             return f"{', '.join(node.keys)} in table {node.table.name}" + (" or null" if node.how == "left" else "")
         case Union():

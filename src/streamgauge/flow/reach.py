@@ -11,6 +11,7 @@ from streamgauge.flow.nodes import (
     Explode,
     Flow,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -89,7 +90,7 @@ def _own(node: Node) -> int | None:
             return node.reach_us
         case IntervalJoin():
             return max(abs(node.earliest_us), abs(node.latest_us))
-        case Source() | Select() | Where() | Explode() | Lookup() | Union() | TopN():
+        case Source() | Select() | Where() | Explode() | InWindows() | Lookup() | Union() | TopN():
             return 0
         case _:
             assert_never(node)

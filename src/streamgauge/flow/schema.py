@@ -17,6 +17,7 @@ from streamgauge.flow.nodes import (
     Distinct,
     Explode,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -171,6 +172,11 @@ def _joined(node: WindowJoin | IntervalJoin, taken: tuple[str, ...]) -> Pairs:
     others = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
     _check_join_names([name for name, _ in others], taken, _setting(node))
     return keys + tuple(others)
+
+
+@_columns.register
+def _(node: InWindows) -> Pairs:
+    return (*columns(node.input).items(), *_WINDOW)
 
 
 @_columns.register

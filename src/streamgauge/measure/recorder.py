@@ -29,7 +29,7 @@ from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
 from streamgauge.transports.busy import Busy
 from streamgauge.transports.catalogue import transport
-from streamgauge.transports.seam import Listen, Read
+from streamgauge.transports.seam import Listen, Reached, Read
 
 Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""
@@ -169,6 +169,7 @@ class Recorder:
         self._numbers = itertools.count()
         self.failed = ""
         self._reads: deque[Read] = deque()
+        self._reached: deque[Reached] = deque()
         self._inlet = transport(settings.transport).open_inlet(
             Listen(settings.host, settings.port, settings.token), self
         )
@@ -187,9 +188,17 @@ class Recorder:
 
     def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
         """What a batch reads, as of now."""
-        now_us = self._clock.now_us()
+        now_us = self.now_us()
         for stream, reader, partition, offset in positions:
             self._reads.append(Read(query, reader, batch, stream, partition, offset, now_us))
+
+    def reached(self, query: str, batch: int, until_us: int) -> None:
+        """What results show to have been read, as of now."""
+        self._reached.append(Reached(query, batch, until_us, self.now_us()))
+
+    def now_us(self) -> int:
+        """The run's clock."""
+        return self._clock.now_us()
 
     def fail(self, reason: str) -> None:
         self.failed = self.failed or reason
@@ -201,6 +210,7 @@ class Recorder:
             "commits": [asdict(commit) for commit in commits],
             # One by one, as they may still be coming: each is told once.
             "reads": [asdict(self._reads.popleft()) for _ in range(len(self._reads))],
+            "reached": [asdict(self._reached.popleft()) for _ in range(len(self._reached))],
             "rows_ignored": self.ledger.rows_ignored,
             "retried_us": self.ledger.retried(),
             "receiving": self._receiving.news(),
@@ -222,19 +232,19 @@ class Recorder:
             raise DriverError(self.failed) from None
 
     def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> Staged:
-        staged = Staged(str(path))
-        schema = schema.append(pa.field(EMISSION_TIME, pa.int64()))
+        staged, brought = Staged(str(path)), EMISSION_TIME in schema.names
+        whole = schema if brought else schema.append(pa.field(EMISSION_TIME, pa.int64()))
         with ExitStack() as files:
             file = files.enter_context(pa.OSFile(str(path), "wb"))
-            spool = files.enter_context(pa.ipc.new_file(file, schema))
+            spool = files.enter_context(pa.ipc.new_file(file, whole))
             for batch in batches:
-                emitted_us = self._clock.now_us()
+                emitted_us = self.now_us()
                 with self._receiving:
-                    stamped = _stamped(batch, emitted_us, schema)
+                    stamped = batch if brought else _stamped(batch, emitted_us, whole)
                 with self._writing:
                     spool.write_batch(stamped)
                 with self._receiving:
-                    _note(staged, batch, emitted_us)
+                    _note(staged, stamped)
             with self._writing:
                 files.close()
         return staged
@@ -245,16 +255,16 @@ def _stamped(batch: pa.RecordBatch, emitted_us: int, schema: pa.Schema) -> pa.Re
     return pa.RecordBatch.from_arrays([*batch.columns, stamps], schema=schema)
 
 
-def _note(staged: Staged, batch: pa.RecordBatch, emitted_us: int) -> None:
+def _note(staged: Staged, batch: pa.RecordBatch) -> None:
     if not batch.num_rows:
         return
     staged.rows += batch.num_rows
-    staged.last_us = emitted_us
+    staged.last_us = batch.column(EMISSION_TIME)[-1].as_py()
     if EVENT_TIME in batch.schema.names:
-        times = batch.column(EVENT_TIME).drop_null()
+        times = batch.column(EVENT_TIME)
         staged.frontier_us = max(staged.frontier_us, pc.max(times).as_py() or 0)
-        step = max(1, len(times) // SAMPLE_ROWS)
-        staged.sample_us += (emitted_us - times.to_numpy(zero_copy_only=False)[::step]).tolist()
+        late_us = pc.subtract(batch.column(EMISSION_TIME), times).drop_null().to_numpy()
+        staged.sample_us += late_us[:: max(1, len(late_us) // SAMPLE_ROWS)].tolist()
 
 
 def main() -> None:

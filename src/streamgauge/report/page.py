@@ -124,6 +124,8 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     if result.driver is not None:
         slip = result.driver.slip_us
         found.append(("driver slip p99", words.time_us(slip.p99), f"at most {words.time_us(slip.max)}"))
+        if (append := result.driver.append_latency_us) is not None:
+            found.append(("append latency p99", words.time_us(append.p99), f"at most {words.time_us(append.max)}"))
         found.append(_waited_for(result.driver))
     return found
 

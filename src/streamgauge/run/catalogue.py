@@ -14,13 +14,27 @@ def _spark() -> Entry:
     from streamgauge.engines.spark.connectors import jars_for
     from streamgauge.engines.spark.interval import longest_interval
     from streamgauge.engines.spark.settings import CAPABILITIES, heap_bytes
+    from streamgauge.engines.spark.watermark import delay_us
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.spark.engine import SparkEngine
 
         return SparkEngine(cpus)
 
-    return Entry(CAPABILITIES, check, longest_interval, heap_bytes, jars_for, make)
+    return Entry(CAPABILITIES, check, longest_interval, delay_us, heap_bytes, jars_for, make)
+
+
+def _spark_rtm() -> Entry:
+    from streamgauge.engines.spark.connectors import jars_for
+    from streamgauge.engines.spark.realtime import CAPABILITIES, check
+    from streamgauge.engines.spark.settings import heap_bytes
+
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.spark.engine import SparkEngine
+
+        return SparkEngine(cpus, real_time=True)
+
+    return Entry(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make)
 
 
 def _known() -> Entry:
@@ -40,7 +54,12 @@ def _oracle() -> Entry:
     return Entry(CAPABILITIES)
 
 
-_ENGINES: dict[str, Callable[[], Entry]] = {"spark": _spark, "known": _known, "oracle": _oracle}
+_ENGINES: dict[str, Callable[[], Entry]] = {
+    "spark": _spark,
+    "spark-rtm": _spark_rtm,
+    "known": _known,
+    "oracle": _oracle,
+}
 """Every engine there is; an engine is loaded only when one is made."""
 
 
@@ -76,6 +95,11 @@ def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
     return _ENGINES[engine]().interval(wanted)
 
 
+def watermark_delay_of(engine: str, wanted: Wanted) -> int:
+    """How far behind the latest event an engine's watermark would stay, microseconds."""
+    return _ENGINES[engine]().watermark_delay_us(wanted)
+
+
 def require(engine: str, transport: str) -> None:
     """MachineError where this machine lacks what a transport needs, or the engine to read it, and cannot get it."""
     transports.require(transport)
@@ -104,6 +128,7 @@ def matrix() -> list[dict[str, Any]]:
             "truth": each.computes_truth,
             "several_sinks": each.several_sinks,
             "nodes": list(each.nodes),
+            "windows_so_far": each.early,
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),
             "options": [

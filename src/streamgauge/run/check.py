@@ -20,13 +20,21 @@ from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError, nearest
 from streamgauge.events import US, format_rate, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, is_data, is_data_time, parse_setting
+from streamgauge.flow.early import early
 from streamgauge.flow.graph import operators
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
 from streamgauge.load.rates import RATE_MAX_PER_S, parse_profile
 from streamgauge.report import rerun
 from streamgauge.result import PERCENTILES
-from streamgauge.run.catalogue import capabilities, check_wanted, heap_of, interval_of, streaming_engines
+from streamgauge.run.catalogue import (
+    capabilities,
+    check_wanted,
+    heap_of,
+    interval_of,
+    streaming_engines,
+    watermark_delay_of,
+)
 from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
@@ -58,6 +66,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
+    flow = _as_done(flow, engine)
     limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
     if experiment.load.duration > 0 and experiment.load.rate <= RATE_MAX_PER_S:
         _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
@@ -67,7 +76,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     generators = experiment.load.generators or usual
     started = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_beside(started)
-    wanted = wanted_of(experiment, flow, bytes_max, budget.reserved_bytes(started))
+    wanted = wanted_of(experiment, flow, bytes_max, generators, budget.reserved_bytes(started))
     interval = interval_of(engine.name, wanted) if engine else BatchInterval()
     apart = _apart(flow, interval)
     problems += [
@@ -91,7 +100,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         experiment, workload, parameters, engine, flow,
         generators=generators,
         bytes_max=bytes_max,
-        tail_us=input_tail_us(flow),
+        tail_us=input_tail_us(flow) + watermark_delay_of(engine.name, wanted),
         reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
@@ -197,6 +206,11 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     return None
 
 
+def _as_done(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
+    """The flow as an engine does it: of one whose windows never close, their values so far are what is verified."""
+    return early(flow) if flow is not None and engine is not None and engine.early else flow
+
+
 def _engine_problems(
     experiment: Experiment, workload: Workload | None, wanted: Wanted, engine: Capabilities
 ) -> Iterator[Problem]:
@@ -206,7 +220,7 @@ def _engine_problems(
     certain = _wanted_problems(wanted, engine)
     yield from certain
     if wanted.flow is None and workload is not None and (like := _flow_like(experiment, workload)) is not None:
-        for problem in _wanted_problems(replace(wanted, flow=like), engine):
+        for problem in _wanted_problems(replace(wanted, flow=_as_done(like, engine)), engine):
             if problem not in certain:
                 yield replace(problem, rule=f"{problem.rule} (looked at without the settings that are refused)")
 
@@ -233,7 +247,9 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
     for node in operators(flow):
         kind = type(node).__name__
         if kind not in engine.nodes:
-            yield Problem("engine", f"has no lowering for {kind}", engine.name, "streamgauge engines shows who has one")
+            because = f": {engine.why_not[kind]}" if kind in engine.why_not else ""
+            way_out = f"--engine {engine.instead}" if engine.instead else "streamgauge engines shows who has one"
+            yield Problem("engine", f"has no lowering for {kind}{because}", engine.name, way_out)
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
         yield Problem("engine", f"{engine.name} writes to one sink only", names, "another engine")
@@ -397,9 +413,6 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
     elif engine and experiment.transport not in engine.transports:
         rule = f"is none that {engine.name} can read"
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
-    elif experiment.transport not in transports.STAMPS and generators > 1:
-        rule = f"must be 1 with the transport {experiment.transport}: partitions are cut at no common event time"
-        yield Problem("load.generators", rule, generators, "--generators 1")
     elif experiment.transport not in transports.STAMPS and experiment.port is not None:
         rule = f"is not for the transport {experiment.transport}: its broker takes a free one"
         yield Problem("port", rule, experiment.port, "leave --port out")

@@ -107,17 +107,18 @@ def asked_of(done: Conducted, identity: tuple[str, ...], columns: tuple[str, ...
     return Asked(identity, columns, judged, due, complete=done.owes_all)
 
 
-def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0) -> str:
+def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0, delay_us: int = 0) -> str:
     """A trial that ended early owes what its committed batches must have given: windows close one batch late.
 
-    `held_us`: how long results are held back besides; None where nobody knows.
+    `held_us`: how long results are held back besides; None where nobody knows. `delay_us`: how far behind the latest
+    event the watermark stays.
     """
     if held_us is None:
         return "false"
     (reached,) = done.journal.committed_ends().values()
     if not windowed and not held_us:
         return f"event_time < {reached[-1] if reached else 0}"
-    passed_us = _watermark_us(done.journal.plan, reached[-2]) if len(reached) > 1 else 0
+    passed_us = _watermark_us(done.journal.plan, reached[-2]) - delay_us if len(reached) > 1 else 0
     return f"window_end <= {passed_us}" if windowed else f"event_time < {passed_us - held_us}"
 
 

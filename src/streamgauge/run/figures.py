@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -132,11 +132,21 @@ def slip(done: Conducted) -> Slip:
     return Slip(p50=float(p50), p99=float(p99), max=float(slips.max()))
 
 
-def driver(done: Conducted) -> DriverResult:
+def append_latency(latencies_us: Sequence[int]) -> Slip | None:
+    """Of events whose way to the broker was looked at; None where none was."""
+    if not latencies_us:
+        return None
+    p50, p99 = np.percentile(latencies_us, [50, 99])
+    return Slip(p50=float(p50), p99=float(p99), max=float(max(latencies_us)))
+
+
+def driver(done: Conducted, append_latencies_us: Sequence[int] = ()) -> DriverResult:
+    """`append_latencies_us`: of events whose way to the broker was looked at."""
     journal = done.journal
     totals = _by_second(journal.usages, "driver")
     return DriverResult(
         slip_us=slip(done),
+        append_latency_us=append_latency(append_latencies_us),
         events_planned=journal.plan.planned_events(done.spans.start_us, done.spans.end_us),
         events_offered=journal.offered_events(),
         events_handed_out=journal.handed_out_events(),
@@ -146,6 +156,7 @@ def driver(done: Conducted) -> DriverResult:
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
         recorder_stood_still_us=stood_still_us(done),
+        read_skew_us_max=journal.read_skew_us(done.spans.measured_from_us, done.spans.measured_to_us),
         hand_out_share=hand_out_share(done),
         receive_share=receive_share(done),
         disk_share=disk_share(done),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
 
 
+Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
+"""Of a stream's events what is offered of them, row by row."""
 MADE_US = 50_000
 """How much event time is made at once, at least."""
 
@@ -53,8 +56,10 @@ class Stock:
     copy.
     """
 
-    def __init__(self, plan: Plan, partition: int, columns: dict[str, list[str]]) -> None:
-        self._plan, self._partition, self._columns = plan, partition, columns
+    def __init__(
+        self, plan: Plan, partition: int, columns: dict[str, list[str]], prepared: Prepare = lambda _, batch: batch
+    ) -> None:
+        self._plan, self._partition, self._columns, self._prepared = plan, partition, columns, prepared
         self._from_us = self._to_us = plan.start_us
         self._made: dict[str, tuple[int, pa.RecordBatch]] = {}
 
@@ -74,7 +79,7 @@ class Stock:
         for index, stream in enumerate(self._plan.streams):
             first, last = self._sequences(index, from_us, to_us)
             batch = self._plan.batch(index, self._partition, first, last, self._columns[stream.name])
-            self._made[stream.name] = (first, batch)
+            self._made[stream.name] = (first, self._prepared(stream.name, batch))
 
     def _sequences(self, index: int, from_us: int, to_us: int) -> tuple[int, int]:
         count = self._plan.count_before
@@ -192,7 +197,7 @@ class Generator:
         return True
 
     def _stock(self, plan: Plan) -> Stock:
-        return Stock(plan, self._settings.partition, self._settings.columns)
+        return Stock(plan, self._settings.partition, self._settings.columns, self._outlet.prepared)
 
 
 def _full_schema(fields: pa.Schema) -> pa.Schema:

@@ -157,6 +157,22 @@ class Journal:
         common = sorted(end for ends in reached if len(ends) == 1 for end in ends)
         return Cuts(common, len(reached) - len(common))
 
+    def read_skew_us(self, from_us: int, to_us: int) -> int:
+        """How far apart, in event time, partitions were read after a batch of the span at most, by one query; 0 where
+        all batches ended at one time.
+        """
+        most_us = 0
+        for query in self.queries():
+            logs = [sorted(log, key=lambda part: part.batch) for log in self.of_query(query).hand_outs if log]
+            when_us = {part.batch: part.when_us for log in logs for part in log}
+            reached = [{part.batch: part.to_us for part in log} for log in logs]
+            so_far = [0] * len(logs)
+            for batch in sorted(when_us):
+                so_far = [max(one, there.get(batch, 0)) for one, there in zip(so_far, reached, strict=True)]
+                if from_us <= when_us[batch] < to_us and min(so_far):
+                    most_us = max(most_us, max(so_far) - min(so_far))
+        return most_us
+
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""
         reached = [self.running.furthest(sink) for sink in self.sinks]

@@ -7,12 +7,12 @@ are read, and when it had begun by the recorder's clock; every generator's n-th 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from streamgauge.transports.reads import Reads
-from streamgauge.transports.seam import HandOut, Read
+from streamgauge.transports.seam import HandOut, Reached, Read
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
@@ -39,7 +39,7 @@ class _Reader:
         """Where the batch begins: at the end of the one before, or, where it is the last one itself, where that did."""
         if read.batch != self._batch:
             self._batch, self._from = read.batch, self._to
-        self._to = read.to_offset
+        self._to = max(self._to, read.to_offset)
         return self._from
 
 
@@ -65,6 +65,35 @@ class Offsets:
         for read in reads:
             found[read.partition] += self._hand_outs(read)
         return found
+
+    def reads_of(self, reached: Iterable[Reached]) -> list[Read]:
+        """What results show to have been read, as reads of every stream, of which each query is the only reader."""
+        return [
+            Read(
+                one.query,
+                0,
+                one.batch,
+                stream,
+                partition,
+                self._offset_of((stream, partition), one.until_us),
+                one.when_us,
+            )
+            for one in reached
+            for stream, partition in self._segments
+        ]
+
+    def samples(self, from_us: int, to_us: int, each: int) -> Iterator[tuple[Place, list[int], list[int]]]:
+        """(place, offsets, event times) of evenly spread events of the last plan in [from_us, to_us), so many of each
+        place at most.
+        """
+        for place, segments in self._segments.items():
+            segment, partition = segments[-1], place[1]
+            stream, plan = self._number(segment.plan, place[0]), segment.plan
+            first, last = (plan.count_before(stream, partition, when) for when in (from_us, to_us))
+            numbers = [first + (last - first) * one // each for one in range(each)] if last > first else []
+            unique = list(dict.fromkeys(numbers))
+            times = [int(plan.event_times(stream, partition, number, number + 1)[0]) for number in unique]
+            yield place, [segment.first + number for number in unique], times
 
     def reached_us(self) -> list[int]:
         """Of each partition the event time up to which every reader of each stream has read; 0 before the first."""
@@ -93,6 +122,14 @@ class Offsets:
         if number >= segment.plan.count_before(stream, place[1], segment.plan.end_us):
             return segment.plan.end_us
         return int(segment.plan.event_times(stream, place[1], number, number + 1)[0])
+
+    def _offset_of(self, place: Place, until_us: int) -> int:
+        """The offset of the first event that is not before `until_us`."""
+        segments = self._segments[place]
+        begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
+        segment = segments[max(0, begun - 1)]
+        number = self._number(segment.plan, place[0])
+        return segment.first + segment.plan.count_before(number, place[1], until_us)
 
     def _events(self, place: Place, from_us: int, to_us: int) -> int:
         stream, partition = place

@@ -19,7 +19,7 @@ from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.load.recorded import require_times
-from streamgauge.run.catalogue import interval_of
+from streamgauge.run.catalogue import interval_of, watermark_delay_of
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.verdict import ServiceLevel
@@ -112,7 +112,16 @@ class Ready:
     @property
     def interval_s(self) -> float:
         """How far apart the engine's batches begin, at least; 0 where that is not known."""
-        return interval_of(self.engine.name, wanted_of(self.experiment, self.flow, self.bytes_max)).seconds
+        return interval_of(self.engine.name, self._wanted).seconds
+
+    @property
+    def watermark_delay_us(self) -> int:
+        """How far behind the latest event the engine's watermark stays."""
+        return watermark_delay_of(self.engine.name, self._wanted)
+
+    @property
+    def _wanted(self) -> Wanted:
+        return wanted_of(self.experiment, self.flow, self.bytes_max, self.generators)
 
     def windows_due(self, span_us: int) -> int | None:
         """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
@@ -171,6 +180,8 @@ class Ready:
         asked = self.experiment.load.chunk
         if asked is not None:
             return round(asked * US)
+        if self.engine.chunk_us is not None:
+            return self.engine.chunk_us
         coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
         return FAST_CHUNK_US if coarse else SLOW_CHUNK_US
 
@@ -186,11 +197,13 @@ class Ready:
         return min(asked, by_memory), by_memory < asked
 
 
-def wanted_of(experiment: Experiment, flow: Flow | None, queue_bytes: int, generators_bytes: int = 0) -> Wanted:
+def wanted_of(
+    experiment: Experiment, flow: Flow | None, queue_bytes: int, generators: int, generators_bytes: int = 0
+) -> Wanted:
     load = experiment.load
     return Wanted(
         flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
-        experiment.transport,
+        experiment.transport, generators,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,14 @@ from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
 from streamgauge.transports.busy import Spent
 from streamgauge.transports.catalogue import carrier
-from streamgauge.transports.seam import Asked, Carrier, Chunk, Edge, HandOut, Listen, Read, new_run, new_token
+from streamgauge.transports.seam import Asked, Carrier, Chunk, Edge, HandOut, Listen, Reached, Read, new_run, new_token
 
 if TYPE_CHECKING:
     from streamgauge.load.plan import Plan
+
+
+APPENDS = 100
+"""Events of each partition whose way to the broker is looked at: enough for a p99 of all."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,8 @@ class Rig:
             raise DriverError("; ".join(failed))
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
-        return self._with_reads(tick_of(statuses, recorded), [Read(**read) for read in recorded["reads"]])
+        shown = self._offsets.reads_of(Reached(**each) for each in recorded["reached"])
+        return self._with_reads(tick_of(statuses, recorded), [*(Read(**read) for read in recorded["reads"]), *shown])
 
     def _with_reads(self, tick: Tick, reads: list[Read]) -> Tick:
         """With what the transport did not see itself, of which its outlets hear."""
@@ -200,6 +205,17 @@ class Rig:
         for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
             child.ask("handed_out", before_us=until_us)
         return replace(tick, hand_outs=[[*mine, *more] for mine, more in zip(tick.hand_outs, found, strict=True)])
+
+    def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
+        """How long after their event times the broker had events of the span, some of each partition; none where
+        nothing stands between, or it does not say.
+        """
+        found: list[int] = []
+        with suppress(DriverError):
+            for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
+                when_us = self._carrier.appended_us(stream, partition, offsets) if self._carrier else []
+                found += [when - time for when, time in zip(when_us, times, strict=False)]
+        return found
 
     def engine_status(self) -> EngineStatus:
         return self.engine.status()

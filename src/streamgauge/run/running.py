@@ -86,8 +86,10 @@ class Running:
         return int(ends.max(initial=0))
 
     def furthest(self, sink: str) -> list[int]:
-        """The event times up to which the sink's two furthest committed batches had read, ascending; fewer at first."""
-        return sorted(self._furthest[sink].values())
+        """The event times up to which the sink's two furthest committed batches, and those before them, had read every
+        partition, ascending; fewer at first.
+        """
+        return sorted(self._reach_of(batch) for batch in self._furthest[sink])
 
     def read_everywhere(self, sink: str) -> int:
         """The event time up to which the sink's furthest committed batch but one, and those before it, had read every
@@ -133,8 +135,14 @@ class Running:
             early = sorted(reaches)[:-_BATCHES_KEPT]
             reaches[early[-1]] = max(reaches.pop(batch) for batch in early)
 
+    def _reach_of(self, batch: Batch) -> int:
+        """The event time up to which a batch, and those before it, had read wherever its query has read anything."""
+        query, last = batch
+        return min(self._reach_by(place, last) for place in self._reaches if place[0] == query)
+
     def _reach_by(self, place: Place, last: int) -> int:
-        return max((to_us for batch, to_us in self._reaches[place].items() if batch <= last), default=0)
+        there = self._reaches.get(place, {})  # asking for a place that nobody has read makes it no place
+        return max((to_us for batch, to_us in there.items() if batch <= last), default=0)
 
     def _reach(self, sink: str, batch: Batch) -> None:
         """Ends of batches only grow, so the two furthest so far are all that it takes."""

@@ -384,6 +384,7 @@ def _unjudged(
     load = ready.experiment.load.model_copy(update={"rate": rate_per_s})
     experiment = ready.experiment.model_copy(update={"load": load})
     start = datetime.fromtimestamp(done.spans.start_us / US, UTC)
+    appended_us = rig.append_latencies_us(done.spans.measured_from_us, done.measured_until)
     return Result(
         run_id=folder.read_result().run_id,
         start_time=start.isoformat(),
@@ -402,7 +403,7 @@ def _unjudged(
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s),
         backlog=figures.backlog(done),
-        driver=figures.driver(done),
+        driver=figures.driver(done, appended_us),
         processes=figures.processes(done),
         others_cpu_percent=figures.others_percent(done),
         reference_work_us=figures.reference_work_us(done),
@@ -438,6 +439,12 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         warnings.append(
             f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
             "and a trend may be its doing"
+        )
+    skew_us = done.journal.read_skew_us(done.spans.measured_from_us, done.spans.measured_to_us)
+    if skew_us > ready.watermark_delay_us and ready.closing_sinks:
+        warnings.append(
+            f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
+            f"{ready.watermark_delay_us / US:g} s behind: what comes later is dropped, as answers then show"
         )
     warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
     if done.looks > 1:

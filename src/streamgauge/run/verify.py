@@ -147,7 +147,9 @@ def _asked(ready: Ready, done: Conducted) -> Asked:
         due = f"{DUE} AND event_time < {_measured_until(done)}"
         return Asked(identity(flow), whole, judged, due, update=True, complete=done.owes_all)
     windowed = WINDOW_END in whole
-    return asked_of(done, identity(flow), whole, windowed, judged_early(done, windowed, _held_us(flow)))
+    return asked_of(
+        done, identity(flow), whole, windowed, judged_early(done, windowed, _held_us(flow), ready.watermark_delay_us)
+    )
 
 
 def _measured_until(done: Conducted) -> int:

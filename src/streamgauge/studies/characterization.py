@@ -19,6 +19,7 @@ from streamgauge.flow.nodes import (
     Explode,
     Flow,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -47,8 +48,8 @@ WEIGHTS: tuple[Weights, ...] = ("cumulative", "immediate")
 
 _TYPES: dict[type[Node], str] = {
     Source: "source", Select: "projection", Where: "selection", Explode: "projection, one to many",
-    Lookup: "join with a static table", Union: "union", WindowAggregate: "group-by, windowed aggregation",
-    SessionAggregate: "group-by, windowed aggregation",
+    InWindows: "projection, one to many", Lookup: "join with a static table", Union: "union",
+    WindowAggregate: "group-by, windowed aggregation", SessionAggregate: "group-by, windowed aggregation",
     RunningAggregate: "group-by, aggregation",
     WindowJoin: "windowed join", IntervalJoin: "windowed join", Distinct: "group-by, first row",
     TopN: "group-by, ranking", Process: "code", NativeJob: "code",

@@ -10,7 +10,7 @@ the event time up to which (exclusive) everything was taken: exact, small, and t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -111,6 +111,16 @@ class Read:
     when_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The event time up to which, exclusive, results of a query show that it has read, where nothing else says so."""
+
+    query: str
+    batch: int
+    until_us: int
+    when_us: int
+
+
 @dataclass(frozen=True)
 class Asked:
     """What something that stands between both ends is told: the run's own word, what it carries, where it may write,
@@ -138,6 +148,11 @@ class Carrier(Protocol):
 
     def pids(self) -> list[int]:
         """Its processes."""
+
+    def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
+        """When it had taken the events of a partition that have these numbers, by its own clock; DriverError where it
+        does not say.
+        """
 
     def close(self) -> None:
         """End it; nothing of it is left."""
@@ -167,6 +182,9 @@ class Outlet(Protocol):
     @property
     def location(self) -> str:
         """Where the system under test finds it."""
+
+    def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Events as they will be offered, in parts, when their time has come: what can be done before is done here."""
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Make the events of [from_us, to_us) of every stream available; raises Overflow at the bound.
@@ -202,13 +220,22 @@ class Outlet(Protocol):
 class Receiver(Protocol):
     """What an inlet calls; DriverError where results could not be kept, which their sender then hears."""
 
+    def now_us(self) -> int:
+        """The run's clock."""
+
     def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        """One attempt's results for one sink; `address` is query, batch, partition, attempt, sink."""
+        """One attempt's results for one sink; `address` is query, batch, partition, attempt, sink.
+
+        Each row is stamped as it comes in here, unless it brings its `emission_time`: then it had come before.
+        """
 
     def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
         """A batch has begun, once more where it is begun anew: (stream, reader, partition, offset) up to which it
         reads. Called where the transport itself does not see reads.
         """
+
+    def reached(self, query: str, batch: int, until_us: int) -> None:
+        """A batch's results show that its query has read all that lies before `until_us`, event time."""
 
     def fail(self, reason: str) -> None:
         """Nothing more can be taken in."""

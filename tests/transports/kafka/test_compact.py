@@ -63,7 +63,8 @@ def micros(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_each_row_is_one_message() -> None:
     """Nulls, empty texts, blanks, and the longest numbers of each type."""
-    messages = Compact(tuple(KINDS.items())).encode(batch_of(ROWS, KINDS))
+    layout = Compact(tuple(KINDS.items()))
+    messages = layout.messages(layout.encode(batch_of(ROWS, KINDS)))
     assert [taken_apart(message, KINDS) for message in messages] == [micros(row) for row in ROWS]
 
 
@@ -79,7 +80,8 @@ def test_numbers_alone_have_one_width(values: list[tuple[int, float, int]], skip
     """They are cut out of one buffer, a slice's too."""
     rows = [dict(zip(NUMBERS, value, strict=True)) for value in values]
     whole = batch_of(rows, NUMBERS)
-    messages = Compact(tuple(NUMBERS.items())).encode(whole.slice(skipped))
+    layout = Compact(tuple(NUMBERS.items()))
+    messages = layout.messages(layout.encode(whole).slice(skipped))
     assert [taken_apart(message, NUMBERS) for message in messages] == rows[skipped:]
 
 
@@ -100,7 +102,7 @@ def test_spark_makes_the_same_of_it() -> None:
     session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     layout = Compact(tuple(KINDS.items()))
-    messages = layout.encode(batch_of([*ROWS, {**ROWS[0], "d": math.nan}], KINDS))
+    messages = layout.messages(layout.encode(batch_of([*ROWS, {**ROWS[0], "d": math.nan}], KINDS)))
     frame = session.createDataFrame([(message,) for message in messages], "value binary")
     told = frame.selectExpr(*[f"{text} AS {name}" for name, text in layout.expressions("value").items()])
     assert dict(told.dtypes) == KINDS

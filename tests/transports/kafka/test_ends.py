@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.errors import DriverError
-from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
+from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME, US
 from streamgauge.system.children import wait_until
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.inlet import KafkaInlet
@@ -32,8 +33,10 @@ def at(broker: Broker, run: str) -> Listen:
     return Listen(host, int(port), run)
 
 
-def events(*numbers: int) -> dict[str, pa.RecordBatch]:
-    return {"ads": pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["n"])}
+def events(outlet: KafkaOutlet, *numbers: int) -> dict[str, pa.RecordBatch]:
+    """As a generator makes them."""
+    batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["n"])
+    return {"ads": outlet.prepared("ads", batch)}
 
 
 @pytest.mark.broker
@@ -41,9 +44,9 @@ def test_an_outlet_sends_and_counts(broker: Broker) -> None:
     """Chunks, the frontier, the offsets of each stream; a chunk without events moves the frontier alone."""
     Topics(broker.location).make([topic_of("out", "ads")], 2)
     outlet = KafkaOutlet(at(broker, "out"), Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
-    outlet.offer(0, 1000, events(1, 2, 3), 5)
-    outlet.offer(1000, 2000, events(), 6)
-    outlet.offer(2000, 3000, events(4), 7)
+    outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
+    outlet.offer(1000, 2000, events(outlet), 6)
+    outlet.offer(2000, 3000, events(outlet, 4), 7)
     assert outlet.frontier() == 3000
     assert outlet.positions() == {"ads": 4}
     assert outlet.drain_logs() == ([Chunk(0, 1000, 3, 5), Chunk(1000, 2000, 0, 6), Chunk(2000, 3000, 1, 7)], [])
@@ -58,17 +61,34 @@ def test_what_was_not_read_waits(broker: Broker) -> None:
     outlet = KafkaOutlet(at(broker, "full"), Held({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
     begin = 1000 * US
     assert outlet.waiting_us(begin + US) == 0
-    outlet.offer(begin, begin + 2 * US, events(1), 5)
+    outlet.offer(begin, begin + 2 * US, events(outlet, 1), 5)
     assert outlet.waiting_us(begin + 2 * US) == 2 * US
     with pytest.raises(Overflow, match=r"3\.0 s that were not read"):
-        outlet.offer(begin + 2 * US, begin + 3 * US, events(2), 5)
+        outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
     assert outlet.overflowed
     assert outlet.positions() == {"ads": 1}
     outlet.handed_out(begin + 2 * US)
-    outlet.offer(begin + 2 * US, begin + 3 * US, events(2), 5)
+    outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
     assert outlet.waiting_us(begin + 3 * US) == US
-    outlet.offer(begin + 60 * US, begin + 61 * US, events(3), 5)  # another plan
+    outlet.offer(begin + 60 * US, begin + 61 * US, events(outlet, 3), 5)  # another plan
     assert outlet.waiting_us(begin + 61 * US) == US
+
+
+@pytest.mark.broker
+def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
+    """To a millisecond, upwards; what is not there is said."""
+    topics, topic = Topics(broker.location), topic_of("when", "ads")
+    topics.make([topic], 2)
+    outlet = KafkaOutlet(at(broker, "when"), Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
+    before_us = time.time_ns() // 1000
+    outlet.offer(0, 1000, events(outlet, *range(50)), 5)
+    assert wait_until(lambda: topics.ends(topic, 2) == [0, 50], SOON_S)
+    after_us = time.time_ns() // 1000
+    found = topics.appended_us(topic, 1, [0, 7, 49])
+    assert found == sorted(found)
+    assert all(before_us <= when <= after_us + 1000 for when in found)
+    with pytest.raises(DriverError, match="offset 50 of partition 1 is not there"):
+        topics.appended_us(topic, 1, [50])
 
 
 class Kept:
@@ -78,9 +98,14 @@ class Kept:
         self.results: dict[tuple[str, int, int, str], list[int]] = {}
         self.committed: list[tuple[str, int, list[list[int]], list[str]]] = []
         self.begun: list[tuple[str, int, list[tuple[str, int, int, int]]]] = []
+        self.shown: list[tuple[str, int, int]] = []
+        self.stamps_us: list[int] = []
         self.failed = ""
         self._refuse = refuse
         self._lock = threading.Lock()
+
+    def now_us(self) -> int:
+        return time.monotonic_ns() // 1000
 
     def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         if self._refuse:
@@ -91,6 +116,7 @@ class Kept:
             assert batch.schema.equals(schema)
             with self._lock:
                 found += batch.column("n").to_pylist()
+                self.stamps_us += batch.column(EMISSION_TIME).to_pylist()
 
     def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
         self.committed.append((query, batch, accepted, sinks))
@@ -98,6 +124,9 @@ class Kept:
 
     def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
         self.begun.append((query, batch, positions))
+
+    def reached(self, query: str, batch: int, until_us: int) -> None:
+        self.shown.append((query, batch, until_us))
 
     def fail(self, reason: str) -> None:
         self.failed = reason
@@ -177,6 +206,28 @@ def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: K
     counted = [accepted for _, _, accepted, _ in kept.committed]
     assert counted == [[[0, 2]], [[0, 3]]]
     assert kept.results[("q0", 5, 2, "out")] == [1, 2]
+
+
+@pytest.mark.broker
+def test_what_has_no_batches_is_cut_into_slices(broker: Broker, kept: Kept) -> None:
+    """Each slice is committed, and says how far its results show that was read; a later mark says it for certain."""
+    with taking(broker, "endless", kept) as sut:
+        sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
+        begun_us = kept.now_us()
+        for number in (5, 4):
+            sut.row("q0", 0, n=number, event_time=number)
+        assert wait_until(lambda: len(kept.committed) == 1, SOON_S)
+        sut.row("q0", 0, n=3, event_time=3)
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+        sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
+        assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
+        ended_us = kept.now_us()
+    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", 0), ("q0", 1), ("q0", 2)]
+    assert kept.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6)]
+    assert {batch: numbers for (_, batch, _, _), numbers in kept.results.items()} == {0: [5, 4], 1: [3]}
+    assert kept.begun[-1] == ("q0", 2, [("ads", 0, 0, 9)])
+    assert all(begun_us <= stamp <= ended_us for stamp in kept.stamps_us)
+    assert kept.failed == ""
 
 
 @pytest.mark.broker

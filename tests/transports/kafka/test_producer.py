@@ -18,8 +18,8 @@ from streamgauge.transports.kafka.topics import Topics
 NUMBERS = Compact((("n", "bigint"),))
 
 
-def batch(first: int, last: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(range(first, last), pa.int64())], names=["n"])
+def batch(first: int, last: int) -> pa.BinaryArray:
+    return NUMBERS.encode(pa.RecordBatch.from_arrays([pa.array(range(first, last), pa.int64())], names=["n"]))
 
 
 def kept(location: str, topic: str, partition: int, count: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.events import arrow_type
+from streamgauge.events import EMISSION_TIME, arrow_type
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
 from streamgauge.transports.kafka.results import Mark, Position, key_of, mark_of, table_of, wire
 
@@ -45,17 +45,24 @@ def expected(rows: list[tuple[Any, ...]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=list(KINDS))
 
 
+def of_one(values: list[bytes], kinds: dict[str, str] | None = None) -> pa.Table:
+    """The rows of messages that all came at once."""
+    return table_of(values, {"out": kinds or KINDS}, [0] * len(values))["out"].drop([EMISSION_TIME])
+
+
 def test_rows_of_one_sink() -> None:
-    """Every type, nulls, and texts that JSON has to quote; none at all."""
+    """Every type, nulls, and texts that JSON has to quote."""
     values = [json.dumps(sent(row)).encode() for row in ROWS]
-    assert table_of(values, {"out": KINDS})["out"].equals(expected(ROWS))
+    assert of_one(values).equals(expected(ROWS))
 
 
 def test_rows_of_several_sinks() -> None:
-    """A message has those sinks that its row is for; one that got nothing has no rows."""
+    """A message has those sinks that its row is for; one that got nothing has no rows. Each row has its own stamp."""
     both = {"first": sent(ROWS[0]), "second": sent(ROWS[3])}
     values = [json.dumps(each).encode() for each in (both, {"second": sent(ROWS[2])})]
-    found = table_of(values, {"first": KINDS, "second": KINDS, "third": KINDS})
+    stamped = table_of(values, {"first": KINDS, "second": KINDS, "third": KINDS}, [7, 9])
+    assert [stamped[name].column(EMISSION_TIME).to_pylist() for name in stamped] == [[7], [7, 9], []]
+    found = {name: rows.drop([EMISSION_TIME]) for name, rows in stamped.items()}
     assert found["first"].equals(expected(ROWS[:1]))
     assert found["second"].equals(expected([ROWS[3], ROWS[2]]))
     assert found["third"].equals(expected([]))
@@ -63,7 +70,7 @@ def test_rows_of_several_sinks() -> None:
 
 def test_nan_comes_through() -> None:
     """As the text that Spark makes of it."""
-    (value,) = table_of([b'{"d": "NaN"}'], {"out": {"d": "double"}})["out"].column("d").to_pylist()
+    (value,) = of_one([b'{"d": "NaN"}'], {"d": "double"}).column("d").to_pylist()
     assert math.isnan(value)
 
 
@@ -71,14 +78,15 @@ def test_nan_comes_through() -> None:
 def test_what_is_no_result_is_no_row(value: bytes) -> None:
     """Nothing is guessed."""
     with pytest.raises(pa.ArrowInvalid):
-        table_of([value], {"out": {"n": "int"}})
+        of_one([value], {"n": "int"})
 
 
 def test_marks_come_through() -> None:
     """With types, and with positions."""
     first = Mark("q0", 7, True, {"out": {"n": "int"}}, (Position("ads", 0, 1, 2**40),))
     last = Mark("q0", 7, False)
-    assert [mark_of(mark.to_bytes()) for mark in (first, last)] == [first, last]
+    endless = Mark("q0", 0, True, {"out": {"n": "int"}}, endless=True)
+    assert [mark_of(mark.to_bytes()) for mark in (first, last, endless)] == [first, last, endless]
     assert key_of("q0", 7) == "q0/7"
 
 
@@ -101,4 +109,4 @@ def test_spark_writes_what_is_read_here() -> None:
     values = [
         row.value.encode() for row in frame.selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
     ]
-    assert table_of(values, {"out": KINDS})["out"].equals(expected(ROWS))
+    assert of_one(values).equals(expected(ROWS))

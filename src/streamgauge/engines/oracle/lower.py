@@ -24,6 +24,7 @@ from streamgauge.flow.nodes import (
     Explode,
     Flow,
     IntervalJoin,
+    InWindows,
     Lookup,
     Node,
     Process,
@@ -193,6 +194,14 @@ def _(node: Explode, relations: Relations) -> str:
         f"SELECT * EXCLUDE (__array), unnest(__array) AS {quote(node.column)}{ordinal}"
         f" FROM (SELECT *, {array} AS __array FROM ({lower(node.input, relations)}))"
     )
+
+
+@_lowered.register
+def _(node: InWindows, relations: Relations) -> str:
+    rows = _windows_of(node.windows, TIME, lower(node.input, relations))
+    start, end = f"make_timestamp(__w) AS {quote(WINDOW_START)}", f"make_timestamp(__w + {node.windows.range_us})"
+    hidden = "__w, __k" if node.windows.panes > 1 else "__w"
+    return f"SELECT * EXCLUDE ({hidden}), {start}, {end} AS {quote(WINDOW_END)} FROM ({rows})"
 
 
 @_lowered.register

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from streamgauge.engines.options import problems_of
@@ -20,6 +20,8 @@ from streamgauge.flow import graph
 from streamgauge.flow.nodes import Distinct, Flow, NativeJob, Process, RunningAggregate, Source
 
 PREFIX = "spark."
+Rule = Callable[[str], Problem | None]
+"""What is wrong with a value; None where nothing is."""
 
 _LOCAL = re.compile(
     r"local(\[([1-9][0-9]*|\*)(,\s*[1-9][0-9]*)?\])?"
@@ -60,45 +62,56 @@ _ELSEWHERE = {"spark.master": "--master", "spark.driver.memory": "--option drive
 
 def check(wanted: Wanted) -> None:
     """Refuse what Spark would choke on only after its start, or pass over; InputError with every problem."""
+    found = list(problems(wanted, SETTINGS, RULES))
+    if wanted.transport == "kafka" and wanted.flow is not None:
+        found += _on_kafka(wanted.flow, wanted)
+    if found:
+        raise InputError(found)
+
+
+def problems(wanted: Wanted, settings: Sequence[Setting], rules: Mapping[str, Rule]) -> Iterator[Problem]:
+    """What is wrong with options, Spark's settings and the master; `rules` says what is with an option's value."""
     users = {name: value for name, value in wanted.options.items() if name.startswith(PREFIX)}
     lowerings = {name: value for name, value in wanted.options.items() if name.startswith(LOWERING)}
     ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
-    problems = [
-        *_ours(ours),
-        *([problem] if (problem := check_beside(wanted.queue_bytes, ours, wanted.generators_bytes)) else ()),
-        *(_lowerings(lowerings, wanted.flow) if wanted.flow is not None else ()),
-        *_types(users),
-        *_master(wanted.master, users),
-        *_reachable(wanted.master, wanted.bind),
-        *(_on_kafka(wanted.flow, lowerings) if wanted.transport == "kafka" and wanted.flow is not None else ()),
-    ]
-    if problems:
-        raise InputError(problems)
+    yield from _ours(ours, settings, rules)
+    if (problem := check_beside(wanted.queue_bytes, ours, wanted.generators_bytes)) is not None:
+        yield problem
+    if wanted.flow is not None:
+        yield from _lowerings(lowerings, wanted.flow)
+    yield from _types(users)
+    yield from _master(wanted.master, users)
+    yield from _reachable(wanted.master, wanted.bind)
 
 
-def _on_kafka(flow: Flow, lowerings: dict[str, str]) -> Iterator[Problem]:
+def _on_kafka(flow: Flow, wanted: Wanted) -> Iterator[Problem]:
     """What needs every source cut at one event time, or what only the transport of ours gives."""
     for node in graph.operators(flow):
         refused = {NativeJob: "own jobs", Process: "processes with keys"}.get(type(node), "")
         if refused and getattr(node, "keys", True):
             rule = f"carries no {refused} yet ({node.name})"
             yield Problem("transport", rule, "kafka", "--transport flight")
-    for name, value in lowerings.items():
-        if value == "packed":
+    for name, value in wanted.options.items():
+        if name.startswith(LOWERING) and value == "packed":
             yield Problem(f"option {name}", "must not be packed with the transport kafka", value, "leave it out")
     streams = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
-    if len(streams) > 1 and any(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow)):
+    if not any(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow)):
+        return
+    if len(streams) > 1:
         rule = "cuts no two streams at one event time, which updates and firsts of several streams need"
         yield Problem("transport", rule, "kafka", "--transport flight")
+    if wanted.partitions > 1:
+        rule = "must be 1 for updates and firsts over a broker: its partitions are read at no common event time"
+        yield Problem("load.generators", rule, wanted.partitions, "--generators 1")
 
 
-def _ours(options: dict[str, str]) -> Iterator[Problem]:
+def _ours(options: dict[str, str], settings: Sequence[Setting], rules: Mapping[str, Rule]) -> Iterator[Problem]:
     misspelt = {name: meant for name in options if (meant := _meant_for_spark(name))}
     for name, meant in misspelt.items():
         yield Problem(f"option {name}", "is not an option of spark", options[name], f"--option {meant}=...")
     named = {name: value for name, value in options.items() if name not in misspelt}
-    yield from problems_of(named, SETTINGS, "spark")
-    yield from (problem for name, rule in RULES.items() if name in named and (problem := rule(named[name])))
+    yield from problems_of(named, settings, "spark")
+    yield from (problem for name, rule in rules.items() if name in named and (problem := rule(named[name])))
 
 
 def _meant_for_spark(name: str) -> str:

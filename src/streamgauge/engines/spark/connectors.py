@@ -20,5 +20,6 @@ CONNECTORS = (
 
 
 def jars_for(transport: str) -> list[Path]:
-    """Jars for Spark's class path; MachineError where they cannot be had."""
-    return resolved(CONNECTORS) if transport == "kafka" else []
+    """Jars for Spark's class path, each once; MachineError where they cannot be had."""
+    found = resolved(CONNECTORS) if transport == "kafka" else []
+    return list({path.name: path for path in found}.values())

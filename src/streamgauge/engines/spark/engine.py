@@ -10,6 +10,7 @@ import psutil
 
 from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts, OperatorRows
 from streamgauge.engines.spark.connectors import jars_for
+from streamgauge.engines.spark.realtime import master_for
 from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.engines.spark.start import spark_process, started
 from streamgauge.errors import EngineError, InputError
@@ -27,8 +28,8 @@ class SparkEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
-        self._cpus = on_cpus
+    def __init__(self, on_cpus: Sequence[int] | None = None, real_time: bool = False) -> None:
+        self._cpus, self._real_time = on_cpus, real_time
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
@@ -42,10 +43,12 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        job = SparkJob(flow, edges, options, master or self.default_master(), str(private), checkpoint, jars)
+        job = SparkJob(
+            flow, edges, options, master or self.default_master(flow, options), str(private), checkpoint, jars
+        )
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
-        self._child = spark_process("streamgauge.engines.spark.main", job, private, log, self._cpus)
+        self._child = spark_process(self._module, job, private, log, self._cpus)
         try:
             self._settings = {"master": job.master, **started(self._child)}
         except (EngineError, InputError):
@@ -88,8 +91,13 @@ class SparkEngine:
     def settings(self) -> dict[str, str]:
         return self._settings
 
-    def default_master(self) -> str:
-        return f"local[{len(self._cpus) if self._cpus else len(cpus())}]"
+    @property
+    def _module(self) -> str:
+        return f"streamgauge.engines.spark.{'realtime_main' if self._real_time else 'main'}"
+
+    def default_master(self, flow: Flow, options: dict[str, str]) -> str:
+        processors = len(self._cpus or cpus())
+        return master_for(flow, options, processors) if self._real_time else f"local[{processors}]"
 
     def stop(self) -> None:
         if self._child is not None:

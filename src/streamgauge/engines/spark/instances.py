@@ -13,6 +13,7 @@ from streamgauge.flow.nodes import (
     Distinct,
     Explode,
     IntervalJoin,
+    InWindows,
     Lookup,
     NativeJob,
     Node,
@@ -63,7 +64,7 @@ def applies(node: Node) -> Applies:
             return Applies(False, "its table is sent to every task, so it is fused with what it reads")
         case NativeJob():
             return Applies(False, NOT_SEEN)
-        case Select() | Where() | Explode() | Union() | Process():
+        case Select() | Where() | Explode() | InWindows() | Union() | Process():
             return Applies(False, "fused with what it reads: it has that one's tasks")
         case _:
             assert_never(node)

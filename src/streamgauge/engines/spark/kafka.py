@@ -8,7 +8,7 @@ batches, and a batch that Spark repeats is known again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from streamgauge.flow.nodes import Source
 from streamgauge.transports.kafka.compact import Compact
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
 from streamgauge.transports.kafka.results import MARK, Mark, Position, Types, key_of, wire
+from streamgauge.transports.seam import Edge
 
 READING = {
     "startingOffsets": "earliest",
@@ -34,13 +35,13 @@ WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compres
 FLUSH_S = 30.0
 
 
-def in_force() -> dict[str, str]:
+def in_force(writing: Mapping[str, str] = WRITING) -> dict[str, str]:
     """What Spark's source and sink are told, as settings of a result."""
 
-    def words(options: dict[str, str]) -> str:
+    def words(options: Mapping[str, str]) -> str:
         return " ".join(f"{name}={value}" for name, value in options.items())
 
-    return {"source": f"Spark's own for Kafka: {words(READING)}", "sink": f"Spark's own for Kafka: {words(WRITING)}"}
+    return {"source": f"Spark's own for Kafka: {words(READING)}", "sink": f"Spark's own for Kafka: {words(writing)}"}
 
 
 def read(session: Any, source: Source, given: Sequence[str], edges: Edges) -> DataFrame:
@@ -55,6 +56,22 @@ def read(session: Any, source: Source, given: Sequence[str], edges: Edges) -> Da
     return messages.select(*[F.expr(texts[name]).alias(name) for name in given])
 
 
+class Marks:
+    """Sends the marks of one run to its topic of results, one at a time."""
+
+    def __init__(self, output: Edge) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = results_of(output.token)
+        self._client: Any = Producer({"bootstrap.servers": output.location, "linger.ms": 0, "log_level": 0})
+
+    def send(self, mark: Mark) -> None:
+        """Returns when the broker has kept it."""
+        self._client.produce(self._topic, mark.to_bytes(), MARK)
+        if left := self._client.flush(FLUSH_S):
+            raise RuntimeError(f"the broker has not kept {left} marks after {FLUSH_S:g} s")
+
+
 class Writer:
     """What writes the batches of one query, in the process that starts it.
 
@@ -66,29 +83,30 @@ class Writer:
     """
 
     def __init__(self, edges: Edges, query: str, sinks: Sequence[str], checkpoint: Path) -> None:
-        from confluent_kafka import Producer
-
         self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
-        self._topic = results_of(edges.output.token)
-        self._marks: Any = Producer({"bootstrap.servers": edges.output.location, "linger.ms": 0, "log_level": 0})
+        self._marks = Marks(edges.output)
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """The rows of a batch, between its marks."""
         sinks = types_of(frame, self._sinks)
-        self._mark(Mark(self._query, batch, True, sinks, tuple(self._positions(batch))))
-        key = F.lit(key_of(self._query, batch)).alias("key")
-        rows = frame.select(key, F.to_json(F.struct(*columns_of(sinks))).alias("value"))
-        writer = rows.write.format("kafka").options(**WRITING).option("topic", self._topic)
-        writer.option("kafka.bootstrap.servers", self._edges.output.location).mode("append").save()
-        self._mark(Mark(self._query, batch, False))
-
-    def _mark(self, mark: Mark) -> None:
-        self._marks.produce(self._topic, mark.to_bytes(), MARK)
-        if left := self._marks.flush(FLUSH_S):
-            raise RuntimeError(f"the broker has not kept {left} marks after {FLUSH_S:g} s")
+        self._marks.send(Mark(self._query, batch, True, sinks, tuple(self._positions(batch))))
+        rows = messages(frame, sinks, self._query, batch)
+        rows.write.format("kafka").options(**WRITING, **to(self._edges.output)).mode("append").save()
+        self._marks.send(Mark(self._query, batch, False))
 
     def _positions(self, batch: int) -> Iterable[Position]:
         return positions_in((self._checkpoint / "offsets" / str(batch)).read_text(), self._edges.inputs[0].token)
+
+
+def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) -> DataFrame:
+    """What Spark's sink takes: a message for each row of a query's frame."""
+    key = F.lit(key_of(query, batch)).alias("key")
+    return frame.select(key, F.to_json(F.struct(*columns_of(sinks))).alias("value"))
+
+
+def to(output: Edge) -> dict[str, str]:
+    """Where Spark's sink writes."""
+    return {"kafka.bootstrap.servers": output.location, "topic": results_of(output.token)}
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:

@@ -21,6 +21,7 @@ from streamgauge.engines.spark.queries import Query, last_shared, operator_of, s
 from streamgauge.engines.spark.settings import LOWERINGS
 from streamgauge.engines.spark.side_by_side import outputs, tagged
 from streamgauge.engines.spark.top_n import top_n
+from streamgauge.engines.spark.watermark import NONE
 from streamgauge.errors import EngineError
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow import schema
@@ -28,6 +29,7 @@ from streamgauge.flow.nodes import (
     Distinct,
     Explode,
     IntervalJoin,
+    InWindows,
     Lookup,
     Node,
     Process,
@@ -69,6 +71,7 @@ class Lowering:
         read_packed: gives a source as packed blocks instead of rows.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
+        delay: how far behind the latest event the watermark stays, in Spark's words.
         probe: counts what leaves an operator, given its name and frame; it is put behind each. `rows` names a
             column that says how many they are, where they are not those of the frame.
     """
@@ -79,10 +82,11 @@ class Lowering:
         read_packed: Callable[[Source, Packing], DataFrame],
         choices: dict[str, str],
         buckets: int,
+        delay: str = NONE,
         probe: Probe = lambda _, frame, rows="": frame,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._probe = probe
+        self._delay, self._probe = delay, probe
 
     def output(self, query: Query) -> DataFrame:
         """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
@@ -140,8 +144,17 @@ class Lowering:
 
     @_lowered.register
     def _(self, node: RunningAggregate) -> DataFrame:
+        if isinstance(node.input, InWindows):
+            return self._so_far(node, node.input)
         grouped = self.lower(node.input).groupBy(*[F.col(key) for key in node.keys])
         return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+
+    def _so_far(self, node: RunningAggregate, each: InWindows) -> DataFrame:
+        """Values of windows that are still open, by Spark's own window, so that it forgets those that have closed."""
+        keys = [F.col(key) for key in node.keys if key not in (WINDOW_START, WINDOW_END)]
+        grouped = self._marked(each.input).groupBy(_window(each.windows).alias(WINDOW), *keys)
+        found = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return found.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates])
 
     @_lowered.register
     def _(self, node: WindowJoin) -> DataFrame:
@@ -211,7 +224,7 @@ class Lowering:
     def _marked(self, node: Node) -> DataFrame:
         """The input of an operator that closes windows; marked here, not at the source: a mark cannot be set twice."""
         frame = self.lower(node)
-        return frame if _is_marked(frame) else frame.withWatermark(TIME, "0 seconds")
+        return frame if _is_marked(frame) else frame.withWatermark(TIME, self._delay)
 
 
 def _window(window: Window) -> Any:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import cloudpickle
 
-from streamgauge.engines.seam import Edges, OperatorCounts
+from streamgauge.engines.seam import Edges, OperatorCounts, Setting
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.instances import unless_told
@@ -33,12 +33,14 @@ from streamgauge.engines.spark.settings import (
     LOWERING,
     LOWERINGS,
     PROBED,
+    SETTINGS,
     defaults,
     needs_rocksdb,
     split,
     with_rocksdb,
 )
 from streamgauge.engines.spark.source import named
+from streamgauge.engines.spark.watermark import NONE, delay_of
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
 from streamgauge.flow.lineage import added
@@ -67,9 +69,11 @@ class SparkJob:
 class Sut:
     """One session; one query for all sinks that can share one."""
 
+    settings: tuple[Setting, ...] = SETTINGS
+
     def __init__(self, job: SparkJob) -> None:
         self._job = job
-        self._ours, self._users = split(job.options)
+        self._ours, self._users = split(job.options, self.settings)
         self._session: Any = None
         self._queries: dict[Query, Any] = {}
         self._native: Native | None = None
@@ -83,7 +87,7 @@ class Sut:
             self._native = load(self._own_job) if self._own_job is not None else None
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
-            self._probes = Probes(self._session, added(self._job.flow)) if self._ours["probes"] == "on" else None
+            self._probes = Probes(self._session, added(self._job.flow)) if self._probed else None
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)
                 if self._probes is not None:
@@ -125,11 +129,15 @@ class Sut:
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
-        conf |= PROBED if self._ours["probes"] == "on" else {}
+        conf |= PROBED if self._probed else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         if self._job.jars:
             conf["spark.jars"] = ",".join(self._job.jars)
         return {**conf, **self._users}
+
+    @property
+    def _probed(self) -> bool:
+        return self._ours.get("probes") == "on"
 
     @property
     def _own_job(self) -> NativeJob | None:
@@ -150,19 +158,20 @@ class Sut:
             )
         else:
             probe = {"probe": self._probes.behind} if self._probes is not None else {}
-            frame = Lowering(read, read, self._choices, int(self._ours["buckets"]), **probe).output(query)
-        writer = frame.writeStream.queryName(query.name)
-        writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
-        if (interval := self._trigger(query)) != "0 seconds":
-            writer = writer.trigger(processingTime=interval)
+            buckets = int(self._ours.get("buckets", 1))
+            frame = Lowering(read, read, self._choices, buckets, self._delay, **probe).output(query)
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
-            return self._start(writer, query)
+            return self._start(frame, query)
 
     @property
     def _on_kafka(self) -> bool:
         return self._job.edges.transport == "kafka"
 
-    def _start(self, writer: Any, query: Query) -> Any:
+    def _start(self, frame: Any, query: Query) -> Any:
+        writer = frame.writeStream.queryName(query.name)
+        writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
+        if (interval := self._trigger(query)) != "0 seconds":
+            writer = writer.trigger(processingTime=interval)
         if self._on_kafka:
             from streamgauge.engines.spark.kafka import Writer
 
@@ -179,6 +188,11 @@ class Sut:
         return interval_of(query.sinks, self._ours)
 
     @property
+    def _delay(self) -> str:
+        asked = self._ours.get("watermark_delay", NONE)
+        return delay_of(asked, self._job.edges.transport, len(self._job.edges.inputs))
+
+    @property
     def _choices(self) -> dict[str, str]:
         return {name.removeprefix(LOWERING): value for name, value in self._ours.items() if name.startswith(LOWERING)}
 
@@ -191,15 +205,20 @@ class Sut:
         else:
             found["jit"] = "jvm (executors elsewhere are started with options of their own)"
         if self._on_kafka:
-            from streamgauge.engines.spark.kafka import in_force
-
-            found |= in_force()
+            found |= self._edges_in_force()
         found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
+        if "watermark_delay" in self._ours:
+            found["watermark_delay"] = _with_choice(self._delay, self._ours["watermark_delay"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):
                 asked = self._choices.get(node.name, LOWERINGS[type(node)][0])
                 found[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), asked)
         return found
+
+    def _edges_in_force(self) -> dict[str, str]:
+        from streamgauge.engines.spark.kafka import in_force
+
+        return in_force()
 
     def _triggers(self) -> str:
         """The interval in force; of several queries with different ones, each one's."""
@@ -295,9 +314,10 @@ def _with_choice(used: str, asked: str) -> str:
     return f"{used} (auto)" if asked == "auto" else used
 
 
-def main() -> None:
+def run(kind: type[Sut]) -> None:
+    """Serves the job of the file that is named on the command line, until the runner ends."""
     path = Path(sys.argv[1])
-    sut = Sut(cloudpickle.loads(path.read_bytes()))
+    sut = kind(cloudpickle.loads(path.read_bytes()))
     serve(
         {name: getattr(sut, name) for name in ("start", "status", "evidence", "rows")},
         on_orphaned=end_session,
@@ -306,4 +326,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(Sut)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from streamgauge.engines.seam import Capabilities, Setting
 from streamgauge.errors import Problem
@@ -28,6 +29,12 @@ SETTINGS = (
         "auto",
         "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1400 milliseconds for windows, "
         "2 seconds for Spark's own join of them, else 0",
+    ),
+    Setting(
+        "watermark_delay",
+        "auto",
+        "how far behind the latest event the watermark stays; auto: 1 second over a broker with several partitions, "
+        "which are read at no common event time, else 0 seconds",
     ),
     Setting(
         "source",
@@ -196,11 +203,11 @@ def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
     return WINDOWED_INTERVAL if windowed else "0 seconds"
 
 
-def _check_trigger(value: str) -> Problem | None:
+def _check_interval(name: str, value: str) -> Problem | None:
     if value == "auto" or re.fullmatch(r"[0-9]+ (millisecond|minute)s?|[0-9]+(\.[0-9]{1,9})? seconds?", value):
         return None
     rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
-    return Problem("option trigger", rule, value, '--option trigger="1 second"')
+    return Problem(f"option {name}", rule, value, f'--option {name}="1 second"')
 
 
 def _check_buckets(value: str) -> Problem | None:
@@ -251,15 +258,16 @@ def check_beside(queue_bytes: int, options: dict[str, str], generators_bytes: in
 
 
 RULES: dict[str, Callable[[str], Problem | None]] = {
-    "trigger": _check_trigger,
+    "trigger": partial(_check_interval, "trigger"),
+    "watermark_delay": partial(_check_interval, "watermark_delay"),
     "buckets": _check_buckets,
     "driver_memory": _check_memory,
 }
 """What is wrong with a value of an option of ours that has no choices; None where nothing is."""
 
 
-def split(options: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def split(options: dict[str, str], settings: Sequence[Setting] = SETTINGS) -> tuple[dict[str, str], dict[str, str]]:
     """(our engine options with defaults, Spark configuration the user gave)."""
-    ours = {setting.name: setting.default for setting in SETTINGS} | {"driver_memory": _usual_heap()}
+    ours = {setting.name: setting.default for setting in settings} | {"driver_memory": _usual_heap()}
     ours |= {name: value for name, value in options.items() if not name.startswith("spark.")}
     return ours, {name: value for name, value in options.items() if name.startswith("spark.")}

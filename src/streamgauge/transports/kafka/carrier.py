@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.names import results_of, topic_of
 from streamgauge.transports.kafka.topics import Topics
@@ -22,6 +24,7 @@ class KafkaCarrier:
         except BaseException:
             self._broker.stop()
             raise
+        self._topics, self._run = topics, asked.run
         host, _, port = self._broker.location.rpartition(":")
         self.at = Listen(host, int(port), asked.run)
 
@@ -31,6 +34,9 @@ class KafkaCarrier:
 
     def pids(self) -> list[int]:
         return self._broker.pids()
+
+    def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
+        return self._topics.appended_us(topic_of(self._run, stream), partition, offsets)
 
     def close(self) -> None:
         self._broker.stop()

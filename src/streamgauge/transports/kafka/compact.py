@@ -44,7 +44,7 @@ class Compact:
     def _fixed(self) -> int:
         return sum(WIDTHS.get(kind, LENGTH_WIDTH) for _, kind in self.columns)
 
-    def encode(self, batch: pa.RecordBatch) -> list[bytes]:
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         """One message an event; `batch` has the columns by name.
 
         Raises:
@@ -52,10 +52,13 @@ class Compact:
         """
         parts = [_padded(batch.column(name), kind) for name, kind in self.columns]
         texts = [_text(batch.column(name)) for name, kind in self.columns if kind in TEXTS]
-        joined = pc.binary_join_element_wise(*parts, *texts, pa.scalar(b"", pa.binary()))
-        if not texts:
-            return _of_one_width(joined, self._fixed)
-        found: list[bytes] = joined.to_pylist()
+        return pc.binary_join_element_wise(*parts, *texts, pa.scalar(b"", pa.binary()))
+
+    def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
+        """What `encode` gave, or a part of that, for a client."""
+        if not any(kind in TEXTS for _, kind in self.columns):
+            return _of_one_width(encoded, self._fixed)
+        found: list[bytes] = encoded.to_pylist()
         return found
 
     def expressions(self, value: str) -> dict[str, str]:

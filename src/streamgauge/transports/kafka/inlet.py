@@ -1,7 +1,9 @@
 """The recorder's end: consumes the topic of results, and hands each batch over as it comes.
 
-What a sink's batch gave is one attempt, which begins with its first row and ends with the batch's second mark: rows are
-stamped as they are taken from the broker, whenever their batch is whole.
+What a sink's batch gave is one attempt, which begins with its first row and ends with the batch's second mark. A query
+that writes without batches is cut into slices of time here, each of which is a batch to the receiver. Messages are
+stamped as they are taken from the broker, by a thread that does nothing else; another takes them apart, in larger
+pieces than they come.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.errors import DriverError
-from streamgauge.events import arrow_type
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, arrow_type
 from streamgauge.transports.kafka.names import results_of
 from streamgauge.transports.kafka.results import MARK, Mark, Types, mark_of, table_of
 from streamgauge.transports.seam import Listen, Receiver
@@ -32,6 +35,10 @@ SETTINGS: dict[str, Any] = {
 AT_ONCE = 50_000
 """Messages taken from the client at a time, at most."""
 WAIT_S = 0.02
+PIECE_US = US // 20
+"""So long messages wait here to be taken apart together, which has a cost each time; they are stamped by then."""
+SLICE_US = US // 4
+"""Of what comes without batches."""
 CLOSE_S = 5.0
 
 
@@ -50,11 +57,16 @@ class KafkaInlet:
         asked = {**SETTINGS, "bootstrap.servers": self._broker, "group.id": f"streamgauge-{at.token}"}
         self._client: Any = Consumer({**asked, "error_cb": lambda _: None})
         self._client.assign([TopicPartition(results_of(at.token), 0, 0)])
+        self._taken: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._batches: dict[tuple[str, int], _Batch] = {}
         self._attempts = 0
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="results", daemon=True)
-        self._thread.start()
+        loops = {"results taken": self._take, "results": self._pass_on}
+        self._threads = [
+            threading.Thread(target=self._safely, args=(loop,), name=name, daemon=True) for name, loop in loops.items()
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def location(self) -> str:
@@ -62,19 +74,35 @@ class KafkaInlet:
 
     def close(self) -> None:
         self._closing.set()
-        self._thread.join(CLOSE_S)
+        for thread in self._threads:
+            thread.join(CLOSE_S)
         self._client.close()
         for batch in self._batches.values():
             batch.end()
 
-    def _run(self) -> None:
+    def _safely(self, once: Any) -> None:
         try:
             while not self._closing.is_set():
-                self._take(self._client.consume(AT_ONCE, timeout=WAIT_S))
+                once()
         except Exception as error:  # nobody waits for this thread: who judges has to hear of it
             self._receiver.fail(f"results could not be taken from the broker: {error}")
 
-    def _take(self, messages: list[Any]) -> None:
+    def _take(self) -> None:
+        """What is there, as soon as there is something."""
+        first = self._client.poll(WAIT_S)
+        if first is not None:
+            now_us = self._receiver.now_us()
+            self._taken.put(([first, *self._client.consume(AT_ONCE, timeout=0)], now_us))
+
+    def _pass_on(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._sort(*self._taken.get(timeout=WAIT_S))
+            for _ in range(self._taken.qsize()):
+                self._sort(*self._taken.get_nowait())
+        for name, batch in list(self._batches.items()):
+            self._go_on(name, batch)
+
+    def _sort(self, messages: list[Any], taken_us: int) -> None:
         if errors := [message.error() for message in messages if message.error() is not None]:
             raise DriverError(errors[0].str())
         for key, run in groupby(messages, key=lambda message: message.key()):
@@ -83,7 +111,14 @@ class KafkaInlet:
                 for value in values:
                     self._marked(mark_of(value))
             else:
-                self._open(key).add(values)
+                self._open(key).hold(values, taken_us, self._receiver.now_us())
+
+    def _go_on(self, name: tuple[str, int], batch: _Batch) -> None:
+        now_us = self._receiver.now_us()
+        if batch.held_us is not None and now_us - batch.held_us >= PIECE_US:
+            batch.take_apart()
+        if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
+            self._cut(name, batch)
 
     def _open(self, key: bytes) -> _Batch:
         query, _, batch = key.decode().rpartition("/")
@@ -94,44 +129,83 @@ class KafkaInlet:
 
     def _marked(self, mark: Mark) -> None:
         name = (mark.query, mark.batch)
-        open_ = self._batches.pop(name, None)
-        if mark.first:
+        open_ = self._batches.get(name)
+        if open_ is not None and open_.mark.endless:
+            self._receiver.read(mark.query, open_.number, _positions(mark))
+            self._cut(name, open_)
+        elif mark.first:
             if open_ is not None:
                 open_.end()
             self._attempts += 1
-            self._batches[name] = _Batch(mark, self._attempts, self._receiver)
-            positions = [(each.stream, each.reader, each.partition, each.offset) for each in mark.positions]
-            self._receiver.read(mark.query, mark.batch, positions)
+            self._batches[name] = _Batch(mark, mark.batch, self._attempts, self._receiver)
+            self._receiver.read(mark.query, mark.batch, _positions(mark))
         elif open_ is not None:
-            open_.end()
-            self._receiver.commit(mark.query, mark.batch, [[0, open_.attempt]], list(open_.sinks))
+            del self._batches[name]
+            self._commit(open_)
+
+    def _cut(self, name: tuple[str, int], batch: _Batch) -> None:
+        """What has come of an endless batch since it was last cut is a batch of its own."""
+        self._commit(batch)
+        self._batches[name] = _Batch(batch.mark, batch.number + 1, batch.attempt, self._receiver, batch.until_us)
+
+    def _commit(self, batch: _Batch) -> None:
+        batch.end()
+        if batch.mark.endless:
+            self._receiver.reached(batch.mark.query, batch.number, batch.until_us)
+        self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.sinks))
+
+
+def _positions(mark: Mark) -> list[tuple[str, int, int, int]]:
+    return [(each.stream, each.reader, each.partition, each.offset) for each in mark.positions]
 
 
 @dataclass
 class _Batch:
-    """One attempt at a batch: of each sink what is on its way to the receiver."""
+    """One attempt at a batch, or at a slice of one without end: of each sink what is on its way to the receiver.
+
+    `until_us`: just after the latest event time of its results, and of those before it. `begun_us`, `held_us`: since
+    when it has had a message, and one that is not taken apart yet.
+    """
 
     mark: Mark
+    number: int
     attempt: int
     receiver: Receiver
+    until_us: int = 0
+    begun_us: int | None = None
+    held_us: int | None = None
+    values: list[bytes] = field(default_factory=list)
+    stamps_us: list[int] = field(default_factory=list)
     ways: dict[str, _Way] = field(default_factory=dict)
 
     @property
     def sinks(self) -> dict[str, Types]:
         return self.mark.sinks
 
-    def add(self, values: list[bytes]) -> None:
-        for sink, rows in table_of(values, self.sinks).items():
+    def hold(self, values: list[bytes], taken_us: int, now_us: int) -> None:
+        # By now, not by when they were taken: whoever lags would cut ever smaller pieces, and lag more.
+        self.begun_us = now_us if self.begun_us is None else self.begun_us
+        self.held_us = now_us if self.held_us is None else self.held_us
+        self.values += values
+        self.stamps_us += [taken_us] * len(values)
+
+    def take_apart(self) -> None:
+        if not self.values:
+            return
+        for sink, rows in table_of(self.values, self.sinks, self.stamps_us).items():
             if len(rows):
                 self._way(sink).put(rows)
+                self.until_us = max(self.until_us, (pc.max(rows.column(EVENT_TIME)).as_py() or -1) + 1)
+        self.values, self.stamps_us, self.held_us = [], [], None
 
     def end(self) -> None:
+        self.take_apart()
         for way in self.ways.values():
             way.end()
 
     def _way(self, sink: str) -> _Way:
         if sink not in self.ways:
-            address = {"query": self.mark.query, "batch": self.mark.batch, "partition": 0, "attempt": self.attempt}
+            address = {"query": self.mark.query, "batch": self.number, "partition": 0, "attempt": self.attempt}
             self.ways[sink] = _Way({**address, "sink": sink}, self.sinks[sink], self.receiver)
         return self.ways[sink]
 
@@ -141,8 +215,8 @@ class _Way:
 
     def __init__(self, address: dict[str, Any], types: Types, receiver: Receiver) -> None:
         self._rows: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
-        schema = pa.schema([(name, arrow_type(kind)) for name, kind in types.items()])
-        self._thread = threading.Thread(target=self._bring, args=(receiver, address, schema), daemon=True)
+        columns = {**{name: arrow_type(kind) for name, kind in types.items()}, EMISSION_TIME: pa.int64()}
+        self._thread = threading.Thread(target=self._bring, args=(receiver, address, pa.schema(columns)), daemon=True)
         self._thread.start()
 
     def put(self, rows: pa.Table) -> None:

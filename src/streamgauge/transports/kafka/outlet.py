@@ -30,6 +30,7 @@ class KafkaOutlet:
         self._broker, self._run, self._held = f"{at.host}:{at.port}", at.token, held
         self._lock = threading.Lock()
         self._producer: Producer | None = None
+        self._encodings: dict[str, Compact] = {}
         self._chunks: list[Chunk] = []
         self._frontier_us = self._read_us = 0
         self._first_us: int | None = None
@@ -41,8 +42,14 @@ class KafkaOutlet:
     def location(self) -> str:
         return self._broker
 
+    def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The events as messages, in one column."""
+        if stream not in self._encodings:
+            self._encodings[stream] = Compact.of(batch.schema)
+        return pa.RecordBatch.from_arrays([self._encodings[stream].encode(batch)], names=["message"])
+
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Send a chunk. One without events only moves the frontier.
+        """Send a chunk of what was `prepared`. One without events only moves the frontier.
 
         Raises:
             Overflow: more event time than the bound was not read yet; nothing was sent.
@@ -56,8 +63,8 @@ class KafkaOutlet:
             self.overflowed = True
             raise Overflow(f"the broker holds {waiting_us / US:.1f} s that were not read")
         if events:
-            self._producer = self._producer or self._opened(batches)
-            self._producer.send(batches)
+            self._producer = self._producer or self._opened()
+            self._producer.send({stream: batch.column(0) for stream, batch in batches.items()})
         with self._lock:
             self._frontier_us = to_us
             self._chunks.append(Chunk(from_us, to_us, events, published_us))
@@ -93,7 +100,7 @@ class KafkaOutlet:
     def drain_handing_out(self) -> list[Spent]:
         return []
 
-    def _opened(self, batches: dict[str, pa.RecordBatch]) -> Producer:
-        """Every chunk has the columns that the first one has."""
-        ways = {name: (topic_of(self._run, name), Compact.of(batch.schema)) for name, batch in batches.items()}
+    def _opened(self) -> Producer:
+        """When all streams are known: every chunk has those that the first one has."""
+        ways = {name: (topic_of(self._run, name), encoding) for name, encoding in self._encodings.items()}
         return Producer(self._broker, self._held.partition, ways)

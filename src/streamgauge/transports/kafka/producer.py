@@ -17,7 +17,7 @@ SETTINGS: dict[str, Any] = {
     "acks": "all",
     "enable.idempotence": True,
     "compression.type": "lz4",
-    "linger.ms": 5,
+    "linger.ms": 1,
     "batch.size": 1_000_000,
     "queue.buffering.max.messages": 2_000_000,
     "queue.buffering.max.kbytes": 1_048_576,
@@ -31,9 +31,11 @@ WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
 
 
 class Encoding(Protocol):
-    """How events of one stream become messages."""
+    """How events of one stream become messages: encoded ahead of their time, many at once, and given out in parts."""
 
-    def encode(self, batch: pa.RecordBatch) -> list[bytes]: ...
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray: ...
+
+    def messages(self, encoded: pa.BinaryArray) -> list[bytes]: ...
 
 
 class Producer:
@@ -60,13 +62,13 @@ class Producer:
         asked = {**SETTINGS, "bootstrap.servers": broker, **(settings or {})}
         self._client: Any = Client({**asked, "error_cb": lambda _: None})
 
-    def send(self, batches: Mapping[str, pa.RecordBatch]) -> int:
+    def send(self, encoded: Mapping[str, pa.BinaryArray]) -> int:
         """Hands the events of each stream to the client, which sends them on its own; returns how many they were.
 
         Raises:
             DriverError: the broker lost or refused a message, or takes so little that the client's queue is full.
         """
-        return sum(self._send(*self._ways[stream], batch) for stream, batch in batches.items() if batch.num_rows)
+        return sum(self._send(*self._ways[stream], events) for stream, events in encoded.items() if len(events))
 
     def flush(self, timeout_s: float) -> None:
         """Waits until the broker has kept everything.
@@ -84,8 +86,8 @@ class Producer:
         """Messages that the broker has not kept yet."""
         return len(self._client)
 
-    def _send(self, topic: str, encoding: Encoding, batch: pa.RecordBatch) -> int:
-        messages = [{"value": value} for value in encoding.encode(batch)]
+    def _send(self, topic: str, encoding: Encoding, encoded: pa.BinaryArray) -> int:
+        messages = [{"value": value} for value in encoding.messages(encoded)]
         self._client.poll(0)
         self._refuse_lost()
         if self.waiting + len(messages) > WAITING_MAX:

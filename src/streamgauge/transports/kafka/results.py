@@ -2,7 +2,8 @@
 
 A result's key is that of its batch, a mark's is `MARK`. The first mark of a batch says what types its columns have and
 how far its sources were read; the second that the batch is whole. A first mark that comes again takes back what came
-since the one before: the batch was begun anew. JSON has no NaN, no time and no bytes, so those travel as texts and
+since the one before: the batch was begun anew. A query that writes without batches has one first mark, which says so,
+and further ones as it learns how far it has read. JSON has no NaN, no time and no bytes, so those travel as texts and
 numbers (`wire`), and are made what they were where they arrive (`table_of`).
 """
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from streamgauge.events import arrow_type
+from streamgauge.events import EMISSION_TIME, arrow_type
 
 MARK = b"mark"
 Types = dict[str, str]
@@ -37,13 +38,16 @@ class Position:
 
 @dataclass(frozen=True)
 class Mark:
-    """`sinks`: of each sink the types of its columns; of a first mark, `positions` at the batch's end."""
+    """`sinks`: of each sink the types of its columns; `positions`: of a first mark those at the batch's end, of a later
+    one of an `endless` batch those up to which everything has been read and written.
+    """
 
     query: str
     batch: int
     first: bool
     sinks: dict[str, Types] = field(default_factory=dict)
     positions: tuple[Position, ...] = ()
+    endless: bool = False
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -69,9 +73,9 @@ def wire(name: str, kind: str, of: str = "") -> str:
     return f"base64({column})" if kind == "binary" else column
 
 
-def table_of(values: Sequence[bytes], sinks: Mapping[str, Types]) -> dict[str, pa.Table]:
-    """The results of each sink, in the order in which they came. Of one sink alone a message is its row, of several it
-    is an object of their rows.
+def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], stamps_us: Sequence[int]) -> dict[str, pa.Table]:
+    """The results of each sink, in the order in which they came, `emission_time` added. Of one sink alone a message is
+    its row, of several it is an object of their rows. `stamps_us`: when each message was taken.
 
     Raises:
         pa.ArrowInvalid: a message is no such object.
@@ -86,14 +90,15 @@ def table_of(values: Sequence[bytes], sinks: Mapping[str, Types]) -> dict[str, p
         pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
         pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="error"),
     )
+    stamps = pa.array(stamps_us, pa.int64())
     if not several:
-        return {sink: _restored(found, types) for sink, types in sinks.items()}
-    return {sink: _restored(_rows_in(found.column(sink), fields[sink]), types) for sink, types in sinks.items()}
+        return {sink: _restored(found, types, stamps) for sink, types in sinks.items()}
+    return {sink: _rows_in(found.column(sink), fields[sink], types, stamps) for sink, types in sinks.items()}
 
 
-def _rows_in(column: pa.ChunkedArray, fields: pa.Schema) -> pa.Table:
-    rows = column.combine_chunks().drop_null()
-    return pa.Table.from_arrays(rows.flatten(), schema=fields)
+def _rows_in(column: pa.ChunkedArray, fields: pa.Schema, types: Types, stamps: pa.Array) -> pa.Table:
+    there, structs = column.is_valid(), column.combine_chunks().drop_null()
+    return _restored(pa.Table.from_arrays(structs.flatten(), schema=fields), types, stamps.filter(there))
 
 
 def _wired(kind: str) -> pa.DataType:
@@ -102,9 +107,9 @@ def _wired(kind: str) -> pa.DataType:
     return {"timestamp": pa.int64(), "double": pa.string(), "binary": pa.string()}.get(kind) or arrow_type(kind)
 
 
-def _restored(found: pa.Table, types: Types) -> pa.Table:
+def _restored(found: pa.Table, types: Types, stamps: pa.Array) -> pa.Table:
     columns = [_column(found.column(name), kind) for name, kind in types.items()]
-    return pa.Table.from_arrays(columns, names=list(types))
+    return pa.Table.from_arrays([*columns, stamps], names=[*types, EMISSION_TIME])
 
 
 def _column(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:

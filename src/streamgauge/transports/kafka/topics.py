@@ -10,6 +10,9 @@ from streamgauge.errors import DriverError
 from streamgauge.system.children import wait_until
 
 ASKED_S = 15.0
+ASKS = {"group.id": "streamgauge-asks", "enable.auto.commit": False}
+MS = 1000
+"""Microseconds."""
 
 
 class Topics:
@@ -68,7 +71,7 @@ class Topics:
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        client: Any = Consumer({**self._settings, "group.id": "streamgauge-asks", "enable.auto.commit": False})
+        client: Any = Consumer({**self._settings, **ASKS})
         try:
             asked = [TopicPartition(topic, number) for number in range(partitions)]
             return [int(client.get_watermark_offsets(one, timeout=ASKED_S)[1]) for one in asked]
@@ -76,6 +79,31 @@ class Topics:
             raise DriverError(f"{topic}: {error.args[0].str()}") from None
         finally:
             client.close()
+
+    def appended_us(self, topic: str, partition: int, offsets: Iterable[int]) -> list[int]:
+        """When the broker appended the messages at these offsets, by its own clock, rounded up to a millisecond.
+
+        Raises:
+            DriverError: it does not answer, or a message is not there.
+        """
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        # As few bytes as it gives: whole batches of messages come in any case, and one of each is wanted.
+        few = {"max.partition.fetch.bytes": 1, "enable.partition.eof": True}
+        client: Any = Consumer({**self._settings, **ASKS, **few})
+        found = []
+        try:
+            for offset in offsets:
+                client.assign([TopicPartition(topic, partition, offset)])
+                message = client.poll(ASKED_S)
+                if message is None or message.error() is not None or message.offset() != offset:
+                    raise DriverError(f"{topic}: the message at offset {offset} of partition {partition} is not there")
+                found.append((message.timestamp()[1] + 1) * MS)
+        except KafkaException as error:
+            raise DriverError(f"{topic}: {error.args[0].str()}") from None
+        finally:
+            client.close()
+        return found
 
     def _answers(self, topic: str, partitions: int) -> bool:
         try:

@@ -1,0 +1,70 @@
+"""The SUT in Spark's real-time mode: one query from topic to topic, without batches of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.engines.seam import Setting
+from streamgauge.engines.spark.instances import SETTING
+from streamgauge.engines.spark.kafka import Marks, in_force, messages, positions_in, to, types_of
+from streamgauge.engines.spark.main import Sut, run
+from streamgauge.engines.spark.queries import Query
+from streamgauge.engines.spark.realtime import INSTANCES, SETTINGS
+from streamgauge.engines.spark.settings import with_rocksdb
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import RunningAggregate
+from streamgauge.transports.kafka.results import Mark
+
+WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
+"""Two milliseconds make some hundred requests a second of what would be thousands: less of the broker, and no later."""
+SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
+"""So long a row waits at most in an exchange for others to go with it; 50 of Spark's own."""
+ALL = 0
+"""The number of the one batch that results are said to belong to."""
+
+
+class RealTimeSut(Sut):
+    """One session with one query."""
+
+    settings: tuple[Setting, ...] = SETTINGS
+
+    def status(self) -> dict[str, Any]:
+        found = super().status()
+        if found["alive"]:
+            self._tell_progress()
+        return found
+
+    def _configuration(self) -> dict[str, str]:
+        conf = super()._configuration() | SHUFFLE | {SETTING: INSTANCES}
+        stateful = any(isinstance(node, RunningAggregate) for node in graph.operators(self._job.flow))
+        return {**(with_rocksdb(conf) if stateful else conf), **self._users}
+
+    def _trigger(self, _: Query) -> str:
+        return self._ours["trigger"]
+
+    def _edges_in_force(self) -> dict[str, str]:
+        return in_force(WRITING)
+
+    def _start(self, frame: Any, query: Query) -> Any:
+        self._marks, self._told = Marks(self._job.edges.output), -1
+        types = types_of(frame, [sink.name for sink in query.sinks])
+        self._marks.send(Mark(query.name, ALL, True, types, endless=True))
+        rows = messages(frame, types, query.name, ALL)
+        writer = rows.writeStream.queryName(query.name).outputMode("update").trigger(realTime=self._trigger(query))
+        writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
+        return writer.format("kafka").options(**WRITING, **to(self._job.edges.output)).start()
+
+    def _tell_progress(self) -> None:
+        """What a batch's end says for certain: how far everything is read and written, rows without results, too."""
+        for query, running in self._queries.items():
+            last = running.lastProgress
+            if last is None or last.batchId <= self._told:
+                continue
+            self._told = last.batchId
+            ends = "\n".join(source.endOffset for source in last.sources)
+            positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
+            self._marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
+
+
+if __name__ == "__main__":
+    run(RealTimeSut)

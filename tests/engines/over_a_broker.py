@@ -1,0 +1,67 @@
+"""Short real trials over a real broker, on any of the engines that can read one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.restarting import RESTARTED_S
+
+from streamgauge.errors import MachineError
+from streamgauge.events import Clock
+from streamgauge.experiment import build
+from streamgauge.report.store import RunFolder
+from streamgauge.run.catalogue import require, start_of
+from streamgauge.run.check import check
+from streamgauge.run.ready import Ready
+from streamgauge.run.rig import Rig
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+
+DURATION_S = 6.0
+WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
+
+
+def require_jars(engine: str) -> None:
+    """The broker's and the engine's own; without a repository, and where none are kept, nothing here can be tried."""
+    try:
+        require(engine, "kafka")
+    except MachineError as error:
+        pytest.skip(str(error))
+
+
+@contextmanager
+def started(
+    root: Path, workload: str, rate: str, engine: str = "spark", generators: int = 1, **parameters: str
+) -> Iterator[tuple[Ready, Rig, RunFolder]]:
+    """Generators, a broker, a recorder and the engine, running; ended at the end."""
+    load = {"rate": rate, "warmup": "4s", "bound": "5m", "generators": generators}
+    asked: dict[str, Any] = {"engine": engine, "transport": "kafka", "load": load, "out": str(root)}
+    ready = check(build({"workload": workload, "parameters": parameters, **asked}))
+    folder = RunFolder.create(root, workload, engine, datetime.now(UTC))
+    with Rig(rig_settings(ready), start_of(engine, None), folder.path, Clock.fixed_now()) as rig:
+        rig.start(ready.plan(next_start(rig) - START_LEAD_US, ready.experiment.load.rate, 1.0))
+        yield ready, rig, folder
+
+
+def trial(ready: Ready, rig: Rig, folder: RunFolder, number: int = 1, on_progress: Any = lambda _: None) -> Judged:
+    settings = TrialSettings(
+        ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+    )
+    return run_trial(ready, rig, folder.trial(number, datetime.now(UTC)), settings, on_progress=on_progress)
+
+
+def check_answers(judged: Judged, rows_least: int) -> None:
+    """Every result once, right, and every event read and committed once."""
+    found = judged.result.verification
+    assert found is not None
+    assert judged.done.drained
+    assert (found.judged, found.independent) == (True, True)
+    assert (found.missing, found.extra, found.duplicate, found.wrong, found.late) == (0, 0, 0, 0, 0), found.examples
+    assert found.matched == found.expected >= rows_least
+    driver = judged.result.driver
+    assert driver is not None
+    assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed

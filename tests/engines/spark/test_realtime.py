@@ -1,0 +1,83 @@
+"""What real-time mode cannot do is refused before anything is started, by its rule and with the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.engines.seam import Wanted
+from streamgauge.engines.spark import realtime
+from streamgauge.engines.spark.realtime import CAPABILITIES, WHY_NOT, master_for, slots
+from streamgauge.engines.spark.settings import CAPABILITIES as MICRO_BATCH
+from streamgauge.errors import InputError
+from streamgauge.events import Schema
+from streamgauge.experiment import build
+from streamgauge.flow.stream import source
+from streamgauge.run.check import check
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+PLAIN = BOUGHT.sink("all")
+COUNTED = BOUGHT.running(keys="pack", count="count(*)").sink("count")
+
+
+def test_each_node_is_done_or_has_its_rule() -> None:
+    """Of all that micro-batches do."""
+    assert set(CAPABILITIES.nodes) - {"InWindows"} | set(WHY_NOT) == set(MICRO_BATCH.nodes)
+    assert not set(CAPABILITIES.nodes) & set(WHY_NOT)
+
+
+def test_all_tasks_of_a_query_run_at_once() -> None:
+    """One for the source, those behind the exchange of an aggregate; a master of our own has a slot for each."""
+    three = {"spark.sql.shuffle.partitions": "3"}
+    assert (slots(PLAIN, three), slots(COUNTED, {}), slots(COUNTED, three)) == (1, 2, 4)
+    assert (master_for(COUNTED, {}, 1), master_for(PLAIN, {}, 4)) == ("local[2]", "local[4]")
+
+
+@pytest.mark.parametrize(
+    ("options", "master", "said"),
+    [
+        ({}, "local[1]", r"master: must have a slot for each task, .*: 2 here"),
+        ({"spark.sql.shuffle.partitions": "2"}, "local[2]", "master: must have a slot for each task, .*: 3 here"),
+        ({"spark.sql.shuffle.partitions": "two"}, "local[2]", "partitions: must be a whole number of at least 1"),
+        ({}, "local", "master: must have a slot for each task"),
+        ({"trigger": "1 second"}, None, "option trigger: must be at least 5 seconds"),
+        ({"trigger": "soon"}, None, "option trigger: must be at least 5 seconds"),
+        ({"buckets": "8"}, None, "option buckets: is not an option of spark"),
+        ({"spark.master": "local[4]"}, None, "spark.master: is asked for by a word of streamgauge"),
+    ],
+)
+def test_what_it_would_choke_on_is_refused(options: dict[str, str], master: str | None, said: str) -> None:
+    """Spark's own rules."""
+    with pytest.raises(InputError, match=said):
+        realtime.check(Wanted(COUNTED, options, master, "common", transport="kafka"))
+
+
+@pytest.mark.parametrize(("flow", "master"), [(COUNTED, "local[2]"), (COUNTED, "local[*, 3]"), (PLAIN, "local")])
+def test_what_it_takes(flow: Any, master: str) -> None:
+    """Slots enough."""
+    realtime.check(Wanted(flow, {"trigger": "5 seconds"}, master, "common", transport="kafka"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"workload": "windowed_join"}, "has no lowering for WindowJoin: real-time mode joins no two streams"),
+        ({"workload": "trending_topics"}, "has no lowering for TopN: real-time mode has no aggregate of an aggregate"),
+        ({"workload": "spike_detection"}, "has no lowering for Process: real-time mode runs no Python"),
+        ({"workload": "identity", "transport": "flight"}, "transport: is none that spark-rtm can read"),
+    ],
+)
+def test_flows_that_it_cannot_do_are_refused(changes: dict[str, Any], said: str) -> None:
+    """By the rule, and with the engine to take."""
+    with pytest.raises(InputError, match=said) as refused:
+        check(build({"engine": "spark-rtm", "transport": "kafka", **changes}))
+    if "transport" not in changes:
+        assert "--engine spark" in str(refused.value)
+
+
+def test_chunks_are_as_short_as_its_latencies() -> None:
+    """Unless others are asked for."""
+    asked = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
+    assert check(build(asked)).chunk_for(20e3) == realtime.CHUNK_US
+    assert check(build({**asked, "load": {"chunk": "10ms"}})).chunk_for(20e3) == 10_000
