@@ -1,7 +1,8 @@
 """Writes the tables of docs/applications.md from searches and characterizations.
 
     python docs/applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
-    python docs/applications.py --measure DIR    characterize every workload into DIR first, one after the other
+    python docs/applications.py --measure DIR    characterize every workload into DIR first, one after the other; those
+                                                 that it holds whole are kept
 
 `python -m bench.applications DIR` searches the rate of every application. In the table of rates, applications that no
 folder is given of keep their rows; the other tables are of the given folders alone. A table that no folder is for
@@ -179,17 +180,26 @@ def _place(block: str) -> re.Pattern[str]:
 
 
 def measured(out: Path) -> list[str]:
-    """Every workload characterized anew; gives the folders."""
+    """Every workload characterized, those anew that the folder does not hold whole; gives their folders."""
     from streamgauge.workloads.base import names
 
     out.mkdir(parents=True, exist_ok=True)
-    folders = []
+    folders = whole(out)
     for name in names():
+        if name in folders:
+            print(f"{name}: kept, {folders[name]}", file=sys.stderr)
+            continue
         print(f"characterizing {name}", file=sys.stderr)
         command = [sys.executable, "-m", "streamgauge", "characterize", name, "--json", "--out", str(out)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-        folders.append(str(json.loads(done.stdout)["folder"]))
-    return folders
+        folders[name] = str(json.loads(done.stdout)["folder"])
+    return list(folders.values())
+
+
+def whole(out: Path) -> dict[str, str]:
+    """The folders of characterizations that came to their end, by workload; the latest of each."""
+    found = {path.parent: json.loads(path.read_text()) for path in sorted(out.glob(f"*/{FILE}"))}
+    return {one["workload"]: str(folder) for folder, one in found.items() if one.get("finished")}
 
 
 def main(words: Sequence[str]) -> int:

@@ -137,3 +137,13 @@ def test_the_page_has_a_place_for_the_tables(block: str) -> None:
     assert found.startswith("# Applications")
     with pytest.raises(ValueError, match="no place"):
         PAGE.renewed("nothing", "new")
+
+
+def test_what_was_characterized_whole_is_not_measured_again(tmp_path: Path) -> None:
+    """The latest of each; one that was stopped is made anew."""
+    for folder, workload, finished in (("1", "a", True), ("2", "a", True), ("3", "b", False)):
+        (tmp_path / folder).mkdir()
+        found = {"workload": workload, "finished": finished}
+        (tmp_path / folder / "characterization.json").write_text(json.dumps(found))
+    (tmp_path / "4").mkdir()
+    assert PAGE.whole(tmp_path) == {"a": str(tmp_path / "2")}
