@@ -10,52 +10,19 @@ the drain. `STREAMGAUGE_REPEATS` says how often (default 3; a run takes two to t
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
-from dataclasses import dataclass
 from typing import Any
 
 from bench._row import Row, row
+from bench._run import Asked, result
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 US = 1_000_000
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A run, as it is typed."""
-
-    workload: str
-    rate: str
-    duration: str = "60s"
-
-
 FEW_RESULTS = Asked("windowed_aggregation", "2M")
 EVERY_EVENT = Asked("identity", "500k")
 """Below what it sustains: what is measured is the verification."""
-
-
-def result(asked: Asked) -> dict[str, Any]:
-    """The result of one run. Its progress is shown. Raises RuntimeError where it was not sustained."""
-    with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "streamgauge", "run", asked.workload, "--json", "--out", out]
-        typed = [*command, "--rate", asked.rate, "--duration", asked.duration]
-        done = subprocess.run(typed, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{asked}: {_why(done)}")
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-
-def _why(done: subprocess.CompletedProcess[str]) -> str:
-    """The verdict where there is one, else where to look."""
-    try:
-        return str(json.loads(done.stdout)["verdict"]["sentence"])
-    except (ValueError, KeyError):
-        return f"exit code {done.returncode}; why, it has said above"
 
 
 def span_s(found: dict[str, Any]) -> float:

@@ -1,0 +1,40 @@
+"""One run of the command, as a user would type it, and its result."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run, as it is typed; `more` are further words."""
+
+    workload: str
+    rate: str
+    duration: str = "60s"
+    more: tuple[str, ...] = ()
+
+
+def result(asked: Asked) -> dict[str, Any]:
+    """The result of one run. Its progress is shown. Raises RuntimeError where it was not sustained."""
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-m", "streamgauge", "run", asked.workload, "--json", "--out", out, *asked.more]
+        typed = [*command, "--rate", asked.rate, "--duration", asked.duration]
+        done = subprocess.run(typed, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{asked}: {_why(done)}")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+def _why(done: subprocess.CompletedProcess[str]) -> str:
+    """The verdict where there is one, else where to look."""
+    try:
+        return str(json.loads(done.stdout)["verdict"]["sentence"])
+    except (ValueError, KeyError):
+        return f"exit code {done.returncode}; why, it has said above"

@@ -1,0 +1,63 @@
+"""How late results are where little waits: by each of Spark's ways to stream, far below what it sustains.
+
+`streamgauge run ... --json` for a minute, as a user would type it: every event back (`identity`) by micro-batches from
+memory, which is the baseline, by micro-batches over a broker, and in real-time mode; and aggregates in real-time mode.
+The figure is the event-time latency, from an event's planned time to the recorder. What of it passes before the broker
+has the event is the driver's own (`append_latency`), and stands beside it. `STREAMGAUGE_REPEATS` says how often
+(default 3; a run takes two minutes). Run alone: `python -m bench.latency`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bench._row import Row, row
+from bench._run import Asked, result
+
+REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
+MS = 1000.0
+KAFKA = ("--transport", "kafka")
+REAL_TIME = ("--engine", "spark-rtm", *KAFKA)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A run, what it is called, and of its median and its p99 what they may be and should be at most, milliseconds."""
+
+    name: str
+    asked: Asked
+    p50_ms: tuple[float, float]
+    p99_ms: tuple[float, float] | tuple[None, None] = (None, None)
+
+
+WAYS = (
+    Way("identity at 20 k/s, micro-batches from memory", Asked("identity", "20k"), (150.0, 100.0)),
+    Way("identity at 20 k/s, micro-batches over a broker", Asked("identity", "20k", more=KAFKA), (150.0, 100.0)),
+    Way("identity at 20 k/s, real-time mode", Asked("identity", "20k", more=REAL_TIME), (10.0, 5.0), (25.0, 15.0)),
+    Way("running count at 5 k/s, real-time mode", Asked("count", "5k", more=REAL_TIME), (40.0, 20.0)),
+    Way("windows so far at 5 k/s, real-time mode", Asked("windowed_aggregation", "5k", more=REAL_TIME), (40.0, 20.0)),
+)
+
+
+def rows_of(way: Way, runs: list[dict[str, Any]]) -> Iterator[Row]:
+    latencies = [run["latency"]["event_time_us"] for run in runs]
+    yield row(f"latency: {way.name}, p50", [each["p50"] / MS for each in latencies], "ms", *way.p50_ms)
+    if all(each["p99"] is not None for each in latencies):
+        yield row(f"latency: {way.name}, p99", [each["p99"] / MS for each in latencies], "ms", *way.p99_ms)
+    if appended := [run["driver"]["append_latency_us"] for run in runs if run["driver"]["append_latency_us"]]:
+        yield row(f"latency: {way.name}, until the broker had it, p50", [each["p50"] / MS for each in appended], "ms")
+
+
+def main() -> list[Row]:
+    """All ways in turn, so that what else the machine does meets them alike."""
+    rounds = [[result(way.asked) for way in WAYS] for _ in range(REPEATS)]
+    each_way = zip(WAYS, zip(*rounds, strict=True), strict=True)
+    return [line for way, runs in each_way for line in rows_of(way, list(runs))]
+
+
+if __name__ == "__main__":
+    for each in main():
+        print(each)

@@ -1,0 +1,45 @@
+"""bench/latency.py: what its rows say of results. No run is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bench.__main__ import said
+from bench.latency import REPEATS, WAYS
+
+from bench import latency
+from streamgauge.experiment import build
+from streamgauge.run.check import check
+
+
+def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[str, Any]:
+    """As much of a result as is looked at."""
+    append = {"p50": append_us} if append_us else None
+    return {"latency": {"event_time_us": {"p50": p50_us, "p99": p99_us}}, "driver": {"append_latency_us": append}}
+
+
+def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In turn; where a run had too few results for a p99, there is none."""
+    asked: list[Any] = []
+    monkeypatch.setattr(latency, "result", lambda one: asked.append(one) or made(9000.0, None, None))
+    rows = latency.main()
+    assert asked == [way.asked for way in WAYS] * REPEATS
+    assert [row["value"] for row in rows] == [9.0] * len(WAYS)
+
+
+def test_less_is_better() -> None:
+    """And what passes before the broker has an event stands beside it."""
+    way = next(way for way in WAYS if way.p99_ms[0] is not None)
+    middle, late, appended = latency.rows_of(way, [made(9000.0, 30_000.0, 4000.0)] * 3)
+    assert (middle["value"], said(middle)) == (9.0, "floor")
+    assert (late["value"], said(late)) == (30.0, "missed")
+    assert (appended["value"], appended["floor"]) == (4.0, None)
+
+
+def test_every_way_can_be_started() -> None:
+    """As far as that is known before the start."""
+    for way in WAYS:
+        words = dict(zip(way.asked.more[::2], way.asked.more[1::2], strict=True))
+        more = {name.removeprefix("--"): value for name, value in words.items()}
+        check(build({"workload": way.asked.workload, "load": {"rate": way.asked.rate}, **more}))
