@@ -132,7 +132,7 @@ def words_of_engines() -> str:
     from streamgauge.run.catalogue import matrix
 
     engines = matrix()
-    nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob", "InWindows"}
+    nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob"}
     words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
     rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
     return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)

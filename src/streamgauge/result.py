@@ -136,8 +136,8 @@ class DriverResult(Answer):
     out events, in which the recorder worked on results that had come, and in which it wrote them to its disk: 0 to 1.
     Of a trial that ended before its span they are of what there was before it.
     `append_latency_us`: from an event's planned time until the broker had it, of some events of each partition, to a
-    millisecond; None where there is no broker. `read_skew_us_max`: how far apart in event time partitions were read
-    after a batch of the span, at most.
+    millisecond; None where there is no broker. `read_skew_us_max`: how far behind an event that was read the first of
+    its stream was that was not, after a batch of the span, at most.
     """
 
     slip_us: Slip
@@ -196,12 +196,17 @@ class Verification(Answer):
 
 
 class SinkResult(Answer):
-    """What arrived at one sink: how much, how late, whether it was right; `query` is the engine's that served it."""
+    """What arrived at one sink: how much, how late, whether it was right; `query` is the engine's that served it.
+
+    `kind`: what results are, and so what their latency is of: `row`, `window` (when it closes), `update` (each value so
+    far) or `join`; empty where results were not verified.
+    """
 
     name: str
     rows: int
     latency: Latencies
     query: str = ""
+    kind: str = ""
     verification: Verification | None = None
 
 

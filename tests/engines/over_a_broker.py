@@ -35,10 +35,16 @@ def require_jars(engine: str) -> None:
 
 @contextmanager
 def started(
-    root: Path, workload: str, rate: str, engine: str = "spark", generators: int = 1, **parameters: str
+    root: Path,
+    workload: str,
+    rate: str,
+    engine: str = "spark",
+    generators: int = 1,
+    bound: str = "5m",
+    **parameters: str,
 ) -> Iterator[tuple[Ready, Rig, RunFolder]]:
     """Generators, a broker, a recorder and the engine, running; ended at the end."""
-    load = {"rate": rate, "warmup": "4s", "bound": "5m", "generators": generators}
+    load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
     asked: dict[str, Any] = {"engine": engine, "transport": "kafka", "load": load, "out": str(root)}
     ready = check(build({"workload": workload, "parameters": parameters, **asked}))
     folder = RunFolder.create(root, workload, engine, datetime.now(UTC))

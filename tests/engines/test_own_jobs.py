@@ -295,6 +295,11 @@ REFUSED = [
         ".count()",
         ["must keep event_time", 'F.max("event_time").alias("event_time")'],
     ),
+    (
+        "a stamp of its own",
+        "return inputs['purchases'].withColumn('emission_time', F.col('event_time') + 1000)",
+        ["must have no column emission_time", "rename it"],
+    ),
     ("its own error", "return {}['sales']", ["KeyError: 'sales'", "line 10, in f", "return {}['sales']"]),
     ("spark's error", "return inputs['purchases'].select(F.expr('prize + 1'))", ["UNRESOLVED_COLUMN", "line 10, in f"]),
     (

@@ -36,7 +36,9 @@ def test_rows_are_verified_trial_after_trial(tmp_path: Path) -> None:
             check_answers(judged, 30_000)
             assert median_us(judged) < 5e6
     assert "linger.ms=2" in judged.result.settings["sink"]
-    assert judged.result.settings["trigger"] == "1 minute"
+    assert judged.result.settings["trigger"] == "1 minute (auto)"
+    assert "Real-time Mode" in (folder.path / "engine" / "spark.log").read_text()
+    assert {sink.kind for sink in judged.result.sinks} == {"row"}
 
 
 @pytest.mark.spark
@@ -52,13 +54,16 @@ def test_updates_are_verified(tmp_path: Path, workload: str, parameters: dict[st
     with started(tmp_path, workload, "2k", ENGINE, **parameters) as (ready, rig, folder):
         judged = trial(ready, rig, folder)
     check_answers(judged, rows_least)
+    assert {sink.kind for sink in judged.result.sinks} == {"update"}
 
 
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
 def test_rows_that_leave_nothing_are_known_to_be_read(tmp_path: Path) -> None:
-    """A filter lets nothing through: how far it has read is known when it keeps it, and the trial ends well."""
-    with started(tmp_path, "filter", "2k", ENGINE, above=str(PRICE_MAX)) as (ready, rig, folder):
+    """A filter lets nothing through: how far it has read is known when it keeps it, long before the queue is full."""
+    with started(tmp_path, "filter", "2k", ENGINE, bound="15s", above=str(PRICE_MAX)) as (ready, rig, folder):
         judged = trial(ready, rig, folder)
     assert judged.done.drained
+    assert not judged.done.journal.overflowed
+    assert judged.result.settings["trigger"] == "5 seconds (auto)"

@@ -565,7 +565,7 @@ def test_rows_that_had_come_before_keep_their_stamps(served: Served) -> None:
     """An inlet that takes them apart later says when they came; the commit counts by that."""
     rows = pa.record_batch({EVENT_TIME: [10, 20, 30], EMISSION_TIME: [15, 25, 45]})
     address = {"query": "q", "batch": 0, "partition": 0, "attempt": 1, "sink": "out"}
-    served.recorder.receive(address, rows.schema, iter([rows]))
+    served.recorder.receive(address, rows.schema, iter([rows]), stamped=True)
     served.recorder.commit("q", 0, [[0, 1]], ["out"])
     (commit,) = served.recorder.status()["commits"]
     assert (commit["rows"], commit["emitted_us"], commit["frontier_us"]) == (3, 45, 30)

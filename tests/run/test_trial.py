@@ -20,13 +20,14 @@ from tests.run.made_answers import ROWS, Case
 from tests.run.made_trials import START, cut_short, done_of
 
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
+from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import read_log
 from streamgauge.measure.latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Latencies, Verification
+from streamgauge.result import Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
@@ -314,7 +315,7 @@ def concluded(
     folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
     rig: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
-        folder=tmp_path,
+        folder=tmp_path, append_latencies_us=lambda *_: [],
     )  # fmt: skip
 
     def ended(*_: Any) -> None:
@@ -582,3 +583,42 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
     assert "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows" in result.notes
+
+
+def asked_of_a_broker(make: Any, answer: Any, **done: Any) -> tuple[Result, Conducted]:
+    """A result after the broker was asked when it had events."""
+
+    def asked(*_: Any) -> list[int]:
+        if isinstance(answer, BaseException):
+            raise answer
+        return list(answer)
+
+    conducted = make.story().done(**done)
+    rig: Any = SimpleNamespace(append_latencies_us=asked)
+    driver = figures.driver(conducted)
+    base = Result(
+        run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
+        environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver,
+    )  # fmt: skip
+    return trial._with_appends(rig, conducted, base), conducted
+
+
+def test_when_the_broker_had_events_is_told(make: Any) -> None:
+    """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
+    told, _ = asked_of_a_broker(make, [1000, 3000])
+    assert told.driver is not None
+    assert told.driver.append_latency_us is not None
+    assert told.driver.append_latency_us.p50 == 2000
+    silent, _ = asked_of_a_broker(make, DriverError("no answer"))
+    assert silent.driver is not None
+    assert silent.driver.append_latency_us is None
+    assert silent.warnings == ("when the broker had events is not known: no answer",)
+    failed, _ = asked_of_a_broker(make, AssertionError("asked all the same"), driver_failed="the broker ended")
+    assert failed.warnings == ()
+
+
+def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -> None:
+    """With all that was measured."""
+    told, done = asked_of_a_broker(make, KeyboardInterrupt())
+    assert done.interrupted
+    assert told.driver is not None

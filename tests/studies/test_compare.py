@@ -346,6 +346,22 @@ def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
         assert not found.passed
 
 
+def test_no_gate_on_latency_is_decided_between_results_of_different_kinds(three: Three) -> None:
+    """A window's value so far counts from another event than its last one; rates and answers stay what they are."""
+    of_kind = {
+        kind: (SinkResult(name="revenue", rows=9, latency=Latencies(), kind=kind),) for kind in ("window", "update")
+    }
+    a = three("a", 10, sinks=of_kind["window"])
+    found = compare(
+        a, three("b", 20, sinks=of_kind["update"], slower=1.2), ["p50 +60%", "cpu +60%", "wrong_answers +0"]
+    )
+    assert [gate.state for gate in found.gates] == ["unknown", "passed", "passed"]
+    assert "results are of different kinds" in found.gates[0].sentence
+    assert "results are of different kinds" in figure(found, "event_time_p50").reason
+    alike = compare(a, three("c", 30, sinks=of_kind["window"]), ["p50 +60%"])
+    assert alike.gates[0].state == "passed"
+
+
 def took_in(side: str, offered_per_s: float, ingested_per_s: float) -> str:
     """The runs of a folder, with other rates."""
     rates = Rates(

@@ -30,7 +30,9 @@ class Kept:
     def now_us(self) -> int:
         return 7
 
-    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    def receive(
+        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
+    ) -> None:
         self.results.append((address, pa.Table.from_batches(batches, schema)))
 
     def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:

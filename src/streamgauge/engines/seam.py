@@ -45,7 +45,7 @@ class Capabilities:
 
     `why_not`: of nodes that it cannot do, its own rule; `instead` the engine to take then. `chunk_us`: how much event
     time is to travel at once where its latencies are far below those of batches. `early`: a window gives its values so
-    far, as updates, and no last one.
+    far, as updates, and no last one. `own_batches`: whether results are taken by the batches that it speaks of.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Capabilities:
     instead: str = ""
     chunk_us: int | None = None
     early: bool = False
+    own_batches: bool = True
 
 
 @dataclass(frozen=True)

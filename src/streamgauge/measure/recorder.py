@@ -219,28 +219,32 @@ class Recorder:
             "failed": self.failed,
         }
 
-    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    def receive(
+        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
+    ) -> None:
         """Keep one attempt's results for one sink; DriverError where the disk does not take them."""
         key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
         # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
         self.ledger.begin(key)
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:
-            self.ledger.stage(key, self._spooled(schema, batches, path))
+            self.ledger.stage(key, self._spooled(schema, batches, path, stamped))
         except OSError as error:
             self.failed = f"the spool could not be written: {error}"
             raise DriverError(self.failed) from None
 
-    def _spooled(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> Staged:
-        staged, brought = Staged(str(path)), EMISSION_TIME in schema.names
-        whole = schema if brought else schema.append(pa.field(EMISSION_TIME, pa.int64()))
+    def _spooled(
+        self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path, stamped_before: bool
+    ) -> Staged:
+        staged = Staged(str(path))
+        whole = schema if stamped_before else schema.append(pa.field(EMISSION_TIME, pa.int64()))
         with ExitStack() as files:
             file = files.enter_context(pa.OSFile(str(path), "wb"))
             spool = files.enter_context(pa.ipc.new_file(file, whole))
             for batch in batches:
                 emitted_us = self.now_us()
                 with self._receiving:
-                    stamped = batch if brought else _stamped(batch, emitted_us, whole)
+                    stamped = batch if stamped_before else _stamped(batch, emitted_us, whole)
                 with self._writing:
                     spool.write_batch(stamped)
                 with self._receiving:

@@ -45,6 +45,7 @@ class SinkVerified:
     verification: Verification
     latencies: SinkLatencies
     rows: int
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Verified:
     def results(self) -> tuple[SinkResult, ...]:
         return tuple(
             SinkResult(
-                name=sink.name, rows=sink.rows, latency=sink.latencies.latencies, query=sink.query,
+                name=sink.name, rows=sink.rows, latency=sink.latencies.latencies, query=sink.query, kind=sink.kind,
                 verification=sink.verification,
             )
             for sink in self.sinks
@@ -222,7 +223,7 @@ class Comparison:
         )  # fmt: skip
         rows = sum(commit.rows for commit in done.journal.commits)
         query = next((commit.query for commit in done.journal.commits), "")
-        return SinkVerified(name, query, verification, latencies, rows)
+        return SinkVerified(name, query, verification, latencies, rows, rule.kind)
 
     def lost(self, rule: LatencyRule) -> Iterator[Missing]:
         """The rows due in the measured span that never came, part by part: they enter the latencies as lower bounds.

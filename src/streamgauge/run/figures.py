@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -140,13 +140,11 @@ def append_latency(latencies_us: Sequence[int]) -> Slip | None:
     return Slip(p50=float(p50), p99=float(p99), max=float(max(latencies_us)))
 
 
-def driver(done: Conducted, append_latencies_us: Sequence[int] = ()) -> DriverResult:
-    """`append_latencies_us`: of events whose way to the broker was looked at."""
+def driver(done: Conducted) -> DriverResult:
     journal = done.journal
     totals = _by_second(journal.usages, "driver")
     return DriverResult(
         slip_us=slip(done),
-        append_latency_us=append_latency(append_latencies_us),
         events_planned=journal.plan.planned_events(done.spans.start_us, done.spans.end_us),
         events_offered=journal.offered_events(),
         events_handed_out=journal.handed_out_events(),
@@ -454,20 +452,21 @@ def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
     return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in LATENCIES}}
 
 
-def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal) -> pa.Table:
+def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal, counted: bool = True) -> pa.Table:
     """Spark's own progress as the table of the engine's batches; those of earlier trials are left out.
 
-    How many events a batch took is the driver's count: what Spark calls an input row may be a bundle of them.
+    How many events a batch took is the driver's count: what Spark calls an input row may be a bundle of them. It is
+    not known (`counted` is false) of an engine whose batches are not those by which results are taken.
     """
     events: dict[Batch, int] = defaultdict(int)
     for part in journal.all_hand_outs():
         events[part.query, part.batch] += part.events
-    rows = [row for one in progress if (row := _batch_row(one, events))["start_us"] >= since_us]
+    rows = [row for one in progress if (row := _batch_row(one, events if counted else None))["start_us"] >= since_us]
     unique = {(row["query"], row["batch_id"]): row for row in rows}
     return pa.Table.from_pylist([unique[key] for key in sorted(unique)], schema=BATCHES)
 
 
-def _batch_row(progress: dict[str, Any], events: dict[Batch, int]) -> dict[str, Any]:
+def _batch_row(progress: dict[str, Any], events: Mapping[Batch, int] | None) -> dict[str, Any]:
     start_us = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * US)
     took = progress.get("durationMs", {})
     query, batch = progress.get("name") or "", progress["batchId"]
@@ -480,6 +479,6 @@ def _batch_row(progress: dict[str, Any], events: dict[Batch, int]) -> dict[str, 
         "query": query,
         "start_us": start_us,
         "end_us": start_us + round(1000 * took.get("triggerExecution", 0)),
-        "rows": events.get((query, batch), 0),
+        "rows": events.get((query, batch), 0) if events is not None else None,
         **{name: took.get(theirs) for name, theirs in steps.items()},
     }

@@ -8,7 +8,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,13 +208,14 @@ class Rig:
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
         """How long after their event times the broker had events of the span, some of each partition; none where
-        nothing stands between, or it does not say.
+        nothing stands between. DriverError where it does not say.
         """
+        if self._carrier is None:
+            return []
         found: list[int] = []
-        with suppress(DriverError):
-            for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
-                when_us = self._carrier.appended_us(stream, partition, offsets) if self._carrier else []
-                found += [when - time for when, time in zip(when_us, times, strict=False)]
+        for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
+            when_us = self._carrier.appended_us(stream, partition, offsets)
+            found += [when - time for when, time in zip(when_us, times, strict=True)]
         return found
 
     def engine_status(self) -> EngineStatus:

@@ -114,7 +114,7 @@ def next_start(rig: Rig, apart_us: int = 0) -> int:
     """The next whole second that leaves the generators time to make their first chunk.
 
     `apart_us`: so far it lies from all that the rig has offered before. A flow's reach, so that no window holds events
-    of two trials.
+    of two trials, and the watermark's delay, so that the first events close the windows of the one before.
     """
     earliest_us = max(rig.clock.now_us() + START_LEAD_US, rig.reached_us + apart_us)
     return -(-earliest_us // US) * US
@@ -131,7 +131,7 @@ def run_trial(
 ) -> Judged:
     """Conduct, verify and judge one trial; the folder holds everything when this returns."""
     prepare()
-    started_us = next_start(rig, ready.reach_us or 0)
+    started_us = next_start(rig, (ready.reach_us or 0) + ready.watermark_delay_us)
     spans = ready.spans(started_us, settings.fresh, settings.duration_s)
     spare = spare_s(settings.duration_s) if settings.may_extend else 0.0
     plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, spare)
@@ -194,8 +194,10 @@ def conclude(
         said = f"rows of operators were not counted to the end: {told.counts.ended}"
         base = base.model_copy(update={"warnings": (*base.warnings, said)})
     folder.write_result(base)
-    folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal))
+    counted = ready.engine.own_batches
+    folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
     folder.write_series(figures.series(done, None))
+    base = _with_appends(rig, done, base)
     if done.interrupted:
         return _stopped(ready, folder, settings, done, base)
     if done.hopeless and settings.skip_answers_when_failed:
@@ -226,6 +228,21 @@ def conclude(
     folder.write_hlog(_hlog(verified, done.spans))
     folder.write_result(result)
     return Judged(result, done, verified)
+
+
+def _with_appends(rig: Rig, done: Conducted, base: Result) -> Result:
+    """With what the broker says of when it had events, of a trial that came to its end."""
+    if done.ended_early or base.driver is None:
+        return base
+    try:
+        found = figures.append_latency(rig.append_latencies_us(done.spans.measured_from_us, done.measured_until))
+    except DriverError as error:
+        said = f"when the broker had events is not known: {error}"
+        return base.model_copy(update={"warnings": (*base.warnings, said)})
+    except KeyboardInterrupt:
+        done.interrupted = True
+        return base
+    return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": found})})
 
 
 def _stopped(ready: Ready, folder: RunFolder, settings: TrialSettings, done: Conducted, base: Result) -> Judged:
@@ -384,7 +401,6 @@ def _unjudged(
     load = ready.experiment.load.model_copy(update={"rate": rate_per_s})
     experiment = ready.experiment.model_copy(update={"load": load})
     start = datetime.fromtimestamp(done.spans.start_us / US, UTC)
-    appended_us = rig.append_latencies_us(done.spans.measured_from_us, done.measured_until)
     return Result(
         run_id=folder.read_result().run_id,
         start_time=start.isoformat(),
@@ -403,7 +419,7 @@ def _unjudged(
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s),
         backlog=figures.backlog(done),
-        driver=figures.driver(done, appended_us),
+        driver=figures.driver(done),
         processes=figures.processes(done),
         others_cpu_percent=figures.others_percent(done),
         reference_work_us=figures.reference_work_us(done),
@@ -444,7 +460,7 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
     if skew_us > ready.watermark_delay_us and ready.closing_sinks:
         warnings.append(
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
-            f"{ready.watermark_delay_us / US:g} s behind: what comes later is dropped, as answers then show"
+            f"{ready.watermark_delay_us / US:g} s behind: rows that come later than that are dropped"
         )
     warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
     if done.looks > 1:

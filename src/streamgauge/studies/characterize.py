@@ -138,7 +138,7 @@ def keep(folder: Path, found: Mapping[str, Any]) -> None:
     write_characterization(folder, found)
 
 
-_OF_STREAMS = ("trigger", "source", "probes")
+_OF_STREAMS = ("trigger", "source", "probes", "watermark_delay")
 """Options of Spark that decide nothing of an operator alone."""
 
 

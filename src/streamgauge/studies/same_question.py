@@ -16,6 +16,8 @@ KEPT_UP = 0.99
 """From this share of the offered rate on, a run took in all that there was."""
 
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
+_OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
+_LATENCIES = ("event_time", "processing_time", "closing_delay", "match_time", "uncorrected")
 _ONLY_ASKED = "every run took in all that was offered, so the rates only say what was asked"
 _COUNTED = ("wrong_answers",)
 """What depends on no load: one wrong row is one too many at any rate."""
@@ -25,7 +27,8 @@ def says_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
     """The figures that make neither side the better one, however they differ, and why."""
     if _other_workloads(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
-    return {"ingested": _ONLY_ASKED} if all_kept_up(a, b) else {}
+    asked = {"ingested": _ONLY_ASKED} if all_kept_up(a, b) else {}
+    return asked | _of_other_results(a, b, figures)
 
 
 def decides_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
@@ -37,7 +40,7 @@ def decides_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
     if _other_workloads(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
     if not (load := _other_load(a, b)):
-        return {}
+        return _of_other_results(a, b, figures)
     found = dict.fromkeys((name for name in figures if name not in _COUNTED), load)
     if all_kept_up(a, b):
         found["ingested"] = f"{load}, and {_ONLY_ASKED}"
@@ -51,6 +54,16 @@ def load_warnings(a: Side, b: Side) -> list[str]:
     if not (load := _other_load(a, b)):
         return []
     return [f"{load}: latency and resources are those of different loads, so no gate on them is decided"]
+
+
+def _of_other_results(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
+    """Latencies where one side gives a window's result when it closes and the other each value so far: they count from
+    different events.
+    """
+    kinds = {frozenset((sink.name, sink.kind) for sink in run.result.sinks if sink.kind) for run in (*a.runs, *b.runs)}
+    if len(kinds - {frozenset()}) < 2:
+        return {}
+    return {name: _OTHER_RESULTS for name in figures if name.startswith(_LATENCIES)}
 
 
 def all_kept_up(a: Side, b: Side) -> bool:

@@ -223,10 +223,12 @@ class Receiver(Protocol):
     def now_us(self) -> int:
         """The run's clock."""
 
-    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    def receive(
+        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
+    ) -> None:
         """One attempt's results for one sink; `address` is query, batch, partition, attempt, sink.
 
-        Each row is stamped as it comes in here, unless it brings its `emission_time`: then it had come before.
+        Each row is stamped as it comes in here. `stamped`: the inlet did so before, in the column `emission_time`.
         """
 
     def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:

@@ -8,17 +8,21 @@ import pytest
 
 from streamgauge.engines.seam import Wanted
 from streamgauge.engines.spark import realtime
-from streamgauge.engines.spark.realtime import CAPABILITIES, WHY_NOT, master_for, slots
+from streamgauge.engines.spark.realtime import CAPABILITIES, WHY_NOT, master_for, slots, trigger
 from streamgauge.engines.spark.settings import CAPABILITIES as MICRO_BATCH
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.experiment import build
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import source
 from streamgauge.run.check import check
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
 COUNTED = BOUGHT.running(keys="pack", count="count(*)").sink("count")
+FILTERED = BOUGHT.where("price > 5", name="dear").sink("dear")
+TEXTS = source("texts", Schema.of(text="string"))
+WORDS = TEXTS.explode(word="split(text, ' ')", name="each_word").running(keys="word", n="count(*)").sink("n")
 
 
 def test_each_node_is_done_or_has_its_rule() -> None:
@@ -28,33 +32,47 @@ def test_each_node_is_done_or_has_its_rule() -> None:
 
 
 def test_all_tasks_of_a_query_run_at_once() -> None:
-    """One for the source, those behind the exchange of an aggregate; a master of our own has a slot for each."""
-    three = {"spark.sql.shuffle.partitions": "3"}
-    assert (slots(PLAIN, three), slots(COUNTED, {}), slots(COUNTED, three)) == (1, 2, 4)
-    assert (master_for(COUNTED, {}, 1), master_for(PLAIN, {}, 4)) == ("local[2]", "local[4]")
+    """One for the source, one behind the exchange of an aggregate; a master of our own has a slot for each."""
+    assert (slots(PLAIN), slots(COUNTED)) == (1, 2)
+    assert (master_for(COUNTED, 1), master_for(PLAIN, 4)) == ("local[2]", "local[4]")
+
+
+def test_how_often_progress_is_kept() -> None:
+    """Often where it alone shows that rows were read; as asked for where it was."""
+    assert (trigger(COUNTED, "auto"), trigger(FILTERED, "auto")) == ("1 minute", "5 seconds")
+    assert trigger(FILTERED, "7 seconds") == "7 seconds"
 
 
 @pytest.mark.parametrize(
-    ("options", "master", "said"),
+    ("flow", "options", "master", "said"),
     [
-        ({}, "local[1]", r"master: must have a slot for each task, .*: 2 here"),
-        ({"spark.sql.shuffle.partitions": "2"}, "local[2]", "master: must have a slot for each task, .*: 3 here"),
-        ({"spark.sql.shuffle.partitions": "two"}, "local[2]", "partitions: must be a whole number of at least 1"),
-        ({}, "local", "master: must have a slot for each task"),
-        ({"trigger": "1 second"}, None, "option trigger: must be at least 5 seconds"),
-        ({"trigger": "soon"}, None, "option trigger: must be at least 5 seconds"),
-        ({"buckets": "8"}, None, "option buckets: is not an option of spark"),
-        ({"spark.master": "local[4]"}, None, "spark.master: is asked for by a word of streamgauge"),
+        (COUNTED, {}, "local[1]", r"master: must be local\[N\] with a slot for each task, .*: 2 here"),
+        (COUNTED, {}, "local", "master: must be local"),
+        (COUNTED, {}, "local[*]", "master: must be local"),
+        (COUNTED, {}, "spark://here:7077", "master: must be local"),
+        (COUNTED, {"spark.sql.shuffle.partitions": "2"}, None, "partitions: must be 1 in real-time mode"),
+        (COUNTED, {"trigger": "1 second"}, None, "option trigger: must be auto, or at least 5 seconds"),
+        (COUNTED, {"trigger": "soon"}, None, "option trigger: must be auto, or at least 5 seconds"),
+        (FILTERED, {"trigger": "1 minute"}, None, r"at most 10 seconds where rows may leave no result \(dear\)"),
+        (WORDS, {}, None, "makes an update of every row, and each_word makes several of one event"),
+        (COUNTED, {"buckets": "8"}, None, "option buckets: is not an option of spark-rtm"),
+        (COUNTED, {"spark.master": "local[4]"}, None, "spark.master: is asked for by a word of streamgauge"),
     ],
 )
-def test_what_it_would_choke_on_is_refused(options: dict[str, str], master: str | None, said: str) -> None:
-    """Spark's own rules."""
+def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], master: str | None, said: str) -> None:
+    """Spark's own rules, and what would be a wrong figure."""
     with pytest.raises(InputError, match=said):
-        realtime.check(Wanted(COUNTED, options, master, "common", transport="kafka"))
+        realtime.check(Wanted(flow, options, master, "common", transport="kafka"))
 
 
-@pytest.mark.parametrize(("flow", "master"), [(COUNTED, "local[2]"), (COUNTED, "local[*, 3]"), (PLAIN, "local")])
-def test_what_it_takes(flow: Any, master: str) -> None:
+def test_partitions_are_one() -> None:
+    """Of several, what results show to be read would be that of one task alone."""
+    with pytest.raises(InputError, match="generators: must be 1 in real-time mode"):
+        realtime.check(Wanted(COUNTED, {}, None, "common", transport="kafka", partitions=2))
+
+
+@pytest.mark.parametrize(("flow", "master"), [(COUNTED, "local[2]"), (COUNTED, "local[4, 3]"), (PLAIN, "local")])
+def test_what_it_takes(flow: Flow, master: str) -> None:
     """Slots enough."""
     realtime.check(Wanted(flow, {"trigger": "5 seconds"}, master, "common", transport="kafka"))
 

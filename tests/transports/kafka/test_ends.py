@@ -91,6 +91,23 @@ def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
         topics.appended_us(topic, 1, [50])
 
 
+@pytest.mark.broker
+def test_a_time_of_the_sender_is_not_the_brokers(broker: Broker) -> None:
+    """What a producer claims is overwritten by the broker; a topic that keeps claims tells nothing, which is said."""
+    from confluent_kafka import Producer
+
+    topics, claimed_ms = Topics(broker.location), 1_000
+    topics.make(["claims-overwritten"], 1)
+    topics.make(["claims-kept"], 1, **{"message.timestamp.type": "CreateTime"})
+    client: Any = Producer({"bootstrap.servers": broker.location})
+    for topic in ("claims-overwritten", "claims-kept"):
+        client.produce(topic, b"x", timestamp=claimed_ms)
+    client.flush(SOON_S)
+    assert topics.appended_us("claims-overwritten", 0, [0])[0] > 1e15
+    with pytest.raises(DriverError, match="have no time of the broker's"):
+        topics.appended_us("claims-kept", 0, [0])
+
+
 class Kept:
     """A receiver that remembers."""
 
@@ -107,11 +124,14 @@ class Kept:
     def now_us(self) -> int:
         return time.monotonic_ns() // 1000
 
-    def receive(self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    def receive(
+        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
+    ) -> None:
         if self._refuse:
             raise DriverError("no room")
         key = (address["query"], address["batch"], address["attempt"], address["sink"])
         found = self.results.setdefault(key, [])
+        assert stamped
         for batch in batches:
             assert batch.schema.equals(schema)
             with self._lock:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from streamgauge.engines.options import problems_of
-from streamgauge.engines.seam import Setting, Wanted
-from streamgauge.engines.spark.settings import LOWERING, LOWERINGS, RULES, SETTINGS, check_beside
+from streamgauge.engines.seam import Capabilities, Setting, Wanted
+from streamgauge.engines.spark.settings import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.errors import InputError, Problem, nearest
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Distinct, Flow, NativeJob, Process, RunningAggregate, Source
@@ -62,19 +62,19 @@ _ELSEWHERE = {"spark.master": "--master", "spark.driver.memory": "--option drive
 
 def check(wanted: Wanted) -> None:
     """Refuse what Spark would choke on only after its start, or pass over; InputError with every problem."""
-    found = list(problems(wanted, SETTINGS, RULES))
+    found = [*problems(wanted, CAPABILITIES, RULES), *_delay_in_vain(wanted)]
     if wanted.transport == "kafka" and wanted.flow is not None:
         found += _on_kafka(wanted.flow, wanted)
     if found:
         raise InputError(found)
 
 
-def problems(wanted: Wanted, settings: Sequence[Setting], rules: Mapping[str, Rule]) -> Iterator[Problem]:
+def problems(wanted: Wanted, engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
     """What is wrong with options, Spark's settings and the master; `rules` says what is with an option's value."""
     users = {name: value for name, value in wanted.options.items() if name.startswith(PREFIX)}
     lowerings = {name: value for name, value in wanted.options.items() if name.startswith(LOWERING)}
     ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
-    yield from _ours(ours, settings, rules)
+    yield from _ours(ours, engine, rules)
     if (problem := check_beside(wanted.queue_bytes, ours, wanted.generators_bytes)) is not None:
         yield problem
     if wanted.flow is not None:
@@ -82,6 +82,18 @@ def problems(wanted: Wanted, settings: Sequence[Setting], rules: Mapping[str, Ru
     yield from _types(users)
     yield from _master(wanted.master, users)
     yield from _reachable(wanted.master, wanted.bind)
+
+
+def _delay_in_vain(wanted: Wanted) -> Iterator[Problem]:
+    """A watermark's delay where an operator keeps to its own."""
+    name = "watermark_delay"
+    if wanted.flow is None or name not in wanted.options:
+        return
+    packed = [option.removeprefix(LOWERING) for option, value in wanted.options.items() if value == "packed"]
+    for node in graph.operators(wanted.flow):
+        if isinstance(node, NativeJob) or (isinstance(node, Process) and node.keys) or node.name in packed:
+            rule = f"is not for {node.name}, whose watermark has none of it"
+            yield Problem(f"option {name}", rule, wanted.options[name], "leave it out")
 
 
 def _on_kafka(flow: Flow, wanted: Wanted) -> Iterator[Problem]:
@@ -105,12 +117,12 @@ def _on_kafka(flow: Flow, wanted: Wanted) -> Iterator[Problem]:
         yield Problem("load.generators", rule, wanted.partitions, "--generators 1")
 
 
-def _ours(options: dict[str, str], settings: Sequence[Setting], rules: Mapping[str, Rule]) -> Iterator[Problem]:
+def _ours(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
     misspelt = {name: meant for name in options if (meant := _meant_for_spark(name))}
     for name, meant in misspelt.items():
-        yield Problem(f"option {name}", "is not an option of spark", options[name], f"--option {meant}=...")
+        yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {meant}=...")
     named = {name: value for name, value in options.items() if name not in misspelt}
-    yield from problems_of(named, settings, "spark")
+    yield from problems_of(named, engine.settings, engine.name)
     yield from (problem for name, rule in rules.items() if name in named and (problem := rule(named[name])))
 
 

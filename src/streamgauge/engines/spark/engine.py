@@ -43,9 +43,7 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        job = SparkJob(
-            flow, edges, options, master or self.default_master(flow, options), str(private), checkpoint, jars
-        )
+        job = SparkJob(flow, edges, options, master or self.default_master(flow), str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
         self._child = spark_process(self._module, job, private, log, self._cpus)
@@ -95,9 +93,9 @@ class SparkEngine:
     def _module(self) -> str:
         return f"streamgauge.engines.spark.{'realtime_main' if self._real_time else 'main'}"
 
-    def default_master(self, flow: Flow, options: dict[str, str]) -> str:
+    def default_master(self, flow: Flow) -> str:
         processors = len(self._cpus or cpus())
-        return master_for(flow, options, processors) if self._real_time else f"local[{processors}]"
+        return master_for(flow, processors) if self._real_time else f"local[{processors}]"
 
     def stop(self) -> None:
         if self._child is not None:

@@ -66,10 +66,15 @@ class Marks:
         self._client: Any = Producer({"bootstrap.servers": output.location, "linger.ms": 0, "log_level": 0})
 
     def send(self, mark: Mark) -> None:
-        """Returns when the broker has kept it."""
-        self._client.produce(self._topic, mark.to_bytes(), MARK)
+        """Returns when the broker has kept it; RuntimeError where it does not, or is silent for long."""
+        lost: list[str] = []
+        self._client.produce(
+            self._topic, mark.to_bytes(), MARK, on_delivery=lambda error, _: lost.append(error.str()) if error else None
+        )
         if left := self._client.flush(FLUSH_S):
             raise RuntimeError(f"the broker has not kept {left} marks after {FLUSH_S:g} s")
+        if lost:
+            raise RuntimeError(f"the broker did not keep a mark: {lost[0]}")
 
 
 class Writer:

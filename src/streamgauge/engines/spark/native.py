@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streamgauge.errors import JobError, Problem
-from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.events import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import NativeJob
 from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
 
@@ -95,6 +95,9 @@ class Native:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise self._refuse("must give each column once", twice, "drop or rename one of them")
+        if EMISSION_TIME in names:
+            rule = f"must have no column {EMISSION_TIME}, which is the moment at which the recorder has a result"
+            raise self._refuse(rule, found.columns, "rename it")
         if EVENT_TIME not in found.columns:
             rule = "must keep event_time, by which results are told apart in time and their latency is counted"
             raise self._refuse(rule, found.columns, _LINE_TO_ADD)

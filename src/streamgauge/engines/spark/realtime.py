@@ -6,9 +6,8 @@ goes through all of them as it comes, and every row that changes a value gives a
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from streamgauge.engines.seam import Capabilities, Setting, Wanted
 from streamgauge.engines.spark import asked
@@ -17,13 +16,14 @@ from streamgauge.engines.spark.interval import seconds
 from streamgauge.engines.spark.settings import SETTINGS as MICRO_BATCH
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Flow, RunningAggregate, Source
-from streamgauge.system.machine import cpus
+from streamgauge.flow.nodes import Explode, Flow, RunningAggregate, Source, Where
 
 INSTANCES = "1"
 """Of `SETTING`, unless an option says so: each one more is a task more that always runs."""
 TRIGGER_LEAST_S = 5.0
 """Spark's own least (spark.sql.streaming.realTimeMode.minBatchDuration)."""
+SILENT_MOST_S = 10.0
+"""Of the 30 s that the queue holds unless told otherwise."""
 CHUNK_US = 5_000
 """Events wait for half a chunk in the mean, which is to be little beside ten milliseconds. Shorter ones cost: of 2 ms
 the generator took 66 % of a core to produce 20 k events/s, of 5 ms 38 %.
@@ -33,8 +33,9 @@ _ALIKE = ("driver_memory", "jit")
 SETTINGS = (
     Setting(
         "trigger",
-        "1 minute",
-        "how often it keeps how far it is, at least 5 seconds; rows are held up then, and at no other time",
+        "auto",
+        "how often it keeps how far it is, at least 5 seconds; rows are held up then, and at no other time. auto: 1 "
+        "minute, but 5 seconds where rows may leave no result, since only then is it known that they were read",
     ),
     *(setting for setting in MICRO_BATCH if setting.name in _ALIKE),
 )
@@ -67,45 +68,82 @@ CAPABILITIES = Capabilities(
     instead="spark",
     chunk_us=CHUNK_US,
     early=True,
+    own_batches=False,
 )
 
 
-def slots(flow: Flow, options: Mapping[str, str]) -> int:
-    """How many tasks run at once, all of a query's: one for each source, and those behind each exchange."""
+def trigger(flow: Flow, asked: str) -> str:
+    """How often it keeps how far it is, in Spark's words."""
+    if asked != "auto":
+        return asked
+    return f"{TRIGGER_LEAST_S:g} seconds" if _silent(flow) else "1 minute"
+
+
+def slots(flow: Flow) -> int:
+    """How many tasks run at once, all of a query's: one for each source, and one behind each exchange."""
     sources = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
-    exchanges = sum(isinstance(node, RunningAggregate) for node in graph.operators(flow))
-    return len(sources) + exchanges * int(options.get(SETTING, INSTANCES))
+    return len(sources) + sum(isinstance(node, RunningAggregate) for node in graph.operators(flow))
 
 
-def master_for(flow: Flow, options: Mapping[str, str], processors: int) -> str:
+def master_for(flow: Flow, processors: int) -> str:
     """A local Spark on so many processors, in which all tasks can run at once."""
-    return f"local[{max(processors, slots(flow, options))}]"
+    return f"local[{max(processors, slots(flow))}]"
 
 
 def check(wanted: Wanted) -> None:
     """Refuse what real-time mode would refuse, or would wait for without end; InputError with every problem."""
-    problems = list(asked.problems(wanted, SETTINGS, {"trigger": _check_trigger}))
-    if wanted.partitions > 1:
-        rule = "must be 1 in real-time mode: a value so far would be that of no event time"
-        problems.append(Problem("load.generators", rule, wanted.partitions, "--generators 1"))
+    problems = list(asked.problems(wanted, CAPABILITIES, {"trigger": _check_trigger}))
+    problems += _one_by_one(wanted)
+    if wanted.flow is not None:
+        problems += [*_of_one_time(wanted.flow), *_few_slots(wanted.flow, wanted.master)]
+        problems += _seldom(wanted.flow, wanted.options.get("trigger", "auto"))
     if problems:
         raise InputError(problems)
-    if wanted.flow is not None and (few := list(_few_slots(wanted.flow, wanted.options, wanted.master))):
-        raise InputError(few)
 
 
-def _few_slots(flow: Flow, options: Mapping[str, str], master: str | None) -> Iterator[Problem]:
-    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master or "local[*]")
-    if master is None or found is None:
+def _silent(flow: Flow) -> str:
+    """The first operator whose rows may leave none; nothing where every row leaves one."""
+    return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode)), "")
+
+
+def _one_by_one(wanted: Wanted) -> Iterator[Problem]:
+    """How far it has read is shown by results, of one partition that goes through one task after the other."""
+    because = "as only one task after the other shows by its results how far it has read"
+    if wanted.partitions > 1:
+        yield Problem("load.generators", f"must be 1 in real-time mode, {because}", wanted.partitions, "--generators 1")
+    if (instances := wanted.options.get(SETTING, INSTANCES)) != INSTANCES:
+        yield Problem(f"option {SETTING}", f"must be 1 in real-time mode, {because}", instances, "leave it out")
+
+
+def _of_one_time(flow: Flow) -> Iterator[Problem]:
+    """Several rows of one event make several updates of one key and time, which could not be told apart."""
+    for node in graph.operators(flow):
+        before = graph.walk(node.input) if isinstance(node, RunningAggregate) else ()
+        for each in before:
+            if isinstance(each, Explode):
+                rule = f"makes an update of every row, and {each.name} makes several of one event"
+                way_out = f"--engine {CAPABILITIES.instead}: here nobody could tell them apart"
+                yield Problem("engine", rule, CAPABILITIES.name, way_out)
+
+
+def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:
+    """Rows that leave nothing would wait to be known as read, until the queue is full."""
+    if _silent(flow) and seconds(trigger(flow, asked_for)) > SILENT_MOST_S:
+        rule = f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({_silent(flow)})"
+        yield Problem("option trigger", rule, asked_for, '--option trigger="5 seconds", or leave it out')
+
+
+def _few_slots(flow: Flow, master: str | None) -> Iterator[Problem]:
+    """Spark would wait for a slot without end. Only those of `local[N]` can be counted before the start."""
+    found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
+    if master is None or (found is not None and int(found.group(1) or 1) >= slots(flow)):
         return
-    there = {None: 1, "*": os.cpu_count() or len(cpus())}.get(found.group(1)) or int(found.group(1))
-    if there < (needed := slots(flow, options)):
-        rule = f"must have a slot for each task, as all run at once in real-time mode: {needed} here"
-        yield Problem("master", rule, master, f"--master local[{needed}], or leave --master out")
+    rule = f"must be local[N] with a slot for each task, as all run at once in real-time mode: {slots(flow)} here"
+    yield Problem("master", rule, master, f"--master local[{slots(flow)}], or leave --master out")
 
 
 def _check_trigger(value: str) -> Problem | None:
-    if seconds(value) >= TRIGGER_LEAST_S:
+    if value == "auto" or seconds(value) >= TRIGGER_LEAST_S:
         return None
-    rule = f"must be at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes"
+    rule = f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes"
     return Problem("option trigger", rule, value, '--option trigger="1 minute"')

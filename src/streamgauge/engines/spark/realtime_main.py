@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from threading import Thread
 from typing import Any
 
 from streamgauge.engines.seam import Setting
@@ -9,7 +12,7 @@ from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.kafka import Marks, in_force, messages, positions_in, to, types_of
 from streamgauge.engines.spark.main import Sut, run
 from streamgauge.engines.spark.queries import Query
-from streamgauge.engines.spark.realtime import INSTANCES, SETTINGS
+from streamgauge.engines.spark.realtime import INSTANCES, SETTINGS, trigger
 from streamgauge.engines.spark.settings import with_rocksdb
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import RunningAggregate
@@ -21,6 +24,7 @@ SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 """So long a row waits at most in an exchange for others to go with it; 50 of Spark's own."""
 ALL = 0
 """The number of the one batch that results are said to belong to."""
+LOOK_S = 0.5
 
 
 class RealTimeSut(Sut):
@@ -28,42 +32,43 @@ class RealTimeSut(Sut):
 
     settings: tuple[Setting, ...] = SETTINGS
 
-    def status(self) -> dict[str, Any]:
-        found = super().status()
-        if found["alive"]:
-            self._tell_progress()
-        return found
-
     def _configuration(self) -> dict[str, str]:
         conf = super()._configuration() | SHUFFLE | {SETTING: INSTANCES}
         stateful = any(isinstance(node, RunningAggregate) for node in graph.operators(self._job.flow))
         return {**(with_rocksdb(conf) if stateful else conf), **self._users}
 
     def _trigger(self, _: Query) -> str:
-        return self._ours["trigger"]
+        return trigger(self._job.flow, self._ours["trigger"])
 
     def _edges_in_force(self) -> dict[str, str]:
         return in_force(WRITING)
 
     def _start(self, frame: Any, query: Query) -> Any:
-        self._marks, self._told = Marks(self._job.edges.output), -1
-        types = types_of(frame, [sink.name for sink in query.sinks])
-        self._marks.send(Mark(query.name, ALL, True, types, endless=True))
+        marks, types = Marks(self._job.edges.output), types_of(frame, [sink.name for sink in query.sinks])
+        marks.send(Mark(query.name, ALL, True, types, endless=True))
         rows = messages(frame, types, query.name, ALL)
         writer = rows.writeStream.queryName(query.name).outputMode("update").trigger(realTime=self._trigger(query))
         writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
-        return writer.format("kafka").options(**WRITING, **to(self._job.edges.output)).start()
+        running = writer.format("kafka").options(**WRITING, **to(self._job.edges.output)).start()
+        Thread(target=self._tell, args=(running, query, marks), name="progress", daemon=True).start()
+        return running
 
-    def _tell_progress(self) -> None:
-        """What a batch's end says for certain: how far everything is read and written, rows without results, too."""
-        for query, running in self._queries.items():
-            last = running.lastProgress
-            if last is None or last.batchId <= self._told:
-                continue
-            self._told = last.batchId
-            ends = "\n".join(source.endOffset for source in last.sources)
-            positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
-            self._marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
+    def _tell(self, running: Any, query: Query, marks: Marks) -> None:
+        """What the end of each of Spark's batches says for certain: how far all is read and written, rows that left
+        nothing, too. Ends with the query; a broker that takes no mark is seen by who waits for it.
+        """
+        told = -1
+        try:
+            while running.isActive:
+                last = running.lastProgress
+                if last is not None and last.batchId > told:
+                    told = last.batchId
+                    ends = "\n".join(source.endOffset for source in last.sources)
+                    positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
+                    marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
+                time.sleep(LOOK_S)
+        except Exception as error:
+            print(f"streamgauge: how far is read is told no more: {error}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

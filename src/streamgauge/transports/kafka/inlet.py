@@ -29,6 +29,7 @@ SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 10,
+    "socket.nagle.disable": True,
     "fetch.error.backoff.ms": 10,
     "log_level": 0,
 }
@@ -88,11 +89,13 @@ class KafkaInlet:
             self._receiver.fail(f"results could not be taken from the broker: {error}")
 
     def _take(self) -> None:
-        """What is there, as soon as there is something."""
+        """What is there, as soon as there is something; stamped when it is here, and never before."""
         first = self._client.poll(WAIT_S)
-        if first is not None:
-            now_us = self._receiver.now_us()
-            self._taken.put(([first, *self._client.consume(AT_ONCE, timeout=0)], now_us))
+        if first is None:
+            return
+        self._taken.put(([first], self._receiver.now_us()))
+        if others := self._client.consume(AT_ONCE, timeout=0):
+            self._taken.put((others, self._receiver.now_us()))
 
     def _pass_on(self) -> None:
         with contextlib.suppress(queue.Empty):
@@ -229,7 +232,7 @@ class _Way:
 
     def _bring(self, receiver: Receiver, address: dict[str, Any], schema: pa.Schema) -> None:
         with contextlib.suppress(DriverError):  # the receiver has told its owner; the rest is taken and lost
-            receiver.receive(address, schema, self._coming())
+            receiver.receive(address, schema, self._coming(), stamped=True)
 
     def _coming(self) -> Iterator[pa.RecordBatch]:
         while (batch := self._rows.get()) is not None:

@@ -18,6 +18,7 @@ SETTINGS: dict[str, Any] = {
     "enable.idempotence": True,
     "compression.type": "lz4",
     "linger.ms": 1,
+    "socket.nagle.disable": True,
     "batch.size": 1_000_000,
     "queue.buffering.max.messages": 2_000_000,
     "queue.buffering.max.kbytes": 1_048_576,

@@ -84,9 +84,9 @@ class Topics:
         """When the broker appended the messages at these offsets, by its own clock, rounded up to a millisecond.
 
         Raises:
-            DriverError: it does not answer, or a message is not there.
+            DriverError: it does not answer, a message is not there, or its time is another than that.
         """
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
+        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, TopicPartition
 
         # As few bytes as it gives: whole batches of messages come in any case, and one of each is wanted.
         few = {"max.partition.fetch.bytes": 1, "enable.partition.eof": True}
@@ -98,7 +98,10 @@ class Topics:
                 message = client.poll(ASKED_S)
                 if message is None or message.error() is not None or message.offset() != offset:
                     raise DriverError(f"{topic}: the message at offset {offset} of partition {partition} is not there")
-                found.append((message.timestamp()[1] + 1) * MS)
+                kind, when_ms = message.timestamp()
+                if kind != TIMESTAMP_LOG_APPEND_TIME:
+                    raise DriverError(f"{topic}: its messages have no time of the broker's (LogAppendTime)")
+                found.append((when_ms + 1) * MS)
         except KafkaException as error:
             raise DriverError(f"{topic}: {error.args[0].str()}") from None
         finally:
