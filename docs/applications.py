@@ -100,6 +100,10 @@ def _rate(found: Found) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+MEDIAN = 3
+"""Its place among an operator's cells."""
+
+
 def _operators(found: Sequence[Found]) -> str:
     from streamgauge.report.characterization_terminal import cells
     from streamgauge.report.terminal import typed
@@ -112,6 +116,8 @@ def _operators(found: Sequence[Found]) -> str:
     for one in found:
         for place, row in enumerate(one["operators"]):
             told = [typed(cell) for cell in cells(row, "cumulative", "immediate")]
+            if (time := row["time_per_tuple_us"]) and not time["distinguishable"]:
+                told[MEDIAN] += " (not told apart)"
             name = f"`{one['workload']}`" if place == 0 else ""
             rows.append((name, f"`{told[0]}`", row["type"], row["communication"], *told[1:]))
     return _table()(head, rows)
