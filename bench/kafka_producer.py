@@ -2,6 +2,7 @@
 
 The windowed aggregation's purchases are made, encoded and sent as fast as it goes, to one partition of a broker of our
 own on another processor; the time ends when the broker has kept the last one. Baseline: the same messages, made before.
+Each encoding is measured so.
 Run alone: `python -m bench.kafka_producer`. The first run on a machine resolves the broker's jars.
 """
 
@@ -22,15 +23,16 @@ from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.system.machine import cpus, only_on
 from streamgauge.transports.kafka.broker import Broker
-from streamgauge.transports.kafka.compact import Compact
-from streamgauge.transports.kafka.producer import Encoding, Producer
+from streamgauge.transports.kafka.encodings import Encoding, encoding
+from streamgauge.transports.kafka.producer import Messages, Producer
+from streamgauge.transports.kafka.settings import ENCODINGS, KafkaSettings
 from streamgauge.transports.kafka.topics import Topics
 
 REPEATS = 5
 RATE_PER_S, CHUNK_US, SECONDS = 1_000_000, 50_000, 4
 COLUMNS = ("user_id", "gem_pack_id", "price", EVENT_TIME)
 FLOOR_PER_S, GOAL_PER_S = 0.8e6, 1.2e6
-STREAM = PURCHASES.name
+STREAM, TOPIC = PURCHASES.name, "bench"
 FLUSH_S = 60.0
 
 
@@ -41,65 +43,63 @@ def chunks(plan: Plan) -> Iterator[pa.RecordBatch]:
         yield plan.batch(0, 0, first, last, COLUMNS)
 
 
-class Ready:
+Sent = Callable[[pa.RecordBatch], pa.BinaryArray]
+"""What is sent of a chunk."""
+
+
+def known(plan: Plan, way: Encoding) -> tuple[Sent, Messages]:
     """Messages that were made before, in their order, whatever the batch."""
-
-    def __init__(self, plan: Plan, encoding: Encoding) -> None:
-        self._made = [encoding.messages(encoding.encode(batch)) for batch in chunks(plan)]
-        self._next = iter(self._made)
-
-    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        return batch.column(0)
-
-    def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
-        return next(self._next)
+    made = iter([way.messages(way.encode(batch)) for batch in chunks(plan)])
+    return lambda batch: batch.column(0), lambda _: next(made)
 
 
-def produced_per_s(
-    broker: str, number: int, encoding: Encoding, batches: Callable[[], Iterator[pa.RecordBatch]]
-) -> float:
+def produced_per_s(broker: str, plan: Plan, sent: Sent, messages: Messages) -> float:
     """Events a second, from the first one's making until the broker has kept the last."""
-    topic = f"bench-{number}"
     topics = Topics(broker)
-    topics.make([topic], 1)
-    producer = Producer(broker, 0, {STREAM: (topic, encoding)})
+    topics.make([TOPIC], 1)
+    producer = Producer(KafkaSettings(broker), 0, {STREAM: (TOPIC, messages)})
     begin = time.perf_counter()
     events = 0
-    for batch in batches():
+    for batch in chunks(plan):
         # As fast as it goes, without filling memory: an open loop would be judged by its slip.
         while producer.waiting > 20 * batch.num_rows:
             time.sleep(0.001)
-        events += producer.send({STREAM: encoding.encode(batch)})
+        events += producer.send({STREAM: sent(batch)})
     producer.flush(FLUSH_S)
     took = time.perf_counter() - begin
-    assert topics.ends(topic, 1) == [events]
-    topics.remove([topic])
+    assert topics.ends(TOPIC, 1) == [events]
+    topics.remove([TOPIC])
     return events / took
 
 
+def measured(name: str, plan: Plan, broker: str) -> list[Row]:
+    """Rows of one encoding: as it goes, and that against messages that were made before, in the same run."""
+    types = {**PURCHASES.schema.types(), EVENT_TIME: "bigint"}
+    way = encoding(name, tuple((column, types[column]) for column in COLUMNS))
+    made, before = [], []
+    for _ in range(REPEATS):
+        made.append(produced_per_s(broker, plan, way.encode, way.messages))
+        before.append(produced_per_s(broker, plan, *known(plan, way)))
+    floor, goal = (FLOOR_PER_S, GOAL_PER_S) if name == "compact" else (None, None)
+    note = f"{os.cpu_count()} processors: one of the generator, the others of the broker"
+    what = f"kafka: events made, encoded as {name}, and produced by one process on one processor"
+    ratios = [a / b for a, b in zip(made, before, strict=True)]
+    return [
+        row(what, made, "events/s", floor, goal, note=note),
+        row(f"kafka: the same against {name} messages made before", ratios, "ratio"),
+    ]
+
+
 def main() -> list[Row]:
-    """Rows of both ways, and their ratio in the same run."""
+    """Rows of every encoding."""
     plan = Plan((PURCHASES,), parse_profile("constant", RATE_PER_S, SECONDS), START_US, float(SECONDS), 1, 1)
     assert plan.end_us - plan.start_us == SECONDS * US
-    types = {**PURCHASES.schema.types(), EVENT_TIME: "bigint"}
-    encoding = Compact(tuple((name, types[name]) for name in COLUMNS))
     ours, *others = cpus()
-    made, ready = [], []
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         at = Path(folder)
         with Broker(at / "broker", at / "broker.log", cpus=others or [ours]) as broker, only_on([ours]):
-            known = list(chunks(plan))
-            produced_per_s(broker.location, 0, encoding, lambda: chunks(plan))  # the broker's JVM compiles
-            for repeat in range(REPEATS):
-                made.append(produced_per_s(broker.location, 2 * repeat + 1, encoding, lambda: chunks(plan)))
-                before = Ready(plan, encoding)
-                ready.append(produced_per_s(broker.location, 2 * repeat + 2, before, lambda: iter(known)))
-    name = "kafka: events made, encoded and produced by one process on one processor"
-    note = f"{os.cpu_count()} processors: one of the generator, the others of the broker"
-    return [
-        row(name, made, "events/s", FLOOR_PER_S, GOAL_PER_S, note=note),
-        row("kafka: the same against messages made before", [a / b for a, b in zip(made, ready, strict=True)], "ratio"),
-    ]
+            measured("compact", plan, broker.location)  # the broker's JVM compiles
+            return [found for name in ENCODINGS for found in measured(name, plan, broker.location)]
 
 
 if __name__ == "__main__":

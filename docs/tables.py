@@ -101,6 +101,45 @@ def engine_matrix() -> str:
     return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
 
 
+def pairs() -> str:
+    """Every workload on every engine over every transport that it reads, by the check before a run; what is refused has
+    the number of its reason below.
+    """
+    from streamgauge.run.catalogue import capabilities, streaming_engines
+    from streamgauge.workloads.base import names
+
+    ways = [(name, transport) for name in streaming_engines() for transport in capabilities()[name].transports]
+    reasons: list[str] = []
+    rows = []
+    for workload in names():
+        cells = []
+        for way in ways:
+            numbers = [_number(reason, reasons) for reason in refused(workload, *way)]
+            cells.append(", ".join(f"({number})" for number in numbers) or "yes")
+        rows.append((code(workload), *cells))
+    head = ("workload", *(f"{code(name)}, {transport}" for name, transport in ways))
+    told = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
+    return f"{table(head, rows)}\n\n{told}"
+
+
+def refused(workload: str, engine: str, transport: str) -> list[str]:
+    """Why a pair cannot be, each reason once, of whichever operator."""
+    from streamgauge.run.check import refusal
+
+    problems = refusal(workload, engine, transport)
+    return list(dict.fromkeys(f"`{one.setting}` {_OPERATOR.sub('', one.rule)}" for one in problems))
+
+
+_OPERATOR = re.compile(r" \([^()]*\)$")
+"""At the end of a reason: which of the operators it was."""
+
+
+def _number(reason: str, reasons: list[str]) -> int:
+    if reason not in reasons:
+        reasons.append(reason)
+    return reasons.index(reason) + 1
+
+
 def latencies_of_the_thesis() -> str:
     """Of each application that it measured, on each system: the configuration on one node with the least p95."""
     from streamgauge.report.terminal import typed
@@ -156,6 +195,17 @@ def engine_options() -> str:
         ("engine", "option (`--option`)", "default", "choices", "meaning"),
         [(code(e), code(o["name"]), code(o["default"]), _listed(o["choices"]), o["meaning"]) for e, o in rows],
     )
+
+
+def transport_options() -> str:
+    from streamgauge.run.catalogue import transport_rows
+
+    rows = [option for transport in transport_rows() for option in transport["options"]]
+    return table(
+        ("option (`--transport-option`)", "default", "choices", "meaning"),
+        [(code(o["name"]), code(o["default"]) if o["default"] else "-", _listed(o["choices"]), o["meaning"])
+         for o in rows],
+    )  # fmt: skip
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -258,7 +308,7 @@ def makers() -> dict[str, Callable[[], str]]:
 
     found: dict[str, Callable[[], str]] = {
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
-        "words of engines": words_of_engines,
+        "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
         "commands": command_list, "checks": check_list,
         "latencies of the thesis": latencies_of_the_thesis,
     }  # fmt: skip

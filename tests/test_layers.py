@@ -15,6 +15,7 @@ ROOT = "streamgauge"
 BASE = {"errors", "events"}
 LOAD_AND_FLOW = {"load", "flow"}
 ABOVE_RUN = {
+    "options",
     "system",
     "jobs",
     "stats",
@@ -30,15 +31,16 @@ ABOVE_RUN = {
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "events": {"errors"},
+    "options": {"errors"},
     "stats": {"errors"},
     "system": {"errors"},
     "result": BASE,
     "load": BASE,
     "flow": BASE,
     "jobs": BASE | {"load"},
-    "transports": BASE | {"system"},
+    "transports": BASE | {"options", "system"},
     "workloads": BASE | LOAD_AND_FLOW,
-    "engines": BASE | {"flow", "transports", "system"},
+    "engines": BASE | {"options", "flow", "transports", "system"},
     "measure": BASE | {"transports", "result", "stats", "system"},
     "experiment": BASE | {"workloads", "load"},
     "report": BASE | {"result", "stats", "experiment"},

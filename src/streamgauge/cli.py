@@ -16,6 +16,7 @@ from streamgauge.cli_options import (
     AsJson,
     Bind,
     Bound,
+    Brokers,
     Chunk,
     Duration,
     Engine,
@@ -35,6 +36,7 @@ from streamgauge.cli_options import (
     Seed,
     Sets,
     Transport,
+    TransportOptions,
     Verbose,
     Warmup,
     Workload,
@@ -117,17 +119,19 @@ def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
 
 def _experiment(
     command: str, workload: str, *, sets: list[str] | None, options: list[str] | None, of: str | None = None,
-    **asked: Any,
+    transport_options: list[str] | None = None, brokers: str | None = None, **asked: Any,
 ) -> Any:  # fmt: skip
     """The experiment of a command; its workload is that of the run folder `of` where none is named."""
     from streamgauge.experiment import build
 
     values = {"command": command, "workload": "", **asked}
+    carried = [*(transport_options or ()), *([f"brokers={brokers}"] if brokers is not None else ())]
     problems: list[Problem] = []
     for key, read in (
         ("workload", lambda: workload or _workload_of(of)),
         ("parameters", lambda: _pairs("set", sets)),
         ("options", lambda: _pairs("option", options)),
+        ("transport_options", lambda: _pairs("transport-option", carried)),
     ):
         try:
             values[key] = read()
@@ -176,6 +180,7 @@ def _answer(
 def run(
     workload: Workload, rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None,
     engine: Engine = "spark", set_: Sets = None, option: Options = None, transport: Transport = "flight",
+    brokers: Brokers = None, transport_option: TransportOptions = None,
     master: Master = None, isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
     profile: Profile = "constant",
     chunk: Chunk = None, bound: Bound = "30s", memory: Memory = None, frontier: Frontier = "common",
@@ -184,7 +189,8 @@ def run(
 ) -> None:  # fmt: skip
     """One trial: is this rate sustained, how late are the results, are they right?"""
     experiment = _experiment(
-        "run", workload, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        "run", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
+        transport_options=transport_option, master=master,
         isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out, keep_results=keep_results,
         load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
               "profile": profile, "chunk": chunk, "bound": bound, "memory": memory, "frontier": frontier},
@@ -217,7 +223,8 @@ def sustain(
     ] = None,
     trials_max: Annotated[str, typer.Option(metavar="N", help="stop after so many trials")] = "16",
     duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark",
-    set_: Sets = None, option: Options = None, transport: Transport = "flight", master: Master = None,
+    set_: Sets = None, option: Options = None, transport: Transport = "flight",
+    brokers: Brokers = None, transport_option: TransportOptions = None, master: Master = None,
     isolation: Isolation = "shared", generators: Generators = None, seed: Seed = "1",
     chunk: Chunk = None, bound: Bound = "30s", memory: Memory = None, frontier: Frontier = "common",
     limit: Limit = None, bind: Bind = "127.0.0.1", port: Port = None, out: Out = None, keep_results: Keep = False,
@@ -225,7 +232,8 @@ def sustain(
 ) -> None:  # fmt: skip
     """The highest rate that is sustained: bracketed, bisected, confirmed on a fresh engine."""
     experiment = _experiment(
-        "sustain", workload, of=resume, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        "sustain", workload, of=resume, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
+        transport_options=transport_option, master=master,
         isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out,
         keep_results=keep_results,
         load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk,
@@ -273,12 +281,14 @@ def generate(
         "  [default: none]",
     )] = None,
     json_: AsJson = False, print_toml: PrintToml = False,
-    engine: Engine = "spark", option: Options = None, transport: Transport = "flight", master: Master = None,
+    engine: Engine = "spark", option: Options = None, transport: Transport = "flight",
+    brokers: Brokers = None, transport_option: TransportOptions = None, master: Master = None,
     isolation: Isolation = "shared", keep_results: Keep = False,
 ) -> None:  # fmt: skip
     """The planned input itself, as Parquet, without any engine."""
     experiment = _experiment(
-        "generate", workload, of=of, sets=set_, options=option, engine=engine, transport=transport, master=master,
+        "generate", workload, of=of, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
+        transport_options=transport_option, master=master,
         isolation=isolation, keep_results=keep_results, out=str(out),
         load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
               "profile": profile, "start": start, "of": of},
@@ -349,10 +359,58 @@ def workloads(
 def engines(json_: AsJson = False) -> None:
     """The engines there are, and what each can do."""
     from streamgauge.report.listing import show_engines
-    from streamgauge.run.catalogue import matrix
+    from streamgauge.run.catalogue import matrix, transport_rows
 
     rows = matrix()
-    print(json.dumps(rows, indent=2)) if json_ else show_engines(rows)
+    print(json.dumps(rows, indent=2)) if json_ else show_engines(rows, transport_rows())
+
+
+@app.command(short_help="Where a record's time goes, stage by stage")
+def anatomy(
+    workload: Workload,
+    rates: Annotated[str, typer.Option(metavar="RATE,RATE", help="a trial at each of them")] = "20k",
+    batch_windows: Annotated[
+        str | None,
+        typer.Option(metavar="TIME,TIME", help="the same at each of these intervals of batches  [default: trigger's]"),
+    ] = None,
+    record_size: Annotated[
+        str | None,
+        typer.Option(metavar="N,N", help="the same at each of these sizes of a record, of stamped_text  [default: 25]"),
+    ] = None,
+    duration: Duration = "30s", warmup: Warmup = None, engine: Engine = "spark", set_: Sets = None,
+    option: Options = None, transport: Transport = "flight", brokers: Brokers = None,
+    transport_option: TransportOptions = None, master: Master = None, isolation: Isolation = "shared",
+    generators: Generators = None, seed: Seed = "1", chunk: Chunk = None, out: Out = None, json_: AsJson = False,
+) -> None:  # fmt: skip
+    """Where a record's time goes: every result's way, in stages, by the driver's stamps and Spark's own evidence."""
+    from streamgauge.studies.anatomy import anatomy as study
+    from streamgauge.studies.anatomy import read
+
+    problems: list[Problem] = []
+    asked: Any = None
+    try:
+        asked = read(rates, batch_windows, record_size)
+    except InputError as error:
+        problems += error.problems
+    try:
+        experiment = _experiment(
+            "run", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
+            transport_options=transport_option, master=master, isolation=isolation, out=out,
+            load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk},
+        )  # fmt: skip
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(problems)
+    from streamgauge.report.anatomy_terminal import show_anatomy
+    from streamgauge.report.terminal import TrialView
+
+    with TrialView() as view:
+        found = study(experiment, asked, view.update)
+    print(json.dumps(found, indent=2)) if json_ else show_anatomy(found)
+    verdicts = [trial["verdict"] for trial in found["trials"]]
+    whole = EXITS["invalid"] if "invalid" in verdicts else 0
+    sys.exit(whole if found["finished"] else EXITS["interrupted"])
 
 
 @app.command()
@@ -487,17 +545,18 @@ def characterize(
 @app.command(short_help="Make the HTML report of a run folder again")
 def report(
     run_folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="a run folder, a trial's inside it, or a folder of characterize")
+        Path,
+        typer.Argument(metavar="RUN", help="a run folder, a trial's inside it, or a folder of characterize or anatomy"),
     ],
     json_: AsJson = False,
 ) -> None:
-    """Make the HTML report of a run, or of a characterization, again from what its folder holds."""
-    from streamgauge.report.characterization_page import write_again
+    """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
+    from streamgauge.report import anatomy_page, characterization_page
     from streamgauge.report.page import write_page
     from streamgauge.report.store import RUN, RunFolder
     from streamgauge.run.picture import flow_of
 
-    path = write_again(run_folder)
+    path = characterization_page.write_again(run_folder) or anatomy_page.write_again(run_folder)
     if path is None:
         folder = RunFolder.open(run_folder)
         path = write_page(folder, flow_of(folder.read_result()), RUN)

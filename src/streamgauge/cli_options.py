@@ -41,7 +41,19 @@ Options = Annotated[
     ),
 ]
 Transport = Annotated[
-    str, typer.Option(metavar="NAME", help="how events travel; flight: from memory; kafka: over a broker of our own")
+    str, typer.Option(metavar="NAME", help="how events travel; flight: from memory; kafka: over a broker")
+]
+Brokers = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT,...", help="of --transport kafka: your own  [default: one is started for the run]"),
+]
+TransportOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transport-option",
+        metavar="NAME=VALUE",
+        help="a setting of the transport, such as encoding=json over kafka; repeatable  [default: none]",
+    ),
 ]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master  [default: local[all cores]]")]
 Isolation = Annotated[

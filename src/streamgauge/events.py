@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from streamgauge.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 EVENT_TIME = "event_time"
 INGEST_TIME = "ingest_time"
@@ -102,6 +104,11 @@ def event_id_base(stream: int, partition: int) -> int:
     8 bits of stream, 12 of partition, 43 of sequence (8.8e12 events).
     """
     return (stream << (PARTITION_BITS + SEQUENCE_BITS)) | (partition << SEQUENCE_BITS)
+
+
+def partitions_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The partition of each event, by its id."""
+    return (event_ids >> SEQUENCE_BITS) & (2**PARTITION_BITS - 1)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ DURATIONS_S: dict[str, float] = {"run": 60.0, "sustain": 30.0, "generate": 60.0}
 FLAGS = {
     "engine": "--engine",
     "transport": "--transport",
+    "transport_options": "--transport-option",
     "master": "--master",
     "isolation": "--isolation",
     "parameters": "--set",
@@ -66,6 +67,9 @@ DATA = "data"
 """The parameter that every built-in workload has besides its own: a file whose rows it gets."""
 DATA_TIME = ".time"
 """After it: which of the file's columns is the time of the data."""
+
+CLIENT = "client"
+"""The option of a transport that names a file by which clients log in."""
 
 _EXAMPLES = {
     "load.generators": "2",
@@ -150,6 +154,7 @@ class Experiment(Asked):
     workload: str
     engine: str = "spark"
     transport: str = "flight"
+    transport_options: dict[str, str] = Field(default_factory=dict)
     master: str | None = None
     isolation: Literal["shared", "pinned"] = "shared"
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -190,7 +195,7 @@ def _problems_of(item: Any) -> list[Problem]:
 def _way_out(setting: str, item: Any) -> str:
     """An option with a value that would do; without an option, the file's line."""
     head, _, tail = setting.partition(".")
-    if head in ("parameters", "options", "limits"):
+    if head in ("parameters", "options", "transport_options", "limits"):
         return f"{FLAGS[head]} {tail or 'name'}=VALUE" if head != "limits" else '--limit "event_time_p99<=2s"'
     choices = choices_of(item)
     example = nearest(item["input"], choices) if choices else _EXAMPLES.get(setting, "")
@@ -229,15 +234,18 @@ def read(path: Path) -> Experiment:
 
 
 def _with_files_beside(experiment: Experiment, path: Path) -> Experiment:
-    """With the whole paths of an own job and of data that lie, as they are named, where the file does and not where we
-    are.
+    """With the whole paths of an own job, of data and of a client's file that lie, as they are named, where the file
+    does and not where we are.
     """
     folder, job = path.resolve().parent, experiment.workload
     data = {name: _beside(str(file), folder) for name, file in experiment.parameters.items() if is_data(name)}
+    carried = experiment.transport_options
+    client = {name: _beside(file, folder) for name, file in carried.items() if name == CLIENT}
     return experiment.model_copy(
         update={
             "workload": _beside(job, folder) if job.endswith(".py") else job,
             "parameters": {**experiment.parameters, **data},
+            "transport_options": {**carried, **client},
         }
     )
 

@@ -9,7 +9,7 @@ from streamgauge.flow.nodes import Process
 from streamgauge.workloads import base
 from streamgauge.workloads.base import names
 
-PROBES = {"identity", "filter", "count", "windowed_aggregation", "windowed_join"}
+PROBES = {"identity", "filter", "count", "windowed_aggregation", "windowed_join", "stamped_text"}
 
 
 def test_every_application_has_a_floor() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +25,10 @@ DURATION_S = 6.0
 WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
 
 
-def require_jars(engine: str) -> None:
+def require_jars(engine: str, **options: str) -> None:
     """The broker's and the engine's own; without a repository, and where none are kept, nothing here can be tried."""
     try:
-        require(engine, "kafka")
+        require(engine, "kafka", options)
     except MachineError as error:
         pytest.skip(str(error))
 
@@ -41,11 +41,13 @@ def started(
     engine: str = "spark",
     generators: int = 1,
     bound: str = "5m",
+    transport_options: Mapping[str, str] | None = None,
     **parameters: str,
 ) -> Iterator[tuple[Ready, Rig, RunFolder]]:
     """Generators, a broker, a recorder and the engine, running; ended at the end."""
     load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
     asked: dict[str, Any] = {"engine": engine, "transport": "kafka", "load": load, "out": str(root)}
+    asked["transport_options"] = transport_options or {}
     ready = check(build({"workload": workload, "parameters": parameters, **asked}))
     folder = RunFolder.create(root, workload, engine, datetime.now(UTC))
     with Rig(rig_settings(ready), start_of(engine, None), folder.path, Clock.fixed_now()) as rig:

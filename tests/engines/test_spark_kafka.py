@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.engines.over_a_broker import WINDOW, check_answers, require_jars, started, trial
 from tests.engines.restarting import Restart
+from tests.transports.kafka.secured import PASSWORD, wanting_a_log_in
 
 from streamgauge.errors import InputError
+from streamgauge.events import US
 from streamgauge.experiment import build
+from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import check
+from streamgauge.run.rig import Rig
+from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka.carrier import KafkaCarrier
+from streamgauge.transports.kafka.names import topic_of
+from streamgauge.transports.kafka.topics import Topics
+
+GONE_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +87,104 @@ def test_two_partitions_are_verified(tmp_path: Path, workload: str, rows_least: 
 
 @pytest.mark.spark
 @pytest.mark.broker
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_events_may_be_encoded_otherwise(tmp_path: Path, encoding: str) -> None:
+    """Texts, and updates of counts; the result says how they were sent."""
+    require_jars("spark", encoding=encoding)
+    with started(tmp_path, "word_count", "2k", transport_options={"encoding": encoding}) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, 1000)
+    assert judged.result.settings["producer"].startswith(f"encoding={encoding} acks=all ")
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+def test_brokers_of_ones_own_are_logged_in_to(tmp_path: Path) -> None:
+    """One that wants a name and a password, of both clients; no file of the run has the password, and no topic is left
+    there.
+    """
+    with wanting_a_log_in(tmp_path) as (brokers, client, topics):
+        options = {"brokers": brokers, "client": str(client)}
+        with started(tmp_path / "runs", "identity", "5k", transport_options=options) as (ready, rig, folder):
+            judged = trial(ready, rig, folder)
+            assert topics.there()
+        check_answers(judged, 30_000)
+        assert judged.result.driver is not None
+        assert judged.result.driver.append_latency_us is not None
+        assert wait_until(lambda: topics.there() == [], GONE_S)  # a broker removes them when it comes to it
+    texts = [path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert texts
+    assert not any(PASSWORD.encode() in text for text in texts)
+
+
+class Stall:
+    """Stops the broker for a while in the middle of a trial, as a long pause of its JVM would."""
+
+    STALL_S = 3.0
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.stopped_us = 0
+
+    def __call__(self, snapshot: TrialSnapshot) -> None:
+        if self.stopped_us or snapshot.phase != "measured":
+            return
+        carrier = self._rig._carrier
+        assert isinstance(carrier, KafkaCarrier)
+        _, jvm = carrier.pids()
+        self.stopped_us = self._rig.clock.now_us()
+        os.kill(jvm, signal.SIGSTOP)
+        threading.Timer(self.STALL_S, os.kill, (jvm, signal.SIGCONT)).start()
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+def test_a_broker_that_stands_still_is_seen_in_latency(tmp_path: Path) -> None:
+    """The plan goes on meanwhile, and latency counts from it: there is no coordinated omission. No answer is lost."""
+    with started(tmp_path, "identity", "5k") as (ready, rig, folder):
+        stall = Stall(rig)
+        judged = trial(ready, rig, folder, on_progress=stall)
+    assert stall.stopped_us
+    check_answers(judged, 30_000)
+    latency = judged.result.latency.event_time_us
+    assert latency is not None
+    assert latency.max is not None
+    assert latency.max > 0.9 * Stall.STALL_S * 1e6
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+def test_lag_counts_what_the_broker_has_and_nobody_committed(tmp_path: Path) -> None:
+    """At every look of a trial, against the broker's own end offsets; in the end both are all that was planned."""
+    seen: list[tuple[int, int]] = []
+    with started(tmp_path, "identity", "5k") as (ready, rig, folder):
+        carrier = rig._carrier
+        assert isinstance(carrier, KafkaCarrier)
+        topics, topic = Topics(carrier.at.options["brokers"]), topic_of(carrier.at.token, "purchases")
+
+        def look(_: TrialSnapshot) -> None:
+            (end,) = topics.ends(topic, 1)
+            seen.append((rig.clock.now_us(), end))
+
+        judged = trial(ready, rig, folder, on_progress=look)
+    series = RunFolder.open(str(judged.result.folder)).read_series().to_pylist()
+    committed = 0
+    for second in series:
+        committed += second["committed"]
+        ends = [end for when_us, end in seen if second["time_us"] <= when_us < second["time_us"] + US]
+        assert all(second["lag_events"] >= end - committed for end in ends)
+    driver = judged.result.driver
+    assert driver is not None
+    assert len(seen) > 10
+    assert seen[-1][1] == committed == driver.events_planned
+    assert series[-1]["lag_events"] == 0
+
+
+@pytest.mark.spark
+@pytest.mark.broker
 @pytest.mark.usefixtures("jars")
 def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
     """As what it is, the driver's failure, and at once; nothing hangs, and no process is left."""
@@ -91,6 +202,27 @@ def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
         assert "the broker ended" in judged.done.driver_failed
 
 
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
+    """In the middle of it: whoever did that, it was not the system under test."""
+    with started(tmp_path, "identity", "5k") as (ready, rig, folder):
+        carrier = rig._carrier
+        assert isinstance(carrier, KafkaCarrier)
+        deleted: list[str] = []
+
+        def delete(snapshot: TrialSnapshot) -> None:
+            if snapshot.phase == "measured" and not deleted:
+                deleted.append(topic_of(carrier.at.token, "purchases"))
+                Topics(carrier.at.options["brokers"]).remove(deleted)
+
+        judged = trial(ready, rig, folder, on_progress=delete)
+    assert deleted
+    assert judged.result.verdict.value == "invalid"
+    assert deleted[0] in judged.done.driver_failed
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -106,6 +238,11 @@ def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
             r"lowering\.join: must not be packed with the transport kafka",
         ),
         ({"engine": "known"}, "transport: is none that known can read"),
+        ({"transport_options": {"encoding": "xml"}}, "transport option encoding: must be one of compact, json, avro"),
+        (
+            {"transport": "flight", "transport_options": {"acks": "1"}},
+            r"(?s)acks: is not a transport option of the transport flight; got '1'.*leave it out, or --transport kafka",
+        ),
     ],
 )
 def test_what_kafka_cannot_carry_yet_is_refused(changes: dict[str, Any], said: str) -> None:

@@ -51,6 +51,7 @@ class FakeRig:
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     status: EngineStatus = field(default_factory=lambda: EngineStatus(True))
     statuses: int = 0
+    not_carried: str = ""
     on_tick: Callable[[int], None] = lambda now_us: None
     until_us: int = 0
     given_us: int = 0
@@ -96,6 +97,10 @@ class FakeRig:
         if key not in self.told:
             self.told[key] = self.story.tick(number)
         return self.told[key]
+
+    def require_carried(self) -> None:
+        if self.not_carried:
+            raise DriverError(self.not_carried)
 
     def engine_status(self) -> EngineStatus:
         self.statuses += 1
@@ -239,6 +244,18 @@ def test_a_dead_engine_ends_the_trial_with_its_reason(rig: FakeRig) -> None:
     assert START + 7 * US < done.deadline_us < START + 10 * US
     assert done.journal.committed_events() > 0
     assert done.driver_failed == ""
+
+
+def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(rig: FakeRig) -> None:
+    """What stands between it and the driver has lost what it should hold: that is the driver's failure."""
+
+    def lose(now_us: int) -> None:
+        if now_us > START + 7 * US:
+            rig.status, rig.not_carried = EngineStatus(False, "unknown topic"), "a topic is gone"
+
+    rig.on_tick = lose
+    done = conductor(rig).conduct()
+    assert (done.engine_failed, done.driver_failed) == ("", "a topic is gone")
 
 
 def test_an_engine_that_dies_while_draining_is_noticed(rig: FakeRig) -> None:

@@ -88,6 +88,8 @@ def seen(flow: Flow) -> Iterator[Feature]:
         yield Feature.PROBABILISTIC
     if kinds == {Source}:
         yield Feature.NOTHING
+    if kinds == {Source, Select}:
+        yield Feature.ROWS
 
 
 def possible(flow: Flow) -> Iterator[Feature]:
@@ -108,7 +110,7 @@ def possible(flow: Flow) -> Iterator[Feature]:
 OWED = {RunningAggregate: Feature.COUNTER, Lookup: Feature.LOOKUP, Explode: Feature.FLAT_MAP}
 SEEN = {
     Feature.FLAT_MAP, Feature.COUNT_WINDOW, Feature.WINDOW, Feature.GLOBAL, Feature.TWO_STREAMS, Feature.SINKS,
-    Feature.PYTHON, Feature.PROBABILISTIC, Feature.NOTHING,
+    Feature.PYTHON, Feature.PROBABILISTIC, Feature.NOTHING, Feature.ROWS,
 }  # fmt: skip
 
 

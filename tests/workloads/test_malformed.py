@@ -118,6 +118,7 @@ WITHOUT_A_RULE = {
     "count": "its one column is a key, and null is a key like any other",
     "filter": "a comparison of one column, which is not true of null",
     "identity": "every record comes out as it came in",
+    "stamped_text": "every record comes out, and one that is none comes out as nulls",
     "throughput": "every record comes out, and what is in it is not looked at",
     "windowed_aggregation": "its aggregates are SQL's, which say themselves what becomes of null",
     "windowed_join": "its join is SQL's, which says itself what becomes of null",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streamgauge.flow.nodes import Flow
+from streamgauge.options import Setting
 from streamgauge.transports.seam import Edge
 
 
@@ -15,7 +16,8 @@ from streamgauge.transports.seam import Edge
 class Edges:
     """Where a job's input comes from and where its results go.
 
-    `columns` says, for each stream, which columns the transport gives.
+    `columns` says, for each stream, which columns the transport gives; `transport_options` what its ends were told;
+    `bind` the driver's own address.
     """
 
     inputs: tuple[Edge, ...]
@@ -23,20 +25,8 @@ class Edges:
     columns: dict[str, tuple[str, ...]]
     frontier: str = "common"
     transport: str = "flight"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One option of an engine: its name, default and meaning; `choices` where it has few values.
-
-    `in_a_search`: its default there, where that is another one.
-    """
-
-    name: str
-    default: str
-    meaning: str
-    choices: tuple[str, ...] = ()
-    in_a_search: str = ""
+    transport_options: Mapping[str, str] = field(default_factory=dict)
+    bind: str = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -152,7 +142,8 @@ class Entry:
     `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
     how far apart its batches would be, `watermark_delay_us` how far behind the latest event its watermark would stay,
     `heap_bytes` how much memory options give it beside the driver. `require`
-    raises MachineError where this machine lacks what the engine needs to read a transport, and cannot get it. `make`
+    raises MachineError where this machine lacks what the engine needs to read a transport, told its options, and cannot
+    get it. `make`
     gives a fresh start on the processors given, and loads the engine; None where it only answers.
     """
 
@@ -161,5 +152,5 @@ class Entry:
     interval: Callable[[Wanted], BatchInterval] = lambda _: BatchInterval()
     watermark_delay_us: Callable[[Wanted], int] = lambda _: 0
     heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
-    require: Callable[[str], object] = lambda _: None
+    require: Callable[[str, Mapping[str, str]], object] = lambda *_: None
     make: Callable[[Sequence[int] | None], Engine] | None = None

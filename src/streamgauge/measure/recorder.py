@@ -45,6 +45,7 @@ class RecorderSettings:
     clock_offset_us: int
     spool: str
     transport: str = "flight"
+    transport_options: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -170,9 +171,8 @@ class Recorder:
         self.failed = ""
         self._reads: deque[Read] = deque()
         self._reached: deque[Reached] = deque()
-        self._inlet = transport(settings.transport).open_inlet(
-            Listen(settings.host, settings.port, settings.token), self
-        )
+        at = Listen(settings.host, settings.port, settings.token, settings.transport_options)
+        self._inlet = transport(settings.transport).open_inlet(at, self)
         self._heart.start()
 
     def listen(self) -> dict[str, Any]:

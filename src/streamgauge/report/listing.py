@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -64,8 +64,8 @@ def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]
 TRUTH = "Truth of a job of your own: its reference where it has one, else the same function in Spark's batch mode."
 
 
-def show_engines(rows: list[dict[str, Any]]) -> None:
-    """The capability matrix, then each engine's options."""
+def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]] = ()) -> None:
+    """The capability matrix, then each engine's options, and each transport's."""
     console = Console()
     nodes = sorted({node for row in rows for node in row["nodes"]})
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -81,10 +81,15 @@ def show_engines(rows: list[dict[str, Any]]) -> None:
         table.add_row(label, *[", ".join(row[key]) or "-" for row in rows])
     console.print(table)
     console.print(TRUTH, soft_wrap=True)
-    for row in rows:
-        for option in row["options"]:
-            choices = f" ({' | '.join(option['choices'])})" if option["choices"] else ""
-            console.print(f"{row['name']}  --option {option['name']}={option['default']}{choices}  {option['meaning']}")
+    for flag, owners in (("--option", rows), ("--transport-option", transports)):
+        for owner in owners:
+            _show_options(console, owner, flag)
+
+
+def _show_options(console: Console, owner: dict[str, Any], flag: str) -> None:
+    for option in owner["options"]:
+        choices = f" ({' | '.join(option['choices'])})" if option["choices"] else ""
+        console.print(f"{owner['name']}  {flag} {option['name']}={option['default']}{choices}  {option['meaning']}")
 
 
 def _mark(holds: bool) -> str:

@@ -12,7 +12,7 @@ from streamgauge.experiment import FLAGS, NOT_TAKEN, Experiment
 from streamgauge.report import words
 
 _SWITCHES = ("keep_results", "search.quick")
-_NAMED = ("parameters", "options")
+_NAMED = ("parameters", "options", "transport_options")
 _SECONDS = ("load.duration", "load.warmup", "load.chunk", "load.bound")
 _LEAVE_FOLDERS = ("run", "sustain")
 """The commands that leave a run folder."""

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 STARTED = "The run ended before it was judged: it is still going on, or it was killed."
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-CHARACTERIZATION = "characterization.json"
-"""What a folder of `characterize` holds in the place of a result.json."""
+CHARACTERIZATION, ANATOMY = "characterization.json", "anatomy.json"
+"""What a folder of `characterize`, and one of `anatomy`, holds in the place of a result.json."""
 _FILES = (
     "experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html",
-    CHARACTERIZATION,
+    CHARACTERIZATION, ANATOMY,
 )  # fmt: skip
 
 

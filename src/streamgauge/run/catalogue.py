@@ -7,6 +7,7 @@ from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Engine, Entry, Wanted
 from streamgauge.flow.nodes import InWindows
+from streamgauge.options import Setting
 from streamgauge.transports import catalogue as transports
 
 
@@ -101,10 +102,12 @@ def watermark_delay_of(engine: str, wanted: Wanted) -> int:
     return _ENGINES[engine]().watermark_delay_us(wanted)
 
 
-def require(engine: str, transport: str) -> None:
-    """MachineError where this machine lacks what a transport needs, or the engine to read it, and cannot get it."""
-    transports.require(transport)
-    _ENGINES[engine]().require(transport)
+def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
+    """MachineError where this machine lacks what a transport needs with its options, or the engine to read it, and
+    cannot get it.
+    """
+    transports.require(transport, options)
+    _ENGINES[engine]().require(transport, options)
 
 
 def heap_of(engine: str, options: Mapping[str, str]) -> int:
@@ -132,10 +135,16 @@ def matrix() -> list[dict[str, Any]]:
             "windows_so_far": each.early,
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),
-            "options": [
-                {"name": s.name, "default": s.default, "meaning": s.meaning, "choices": list(s.choices)}
-                for s in each.settings
-            ],
+            "options": _told(each.settings),
         }
         for each in capabilities().values()
     ]
+
+
+def transport_rows() -> list[dict[str, Any]]:
+    """Every transport with its options, as plain data."""
+    return [{"name": name, "options": _told(transports.settings(name))} for name in transports.NAMES]
+
+
+def _told(settings: Sequence[Setting]) -> list[dict[str, Any]]:
+    return [{"name": s.name, "default": s.default, "meaning": s.meaning, "choices": list(s.choices)} for s in settings]

@@ -122,6 +122,21 @@ def _longest_plan(ready: Ready) -> None:
     ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
 
 
+def refusal(workload: str, engine: str, transport: str) -> tuple[Problem, ...]:
+    """Why a workload, with its defaults, cannot run on an engine over a transport, whatever the machine; nothing where
+    it can.
+    """
+    asked = {"workload": workload, "engine": engine, "transport": transport, "load": {"rate": "1k"}}
+    try:
+        check(build(asked), new_folder=False)
+    except InputError as error:
+        return tuple(problem for problem in error.problems if problem.setting not in _OF_THE_MACHINE)
+    return ()
+
+
+_OF_THE_MACHINE = ("load.memory", "load.generators", "bind", "isolation")
+
+
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
     """What else is wrong with `values`, once the settings that `found` names are left at their defaults.
 
@@ -413,7 +428,9 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
     elif engine and experiment.transport not in engine.transports:
         rule = f"is none that {engine.name} can read"
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
-    elif experiment.transport not in transports.STAMPS and experiment.port is not None:
+    else:
+        yield from transports.problems(experiment.transport, experiment.transport_options)
+    if experiment.transport in names and experiment.transport not in transports.STAMPS and experiment.port is not None:
         rule = f"is not for the transport {experiment.transport}: its broker takes a free one"
         yield Problem("port", rule, experiment.port, "leave --port out")
     if not _usable(experiment.bind):

@@ -242,6 +242,7 @@ class Conductor:
         self._status_due = time.monotonic() + STATUS_EVERY_S
         status = self._rig.engine_status()
         if not status.alive:
+            self._rig.require_carried()  # an engine that finds nothing to read there is not to blame
             self.done.engine_failed = status.reason or "the engine ended"
             raise Stop
         self._busy_us |= dict.fromkeys(status.busy, self._rig.clock.now_us())

@@ -10,7 +10,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,7 @@ class GeneratorSettings:
     columns: dict[str, list[str]]
     plan: str
     transport: str
+    transport_options: dict[str, str] = field(default_factory=dict)
 
 
 class Stock:
@@ -115,7 +116,7 @@ class Generator:
         plan: Plan = _load(settings.plan)
         schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
         held = Held(schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition)
-        at = Listen(settings.host, settings.port, settings.token)
+        at = Listen(settings.host, settings.port, settings.token, settings.transport_options)
         return cls(settings, clock, transport(settings.transport).open_outlet(at, held))
 
     def listen(self) -> dict[str, Any]:

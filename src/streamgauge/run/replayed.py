@@ -22,14 +22,17 @@ from streamgauge.load.file_rows import digest
 from streamgauge.load.recorded import Absent, Asked, Recorded, recorded
 from streamgauge.run import own_job
 from streamgauge.run.own_job import OwnJob
+from streamgauge.transports import catalogue as transports
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
 
 
 def found_anywhere(experiment: Experiment) -> Experiment:
-    """The experiment with its files, an own job's and data, as they can be found from any working folder."""
+    """The experiment with its files, an own job's, data, a client's, as they can be found from any working folder."""
     parameters = whole_paths(experiment.workload, experiment.parameters)
+    options = transports.found_anywhere(experiment.transport_options)
     whole = {"workload": own_job.found_anywhere(experiment.workload), "parameters": parameters}
+    whole |= {"transport_options": options}
     return experiment.model_copy(update=whole)
 
 

@@ -50,6 +50,7 @@ class RigSettings:
     master: str | None
     driver_cpus: tuple[int, ...] | None
     transport: str
+    transport_options: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
 
@@ -124,6 +125,8 @@ class Rig:
             columns=self.settings.columns,
             frontier=self.settings.frontier,
             transport=self.settings.transport,
+            transport_options=inlet.options,
+            bind=self.settings.host,
         )
         folder = self.folder / "engine"
         with disk(folder, Place("out", "--out DIR, or TMPDIR=DIR,")):
@@ -215,8 +218,13 @@ class Rig:
         found: list[int] = []
         for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
             when_us = self._carrier.appended_us(stream, partition, offsets)
-            found += [when - time for when, time in zip(when_us, times, strict=True)]
+            found += [when - time for when, time in zip(when_us, times, strict=False)]
         return found
+
+    def require_carried(self) -> None:
+        """DriverError where what stands between the driver and the engine does not hold what it should."""
+        if self._carrier is not None and (missing := self._carrier.missing()):
+            raise DriverError(missing)
 
     def engine_status(self) -> EngineStatus:
         return self.engine.status()
@@ -249,7 +257,7 @@ class Rig:
         self._carrier = open_carrier(
             Asked(
                 new_run(), tuple(settings.columns), settings.generators, self._private / "broker", log, settings.host,
-                settings.driver_cpus,
+                settings.driver_cpus, settings.transport_options,
             )
         )  # fmt: skip
         return [self._carrier.at] * count
@@ -262,8 +270,9 @@ class Rig:
 
     def _start_recorder(self, at: Listen) -> Child:
         settings = RecorderSettings(
-            at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport
-        )
+            at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport,
+            dict(at.options),
+        )  # fmt: skip
         return self._child("recorder", "streamgauge.measure.recorder", asdict(settings))
 
     def _start_generator(self, partition: int, at: Listen, plan: str) -> Child:
@@ -280,6 +289,7 @@ class Rig:
             },
             plan=plan,
             transport=self.settings.transport,
+            transport_options=dict(at.options),
         )
         return self._child(f"generator {partition}", "streamgauge.run.generator", asdict(settings))
 

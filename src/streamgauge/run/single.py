@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any
@@ -25,7 +26,7 @@ from streamgauge.run.ready import Ready, may_extend
 from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US as LEAD_US
-from streamgauge.run.trial import TrialSettings, next_start, probes, rig_settings, run_trial
+from streamgauge.run.trial import Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
@@ -51,7 +52,7 @@ def require_machine(ready: Ready) -> None:
     machine.commit()
     if ready.engine.needs_java:
         find_java()
-    require(ready.experiment.engine, ready.experiment.transport)
+    require(ready.experiment.engine, ready.experiment.transport, ready.experiment.transport_options)
 
 
 def ceiling_of(ready: Ready, rate_per_s: float) -> float:
@@ -73,7 +74,15 @@ def _offerable(ready: Ready) -> float:
 
 
 def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:
-    """Check, start, run, verify, judge, report.
+    """Check, start, run, verify, judge, report. Errors are those of `run_judged`."""
+    return run_judged(experiment, on_progress)[0]
+
+
+def run_judged(
+    experiment: Experiment, on_progress: Progress = lambda _: None, beside: Mapping[str, str] | None = None
+) -> tuple[Result, Judged | None]:
+    """The same, and what the trial left to judge; None where it was stopped before. `beside`: options of the engine's
+    that are no part of what was asked.
 
     Raises:
         InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
@@ -90,25 +99,29 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
         may_extend=may_extend(load), look_for_late=not isinstance(ready.workload, OwnJob),
         probe_batches=probes(experiment),
     )  # fmt: skip
+    judged: Judged | None = None
     try:
-        result = _conducted(ready, folder, settings, on_progress, ceiling)
+        judged = _conducted(ready, folder, settings, on_progress, ceiling, beside or {})
+        result = judged.result
     except KeyboardInterrupt:
         result = left_by_stop(folder, "Run it again; nothing here may be used.")
     write_page(folder, describe(ready.flow))
-    return result
+    return result, judged
 
 
 def _conducted(
-    ready: Ready, folder: RunFolder, settings: TrialSettings, on_progress: Progress, ceiling_per_s: float
-) -> Result:
+    ready: Ready, folder: RunFolder, settings: TrialSettings, on_progress: Progress, ceiling_per_s: float,
+    beside: Mapping[str, str],
+) -> Judged:  # fmt: skip
     """One trial on a rig of its own."""
     experiment = ready.experiment
     starting = f"starting {experiment.engine} and {ready.generators_in_words}"
-    with Rig(rig_settings(ready), start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
+    asked = rig_settings(ready)
+    asked = replace(asked, options={**asked.options, **beside})
+    with Rig(asked, start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
         with failure_noted(folder), told_meanwhile(on_progress, starting):
             rig.start(ready.plan(next_start(rig) - LEAD_US, settings.rate_per_s, 1.0))
-        judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
-    return judged.result
+        return run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
 
 
 def left_by_stop(folder: RunFolder, advice: str) -> Result:

@@ -47,6 +47,7 @@ from streamgauge.run.watching import (
 )
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment, only_on
+from streamgauge.transports.catalogue import in_force
 from streamgauge.transports.seam import Chunk
 
 _QUERY_STOPPED = "interrupted"
@@ -100,7 +101,8 @@ def rig_settings(ready: Ready) -> RigSettings:
         flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
         bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
-        driver_cpus=ready.driver_cpus, transport=ready.experiment.transport, host=ready.experiment.bind,
+        driver_cpus=ready.driver_cpus, transport=ready.experiment.transport,
+        transport_options=ready.experiment.transport_options, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
     )  # fmt: skip
 
@@ -415,7 +417,7 @@ def _unjudged(
             "driver_cpus": list(ready.driver_cpus or cpus()),
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
-        settings=rig.engine.settings(),
+        settings={**rig.engine.settings(), **in_force(experiment.transport, experiment.transport_options)},
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s),
         backlog=figures.backlog(done),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from streamgauge.errors import Problem
+from streamgauge.options import Setting, problems_of
 from streamgauge.transports.seam import Asked, Carrier, Held, Inlet, Listen, Outlet, Receiver
 
 
@@ -43,9 +46,44 @@ def transport(name: str) -> Transport:
     return _TRANSPORTS[name]()
 
 
-def require(name: str) -> None:
+def settings(name: str) -> tuple[Setting, ...]:
+    """What may be asked of a transport by options."""
+    if name != "kafka":
+        return ()
+    from streamgauge.transports.kafka.settings import SETTINGS
+
+    return SETTINGS
+
+
+_INSTEAD = "leave it out, or --transport kafka"
+
+
+def problems(name: str, options: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with a transport's options."""
+    if name != "kafka":
+        return list(problems_of(options, (), f"the transport {name}", "transport option", _INSTEAD))
+    from streamgauge.transports.kafka.settings import problems
+
+    return list(problems(options))
+
+
+def found_anywhere(options: Mapping[str, str]) -> dict[str, str]:
+    """Options with the whole paths of files; an empty one stays so, and is refused as what it is."""
+    return {name: os.path.abspath(value) if name == "client" and value else value for name, value in options.items()}
+
+
+def in_force(name: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the driver's end, as a result tells them."""
+    if name != "kafka":
+        return {}
+    from streamgauge.transports.kafka.settings import KafkaSettings
+
+    return {"producer": KafkaSettings.of(options).in_force}
+
+
+def require(name: str, options: Mapping[str, str]) -> None:
     """MachineError where this machine lacks what stands between a transport's ends, and cannot get it."""
-    if name == "kafka":
+    if name == "kafka" and not options.get("brokers"):
         from streamgauge.transports.kafka.broker import require_jars
 
         require_jars()

@@ -10,8 +10,8 @@ the event time up to which (exclusive) everything was taken: exact, small, and t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,11 +38,15 @@ def new_run() -> str:
 
 @dataclass(frozen=True)
 class Listen:
-    """Where an end of the transport listens, and the token that it asks for."""
+    """Where an end of the transport listens, the token that it asks for, and what was asked of the transport.
+
+    An end that finds what stands between both does not listen, and looks where the options say.
+    """
 
     host: str
     port: int
     token: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ class Reached:
 @dataclass(frozen=True)
 class Asked:
     """What something that stands between both ends is told: the run's own word, what it carries, where it may write,
-    and which processors it may use (None: all).
+    which processors it may use (None: all), and what was asked of the transport.
     """
 
     run: str
@@ -134,6 +138,7 @@ class Asked:
     log: Path
     host: str
     cpus: tuple[int, ...] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 class Carrier(Protocol):
@@ -146,12 +151,15 @@ class Carrier(Protocol):
     def alive(self) -> bool:
         """Whether it still works."""
 
+    def missing(self) -> str:
+        """What it should hold and does not, in words; nothing where all of it is there. It may take a while."""
+
     def pids(self) -> list[int]:
         """Its processes."""
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
-        """When it had taken the events of a partition that have these numbers, by its own clock; DriverError where it
-        does not say.
+        """When it had taken the events of a partition that have these numbers, by its own clock; nothing where that is
+        another than ours. DriverError where it does not say.
         """
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ class Feature(StrEnum):
     FEEDBACK = "feedback loop"
     PROBABILISTIC = "probabilistic structures"
     PYTHON = "keyed operator in Python"
+    ROWS = "rows made into others"
     NOTHING = "transport and sink alone"
 
 
@@ -52,6 +53,7 @@ MEANING = {
     ),
     Feature.PROBABILISTIC: "What is kept is kept in less room than exact answers need: the truth is of the same cells.",
     Feature.PYTHON: "A class in Python sees all rows of a key in the order of time. Ours, not the overview's.",
+    Feature.ROWS: "Expressions over the columns of a row, and nothing else. Ours, not the overview's.",
     Feature.NOTHING: "No operator at all: the floor that all others stand on. Ours, not the overview's.",
 }
 """What each is, in a sentence or two."""

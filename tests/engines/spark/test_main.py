@@ -81,7 +81,7 @@ def test_how_the_jvm_compiles_stands_with_what_it_was_told(master: str, options:
 )
 def test_sparks_driver_is_where_executors_find_ours(master: str, options: dict[str, str], host: str) -> None:
     """On loopback in local mode; else at the address that was bound, unless the user says where."""
-    edges = Edges((), Edge("grpc://10.0.0.5:4711", ""), {})
+    edges = Edges((), Edge("", ""), {}, bind="10.0.0.5")
     conf = Sut(SparkJob(BOUGHT.sink("out"), edges, options, master, "", ""))._configuration()
     assert conf["spark.driver.host"] == host
     assert conf["spark.driver.bindAddress"] == options.get("spark.driver.bindAddress", host)

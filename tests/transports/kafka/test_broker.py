@@ -53,6 +53,23 @@ def test_topics_are_made_and_removed(broker: Broker) -> None:
 
 
 @pytest.mark.broker
+def test_a_topic_that_is_refused_keeps_no_other_from_being_removed(broker: Broker) -> None:
+    """Whatever their order; the one that was refused is named."""
+    topics = Topics(broker.location)
+    topics.make(["after"], 1)
+    with pytest.raises(DriverError, match="topic nobody-made could not be removed"):
+        topics.remove(["nobody-made", "after"])
+    assert wait_until(lambda: "after" not in topics.there(), GONE_S)
+    assert topics.hosts() == {"127.0.0.1"}
+
+
+def test_a_client_that_cannot_be_made_is_said() -> None:
+    """In librdkafka's own words: here of a certificate that is none."""
+    with pytest.raises(DriverError, match=r"no client for 127\.0\.0\.1:9 can be made"):
+        Topics("127.0.0.1:9", {"security.protocol": "SSL", "ssl.ca.location": __file__})
+
+
+@pytest.mark.broker
 def test_it_listens_on_loopback_alone(broker: Broker) -> None:
     """Clients and the controller both."""
     listening = [each.laddr for each in psutil.Process(broker.jvm).net_connections("tcp") if each.status == "LISTEN"]

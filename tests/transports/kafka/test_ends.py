@@ -15,6 +15,7 @@ import pytest
 from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME, US
 from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka import producer as producer_module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.inlet import KafkaInlet
 from streamgauge.transports.kafka.names import results_of, topic_of
@@ -29,14 +30,25 @@ SOON_S = 20.0
 
 
 def at(broker: Broker, run: str) -> Listen:
-    host, _, port = broker.location.rpartition(":")
-    return Listen(host, int(port), run)
+    return Listen("", 0, run, {"brokers": broker.location})
 
 
 def events(outlet: KafkaOutlet, *numbers: int) -> dict[str, pa.RecordBatch]:
     """As a generator makes them."""
     batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["n"])
     return {"ads": outlet.prepared("ads", batch)}
+
+
+def kept_by_the_broker(outlet: KafkaOutlet) -> bool:
+    """Whether it soon has everything that was offered so far."""
+    producer = outlet._producer
+    assert producer is not None
+
+    def nothing_waits() -> bool:
+        producer.check()
+        return producer.waiting == 0
+
+    return wait_until(nothing_waits, SOON_S)
 
 
 @pytest.mark.broker
@@ -54,6 +66,46 @@ def test_an_outlet_sends_and_counts(broker: Broker) -> None:
     assert wait_until(lambda: Topics(broker.location).ends(topic_of("out", "ads"), 2) == [0, 4], SOON_S)
 
 
+def test_what_a_broker_does_not_keep_is_no_fault_of_the_reader() -> None:
+    """Nobody is there: a queue that is full of what was never kept is the driver's failure, and not an overflow."""
+    nowhere = Listen("", 0, "gone", {"brokers": "127.0.0.1:9"})
+    outlet = KafkaOutlet(nowhere, Held({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    for second in range(40):
+        outlet.offer(second * US // 20, (second + 1) * US // 20, events(outlet, 1, 2), 5)
+    with pytest.raises(DriverError, match="the broker has not kept 80 of the 80 events"):
+        outlet.offer(2 * US, 2 * US + US // 20, events(outlet, 1, 2), 5)
+    assert not outlet.overflowed
+
+
+@pytest.mark.broker
+def test_a_reader_that_is_too_slow_is_one_though_a_little_is_on_its_way(broker: Broker) -> None:
+    """What waits is kept, but for the last few events: that is an overflow, whatever a chunk holds."""
+    Topics(broker.location).make([topic_of("slow", "ads")], 1)
+    outlet = KafkaOutlet(at(broker, "slow"), Held({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    outlet.offer(0, 2 * US, events(outlet, *range(1000)), 5)
+    assert kept_by_the_broker(outlet)
+    with pytest.raises(Overflow):
+        outlet.offer(2 * US, 3 * US, events(outlet, 1), 5)
+    assert outlet.overflowed
+
+
+@pytest.mark.broker
+def test_what_is_lost_after_the_last_event_is_said(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the next look, though nothing more is sent: the topic is not there."""
+    monkeypatch.setitem(producer_module.SETTINGS, "message.timeout.ms", 1000)
+    outlet = KafkaOutlet(at(broker, "lost"), Held({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
+    outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
+
+    def told() -> bool:
+        try:
+            outlet.drain_logs()
+        except DriverError as error:
+            return "the broker lost 3 messages" in str(error)
+        return False
+
+    assert wait_until(told, SOON_S)
+
+
 @pytest.mark.broker
 def test_what_was_not_read_waits(broker: Broker) -> None:
     """From the first event on; beyond the bound nothing more is sent, but for chunks without events."""
@@ -63,6 +115,7 @@ def test_what_was_not_read_waits(broker: Broker) -> None:
     assert outlet.waiting_us(begin + US) == 0
     outlet.offer(begin, begin + 2 * US, events(outlet, 1), 5)
     assert outlet.waiting_us(begin + 2 * US) == 2 * US
+    assert kept_by_the_broker(outlet)
     with pytest.raises(Overflow, match=r"3\.0 s that were not read"):
         outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
     assert outlet.overflowed

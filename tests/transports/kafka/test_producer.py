@@ -13,6 +13,7 @@ from streamgauge.transports.kafka import producer as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.compact import Compact
 from streamgauge.transports.kafka.producer import Producer
+from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.topics import Topics
 
 NUMBERS = Compact((("n", "bigint"),))
@@ -41,8 +42,9 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
     """Of both partitions, in many small batches, and of two streams at once."""
     topics = Topics(broker.location)
     topics.make(["numbers", "others"], 2)
+    ways = {"a": ("numbers", NUMBERS.messages), "b": ("others", NUMBERS.messages)}
     for partition in (0, 1):
-        producer = Producer(broker.location, partition, {"a": ("numbers", NUMBERS), "b": ("others", NUMBERS)})
+        producer = Producer(KafkaSettings(broker.location), partition, ways)
         sent = sum(producer.send({"a": batch(n, n + 100), "b": batch(0, 0)}) for n in range(0, 10_000, 100))
         producer.send({"b": batch(7, 8)})
         producer.flush(30.0)
@@ -54,9 +56,10 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
 
 
 @pytest.mark.broker
-def test_what_the_broker_refuses_is_said(broker: Broker) -> None:
+def test_what_the_broker_refuses_is_said(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that is not there: by the time that the messages should have been kept."""
-    producer = Producer(broker.location, 0, {"a": ("nowhere", NUMBERS)}, {"message.timeout.ms": 2000})
+    monkeypatch.setitem(module.SETTINGS, "message.timeout.ms", 2000)
+    producer = Producer(KafkaSettings(broker.location), 0, {"a": ("nowhere", NUMBERS.messages)})
     producer.send({"a": batch(0, 3)})
     with pytest.raises(DriverError, match="the broker lost 3 messages, the first of nowhere"):
         producer.flush(30.0)
@@ -68,7 +71,7 @@ def test_a_broker_that_is_gone_keeps_nothing(tmp_path: Path) -> None:
     """Who waits for it is told how many messages it has not kept; nothing hangs."""
     with Broker(tmp_path / "data", tmp_path / "broker.log") as broker:
         Topics(broker.location).make(["numbers"], 1)
-        producer = Producer(broker.location, 0, {"a": ("numbers", NUMBERS)})
+        producer = Producer(KafkaSettings(broker.location), 0, {"a": ("numbers", NUMBERS.messages)})
         broker.kill()
         producer.send({"a": batch(0, 5)})
         with pytest.raises(DriverError, match="has not kept 5 messages after 1 s"):
@@ -81,7 +84,7 @@ def test_a_broker_that_is_gone_keeps_nothing(tmp_path: Path) -> None:
 def test_a_broker_that_takes_too_little_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the client's queue is full, so that nothing is sent by halves; no broker is there at all."""
     monkeypatch.setattr(module, "WAITING_MAX", 10)
-    producer = Producer("127.0.0.1:9", 0, {"a": ("numbers", NUMBERS)})
+    producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", NUMBERS.messages)})
     producer.send({"a": batch(0, 8)})
     with pytest.raises(DriverError, match="takes too little: 8 messages wait"):
         producer.send({"a": batch(8, 11)})

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamgauge.engines.options import problems_of
-from streamgauge.engines.seam import BatchInterval, Capabilities, Setting, Wanted
+from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US, parse_duration, parse_rate
+from streamgauge.options import Setting, problems_of
 
 FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from streamgauge.engines.options import problems_of
-from streamgauge.engines.seam import Capabilities, Setting, Wanted
+from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.engines.spark.settings import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.errors import InputError, Problem, nearest
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Distinct, Flow, NativeJob, Process, RunningAggregate, Source
+from streamgauge.options import Setting, problems_of
 
 PREFIX = "spark."
 Rule = Callable[[str], Problem | None]

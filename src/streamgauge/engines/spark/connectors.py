@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from streamgauge.system.jars import JarSet, resolved
@@ -17,9 +18,15 @@ CONNECTORS = (
     ),
 )
 """Known-good jars for Spark's Kafka source and sink, the exact version first."""
+AVRO = tuple(
+    (JarSet(f"spark-avro-{version}", (f"org.apache.spark:spark-avro_2.13:{version}",)),)
+    for version in ("4.3.0", "4.2.0", "4.1.1")
+)
+"""The same for `from_avro`; not every mirror has the exact version, and the last was tried with Spark 4.3.0."""
 
 
-def jars_for(transport: str) -> list[Path]:
+def jars_for(transport: str, options: Mapping[str, str]) -> list[Path]:
     """Jars for Spark's class path, each once; MachineError where they cannot be had."""
     found = resolved(CONNECTORS) if transport == "kafka" else []
+    found += resolved(AVRO) if options.get("encoding") == "avro" else []
     return list({path.name: path for path in found}.values())

@@ -38,7 +38,7 @@ class SparkEngine:
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         from streamgauge.engines.spark.main import SparkJob
 
-        jars = tuple(map(str, jars_for(edges.transport)))
+        jars = tuple(map(str, jars_for(edges.transport, edges.transport_options)))
         folder.mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch("spark")
         private = self._scratch.path

@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 from streamgauge.engines.seam import Edges
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.flow.nodes import Source
-from streamgauge.transports.kafka.compact import Compact
+from streamgauge.transports.kafka.encodings import encoding
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
 from streamgauge.transports.kafka.results import MARK, Mark, Position, Types, key_of, wire
-from streamgauge.transports.seam import Edge
+from streamgauge.transports.kafka.settings import KafkaSettings
 
 READING = {
     "startingOffsets": "earliest",
@@ -47,23 +47,25 @@ def in_force(writing: Mapping[str, str] = WRITING) -> dict[str, str]:
 def read(session: Any, source: Source, given: Sequence[str], edges: Edges) -> DataFrame:
     """A source's streaming frame: the given columns of what generators send."""
     types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
-    layout = Compact(tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME))
-    texts = layout.expressions("value")
-    edge = edges.inputs[0]
-    reader = session.readStream.format("kafka").options(**READING)
-    reader = reader.option("kafka.bootstrap.servers", edge.location)
-    messages = reader.option("subscribe", topic_of(edge.token, source.name)).load()
-    return messages.select(*[F.expr(texts[name]).alias(name) for name in given])
+    asked = KafkaSettings.of(edges.transport_options)
+    columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
+    layout = encoding(asked.encoding, columns)
+    reader = session.readStream.format("kafka").options(**READING, **brokers(asked))
+    messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
+    opened = messages.select(F.expr(layout.opened("value")).alias("event"))
+    texts = layout.expressions("event")
+    return opened.select(*[F.expr(texts[name]).alias(name) for name in given])
 
 
 class Marks:
     """Sends the marks of one run to its topic of results, one at a time."""
 
-    def __init__(self, output: Edge) -> None:
+    def __init__(self, edges: Edges) -> None:
         from confluent_kafka import Producer
 
-        self._topic = results_of(output.token)
-        self._client: Any = Producer({"bootstrap.servers": output.location, "linger.ms": 0, "log_level": 0})
+        self._topic, asked = results_of(edges.output.token), KafkaSettings.of(edges.transport_options)
+        own = {"bootstrap.servers": asked.brokers, "linger.ms": 0, "log_level": 0}
+        self._client: Any = Producer({**asked.login, **own})
 
     def send(self, mark: Mark) -> None:
         """Returns when the broker has kept it; RuntimeError where it does not, or is silent for long."""
@@ -89,14 +91,15 @@ class Writer:
 
     def __init__(self, edges: Edges, query: str, sinks: Sequence[str], checkpoint: Path) -> None:
         self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
-        self._marks = Marks(edges.output)
+        self._marks = Marks(edges)
+        self._to = {**WRITING, **to(edges)}
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """The rows of a batch, between its marks."""
         sinks = types_of(frame, self._sinks)
         self._marks.send(Mark(self._query, batch, True, sinks, tuple(self._positions(batch))))
         rows = messages(frame, sinks, self._query, batch)
-        rows.write.format("kafka").options(**WRITING, **to(self._edges.output)).mode("append").save()
+        rows.write.format("kafka").options(**self._to).mode("append").save()
         self._marks.send(Mark(self._query, batch, False))
 
     def _positions(self, batch: int) -> Iterable[Position]:
@@ -109,9 +112,14 @@ def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) 
     return frame.select(key, F.to_json(F.struct(*columns_of(sinks))).alias("value"))
 
 
-def to(output: Edge) -> dict[str, str]:
+def to(edges: Edges) -> dict[str, str]:
     """Where Spark's sink writes."""
-    return {"kafka.bootstrap.servers": output.location, "topic": results_of(output.token)}
+    return {**brokers(KafkaSettings.of(edges.transport_options)), "topic": results_of(edges.output.token)}
+
+
+def brokers(asked: KafkaSettings) -> dict[str, str]:
+    """Where they are, and how to log in, as Spark's source and sink are told."""
+    return {"kafka.bootstrap.servers": asked.brokers, **asked.java()}
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:

@@ -12,11 +12,10 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import cloudpickle
 
-from streamgauge.engines.seam import Edges, OperatorCounts, Setting
+from streamgauge.engines.seam import Edges, OperatorCounts
 from streamgauge.engines.spark.blocks import PACKED, Packing
 from streamgauge.engines.spark.bundles import bundle_schema, row_schema, unbundled
 from streamgauge.engines.spark.instances import unless_told
@@ -33,6 +32,7 @@ from streamgauge.engines.spark.settings import (
     LOWERING,
     LOWERINGS,
     PROBED,
+    REDACTED,
     SETTINGS,
     defaults,
     needs_rocksdb,
@@ -45,6 +45,7 @@ from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
 from streamgauge.flow.lineage import added
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
+from streamgauge.options import Setting
 from streamgauge.system.children import serve
 
 Write = Callable[[Any, int], None]
@@ -124,13 +125,14 @@ class Sut:
         local = self._job.master.startswith("local")
         raw_files = self._own_job is None
         # Executors elsewhere find Spark's driver where they find ours.
-        host = LOOPBACK if local else urlsplit(self._job.edges.output.location).hostname or LOOPBACK
+        host = LOOPBACK if local else self._job.edges.bind
         partitions = unless_told(len(self._job.edges.inputs))
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
         conf |= PROBED if self._probed else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
+        conf |= REDACTED if "client" in self._job.edges.transport_options else {}
         if self._job.jars:
             conf["spark.jars"] = ",".join(self._job.jars)
         return {**conf, **self._users}

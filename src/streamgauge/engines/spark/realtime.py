@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from streamgauge.engines.seam import Capabilities, Setting, Wanted
+from streamgauge.engines.seam import Capabilities, Wanted
 from streamgauge.engines.spark import asked
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.interval import seconds
@@ -17,6 +17,7 @@ from streamgauge.engines.spark.settings import SETTINGS as MICRO_BATCH
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Explode, Flow, RunningAggregate, Source, Where
+from streamgauge.options import Setting
 
 INSTANCES = "1"
 """Of `SETTING`, unless an option says so: each one more is a task more that always runs."""

@@ -7,7 +7,6 @@ import time
 from threading import Thread
 from typing import Any
 
-from streamgauge.engines.seam import Setting
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.kafka import Marks, in_force, messages, positions_in, to, types_of
 from streamgauge.engines.spark.main import Sut, run
@@ -16,6 +15,7 @@ from streamgauge.engines.spark.realtime import INSTANCES, SETTINGS, trigger
 from streamgauge.engines.spark.settings import with_rocksdb
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import RunningAggregate
+from streamgauge.options import Setting
 from streamgauge.transports.kafka.results import Mark
 
 WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
@@ -44,12 +44,12 @@ class RealTimeSut(Sut):
         return in_force(WRITING)
 
     def _start(self, frame: Any, query: Query) -> Any:
-        marks, types = Marks(self._job.edges.output), types_of(frame, [sink.name for sink in query.sinks])
+        marks, types = Marks(self._job.edges), types_of(frame, [sink.name for sink in query.sinks])
         marks.send(Mark(query.name, ALL, True, types, endless=True))
         rows = messages(frame, types, query.name, ALL)
         writer = rows.writeStream.queryName(query.name).outputMode("update").trigger(realTime=self._trigger(query))
         writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
-        running = writer.format("kafka").options(**WRITING, **to(self._job.edges.output)).start()
+        running = writer.format("kafka").options(**WRITING, **to(self._job.edges)).start()
         Thread(target=self._tell, args=(running, query, marks), name="progress", daemon=True).start()
         return running
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from streamgauge.engines.seam import Capabilities, Setting
+from streamgauge.engines.seam import Capabilities
 from streamgauge.errors import Problem
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
+from streamgauge.options import Setting
 from streamgauge.system.machine import at_most_half, memory_bytes
 
 LOWERING = "lowering."
@@ -110,6 +111,8 @@ CAPABILITIES = Capabilities(
 )
 
 
+REDACTED = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
+"""Spark's own rule of what it shows nowhere, and by what a user's client logs in, keys included."""
 PROBED = {"spark.sql.ui.retainedExecutions": "2000"}
 """What probes need besides: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
 short batches forget the first of those within minutes.

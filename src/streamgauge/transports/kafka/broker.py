@@ -25,10 +25,13 @@ from streamgauge.system.children import Child, serve
 from streamgauge.system.jars import JarSet, resolved
 from streamgauge.system.java import find_java
 
-KAFKA = JarSet("kafka-4.2.0", ("org.apache.kafka:kafka_2.13:4.2.0",))
-"""The version that the broker is of. Scala itself comes from Spark's own jars: Ivy leaves it out."""
+KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
+"""The version that the broker is of, and what writes down why one fails. Scala itself comes from Spark's own jars: Ivy
+leaves it out.
+"""
 START_S = 60.0
 HEAP = "1g"
+LOGGED = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 STOP_S = 5.0
 _PDEATHSIG = 1
 
@@ -150,7 +153,7 @@ class _Node:
         }.items()) + "\n")  # fmt: skip
 
     def _java(self, *command: str) -> subprocess.Popen[bytes]:
-        options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}"]
+        options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED]
         return subprocess.Popen(
             [find_java().path, *options, "-cp", self._class_path, *command],
             stdin=subprocess.DEVNULL,

@@ -1,42 +1,82 @@
-"""What stands between the two ends for the time of a rig: a broker of our own, with the run's topics."""
+"""What stands between the two ends for the time of a rig: brokers, a user's or one of ours, with the run's topics."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 
+from streamgauge.errors import DriverError
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.names import results_of, topic_of
+from streamgauge.transports.kafka.settings import KafkaSettings, on_this_machine
 from streamgauge.transports.kafka.topics import Topics
 from streamgauge.transports.seam import Asked, Listen
 
 
 class KafkaCarrier:
-    """Fills the seam's `Carrier`: a broker with a topic for each stream, a partition in it for each generator, and one
-    for results. At its end the broker is gone, and the topics with it.
+    """Fills the seam's `Carrier`: a topic for each stream, a partition in it for each generator, and one for results.
+
+    On a broker of our own, which is gone at the end, and the topics with it; or on those that were named, where the
+    topics are removed at the end, unless they are to be kept.
     """
 
     def __init__(self, asked: Asked) -> None:
-        self._broker = Broker(asked.folder, asked.log, asked.host, asked.cpus)
+        self._stack = ExitStack()
+        self._broker: Broker | None = None
+        options, self._run = dict(asked.options), asked.run
+        if not options.get("brokers"):
+            self._broker = self._stack.enter_context(Broker(asked.folder, asked.log, asked.host, asked.cpus))
+            options["brokers"] = self._broker.location
+        self.at = Listen("", 0, asked.run, options)
         try:
-            topics = Topics(self._broker.location)
-            topics.make([topic_of(asked.run, stream) for stream in asked.streams], asked.partitions)
-            topics.make([results_of(asked.run)], 1)
+            self._prepare(asked, KafkaSettings.of(options))
         except BaseException:
-            self._broker.stop()
+            self._stack.close()
             raise
-        self._topics, self._run = topics, asked.run
-        host, _, port = self._broker.location.rpartition(":")
-        self.at = Listen(host, int(port), asked.run)
+
+    def _prepare(self, asked: Asked, settings: KafkaSettings) -> None:
+        self._topics = Topics(settings.brokers, settings.login)
+        # Asked first of all: of brokers that do not answer no topic has to be removed.
+        hosts = self._topics.hosts()
+        self._clock_is_ours = self._broker is not None or on_this_machine(hosts)
+        streams = [topic_of(asked.run, stream) for stream in asked.streams]
+        self._names = [*streams, results_of(asked.run)]
+        if self._broker is None and settings.topics == "remove":
+            self._stack.callback(self._remove)
+        self._topics.make(streams, asked.partitions)
+        self._topics.make([results_of(asked.run)], 1)
+        self._ids = self._topics.ids(self._names)
 
     @property
     def alive(self) -> bool:
-        return self._broker.alive
+        """Of those that were named, who sends hears of it when they keep nothing more."""
+        return self._broker is None or self._broker.alive
+
+    def missing(self) -> str:
+        try:
+            there = self._topics.ids(self._ids)
+            gone = [name for name, once in self._ids.items() if there.get(name) != once]
+        except DriverError as error:
+            return str(error)
+        return f"{', '.join(gone)}: deleted by somebody in the middle of the trial" if gone else ""
 
     def pids(self) -> list[int]:
-        return self._broker.pids()
+        return [] if self._broker is None else self._broker.pids()
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
+        """Nothing where the brokers' clock is another than ours."""
+        if not self._clock_is_ours:
+            return []
         return self._topics.appended_us(topic_of(self._run, stream), partition, offsets)
 
     def close(self) -> None:
-        self._broker.stop()
+        self._stack.close()
+
+    def _remove(self) -> None:
+        """Those that are there: making them may have been cut off. What is left is told of, as nobody else would."""
+        try:
+            there = set(self._topics.there())
+            self._topics.remove(name for name in self._names if name in there)
+        except DriverError as error:
+            print(f"streamgauge: topics of this run may be left: {error}", file=sys.stderr)

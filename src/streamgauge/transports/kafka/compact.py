@@ -13,56 +13,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import arrow_type
 
 WIDTHS = {"int": 11, "bigint": 20, "double": 24, "boolean": 5, "timestamp": 20}
 """Of the longest value of each type, sign included; a timestamp is its microseconds."""
 LENGTH_WIDTH = 7
 """Of a text's length: a broker takes messages of a megabyte."""
 TEXTS = ("string", "binary")
-_KINDS = {arrow_type(kind): kind for kind in (*WIDTHS, *TEXTS)}
 
 
 @dataclass(frozen=True)
 class Compact:
-    """How the columns of one stream stand in a message: (name, Spark SQL type) of each, in order."""
+    """Fills `Encoding`: how the columns of one stream stand in a message, (name, Spark SQL type) of each, in order."""
 
     columns: tuple[tuple[str, str], ...]
-
-    def __post_init__(self) -> None:
-        for name, kind in self.columns:
-            if kind not in WIDTHS and kind not in TEXTS:
-                rule = f"must be of {', '.join((*WIDTHS, *TEXTS))} to be sent in the compact encoding"
-                raise InputError(Problem(f"column {name}", rule, kind, "encoding=json"))
-
-    @classmethod
-    def of(cls, schema: pa.Schema) -> Compact:
-        """That of batches of this schema; InputError where a type has no place in it."""
-        return cls(tuple((field.name, _KINDS.get(field.type, str(field.type))) for field in schema))
 
     @property
     def _fixed(self) -> int:
         return sum(WIDTHS.get(kind, LENGTH_WIDTH) for _, kind in self.columns)
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        """One message an event; `batch` has the columns by name.
-
-        Raises:
-            InputError: a text is longer than a length can say.
-        """
+        """InputError where a text is longer than a length can say."""
         parts = [_padded(batch.column(name), kind) for name, kind in self.columns]
         texts = [_text(batch.column(name)) for name, kind in self.columns if kind in TEXTS]
         return pc.binary_join_element_wise(*parts, *texts, pa.scalar(b"", pa.binary()))
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
-        """What `encode` gave, or a part of that, for a client."""
         if not any(kind in TEXTS for _, kind in self.columns):
             return _of_one_width(encoded, self._fixed)
         found: list[bytes] = encoded.to_pylist()
         return found
 
-    def expressions(self, value: str) -> dict[str, str]:
-        """Spark SQL that makes each column of the message in the binary column `value`."""
+    def opened(self, value: str) -> str:
+        return value
+
+    def expressions(self, opened: str) -> dict[str, str]:
+        value = opened
         place, found, before = 1, {}, [str(1 + self._fixed)]
         for name, kind in self.columns:
             width = WIDTHS.get(kind, LENGTH_WIDTH)

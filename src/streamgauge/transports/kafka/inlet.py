@@ -23,6 +23,7 @@ from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, arrow_type
 from streamgauge.transports.kafka.names import results_of
 from streamgauge.transports.kafka.results import MARK, Mark, Types, mark_of, table_of
+from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.seam import Listen, Receiver
 
 SETTINGS: dict[str, Any] = {
@@ -47,16 +48,17 @@ class KafkaInlet:
     """Fills the seam's `Inlet`.
 
     Args:
-        at: the broker, and the run's word in the place of a token.
+        at: the brokers, among the options, and the run's word in the place of a token.
         receiver: whoever keeps results.
     """
 
     def __init__(self, at: Listen, receiver: Receiver) -> None:
         from confluent_kafka import Consumer, TopicPartition
 
-        self._broker, self._receiver = f"{at.host}:{at.port}", receiver
-        asked = {**SETTINGS, "bootstrap.servers": self._broker, "group.id": f"streamgauge-{at.token}"}
-        self._client: Any = Consumer({**asked, "error_cb": lambda _: None})
+        asked, self._receiver = KafkaSettings.of(at.options), receiver
+        self._brokers = asked.brokers
+        own = {"bootstrap.servers": asked.brokers, "group.id": f"streamgauge-{at.token}"}
+        self._client: Any = Consumer({**SETTINGS, **asked.login, **own, "error_cb": lambda _: None})
         self._client.assign([TopicPartition(results_of(at.token), 0, 0)])
         self._taken: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._batches: dict[tuple[str, int], _Batch] = {}
@@ -71,7 +73,7 @@ class KafkaInlet:
 
     @property
     def location(self) -> str:
-        return self._broker
+        return self._brokers
 
     def close(self) -> None:
         self._closing.set()

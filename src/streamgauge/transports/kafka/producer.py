@@ -6,20 +6,18 @@ offsets and the plan's times are functions of each other, as they are on every t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
 from streamgauge.errors import DriverError
+from streamgauge.transports.kafka.settings import KafkaSettings
 
 SETTINGS: dict[str, Any] = {
-    "acks": "all",
-    "enable.idempotence": True,
-    "compression.type": "lz4",
-    "linger.ms": 1,
     "socket.nagle.disable": True,
-    "batch.size": 1_000_000,
+    # So many may go at once that the size of a batch decides.
+    "batch.num.messages": 1_000_000,
     "queue.buffering.max.messages": 2_000_000,
     "queue.buffering.max.kbytes": 1_048_576,
     # Without it a callback of Python's for every message that was kept.
@@ -27,40 +25,27 @@ SETTINGS: dict[str, Any] = {
     "message.timeout.ms": 30_000,
     "log_level": 0,
 }
-"""Of librdkafka's producer."""
+"""Of librdkafka's producer, beside what may be asked for."""
+Messages = Callable[[pa.BinaryArray], list[bytes]]
+"""Of events that were encoded, or of a part of them."""
 WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
-
-
-class Encoding(Protocol):
-    """How events of one stream become messages: encoded ahead of their time, many at once, and given out in parts."""
-
-    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray: ...
-
-    def messages(self, encoded: pa.BinaryArray) -> list[bytes]: ...
 
 
 class Producer:
     """One partition's producer, of all streams.
 
     Args:
-        broker: HOST:PORT.
+        settings: what was asked for.
         partition: the one that all its messages go to.
-        ways: of each stream, its topic and its encoding.
-        settings: librdkafka's, above `SETTINGS`.
+        ways: of each stream, its topic and what makes messages of encoded events.
     """
 
-    def __init__(
-        self,
-        broker: str,
-        partition: int,
-        ways: Mapping[str, tuple[str, Encoding]],
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, settings: KafkaSettings, partition: int, ways: Mapping[str, tuple[str, Messages]]) -> None:
         from confluent_kafka import Producer as Client
 
         self._partition, self._ways = partition, dict(ways)
         self._lost: list[str] = []
-        asked = {**SETTINGS, "bootstrap.servers": broker, **(settings or {})}
+        asked = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
         self._client: Any = Client({**asked, "error_cb": lambda _: None})
 
     def send(self, encoded: Mapping[str, pa.BinaryArray]) -> int:
@@ -82,15 +67,19 @@ class Producer:
         if left:
             raise DriverError(f"the broker has not kept {left} messages after {timeout_s:g} s")
 
+    def check(self) -> None:
+        """DriverError where a message was lost since it was sent."""
+        self._client.poll(0)
+        self._refuse_lost()
+
     @property
     def waiting(self) -> int:
         """Messages that the broker has not kept yet."""
         return len(self._client)
 
-    def _send(self, topic: str, encoding: Encoding, encoded: pa.BinaryArray) -> int:
-        messages = [{"value": value} for value in encoding.messages(encoded)]
-        self._client.poll(0)
-        self._refuse_lost()
+    def _send(self, topic: str, messages_of: Messages, encoded: pa.BinaryArray) -> int:
+        messages = [{"value": value} for value in messages_of(encoded)]
+        self.check()
         if self.waiting + len(messages) > WAITING_MAX:
             raise DriverError(f"the broker takes too little: {self.waiting} messages wait to be sent")
         taken = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)

@@ -1,9 +1,8 @@
-"""Options by name and by choice, the same for every engine."""
+"""Options by name and by choice, whoever has them."""
 
 from __future__ import annotations
 
-from streamgauge.engines.options import problems_of
-from streamgauge.engines.seam import Setting
+from streamgauge.options import Setting, problems_of
 
 SETTINGS = (Setting("trigger", "auto", ""), Setting("source", "bundles", "", ("bundles", "rows")))
 
@@ -26,3 +25,9 @@ def test_a_value_that_is_no_choice_is_refused() -> None:
     """With the choices, and one of them as the way out."""
     (problem,) = problems_of({"source": "columns"}, SETTINGS, "some")
     assert (problem.rule, problem.way_out) == ("must be one of bundles, rows", "--option source=bundles")
+
+
+def test_they_are_called_by_their_word() -> None:
+    """Whose flag has - for blanks."""
+    (problem,) = problems_of({"source": "columns"}, SETTINGS, "some", "transport option")
+    assert (problem.setting, problem.way_out) == ("transport option source", "--transport-option source=bundles")

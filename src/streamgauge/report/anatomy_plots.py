@@ -1,0 +1,103 @@
+"""An anatomy drawn: the mean way of a record, stage after stage, of each trial; and how its latencies are spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from streamgauge.report.anatomy_terminal import heading
+from streamgauge.report.draw import COLOURS, PLAIN, Figure, Key, axis_title, figure, numbers, unit_of_time, values
+
+Found = Mapping[str, Any]
+
+_COLOURS = {
+    "generated": "driver",
+    "waiting": "rest",
+    "offset fixed": "latest-offset",
+    "planned": "query-planning",
+    "taken by the writer": "commit-offsets",
+    "scheduled": "wal-commit",
+    "read": "processing-time",
+}
+_LAST = "add-batch"
+_LINES = ("event-time", "sustained", "sut", "network", "frontier", "offered")
+_BAR_PX = 22
+
+
+def waterfall(trials: Sequence[Found]) -> Figure | None:
+    """One bar a trial: its mean latency in the stages that it is made of, one after the other."""
+    told = [trial for trial in trials if trial["stages"]]
+    if not told:
+        return None
+    names = dict.fromkeys(stage["name"] for trial in told for stage in trial["stages"])
+    return figure(
+        "stages",
+        "The way of a record, in the mean",
+        "One bar for each trial: the mean latency of its results, in stages that follow each other in time.",
+        lambda width: _bars(told, width),
+        [Key(name, _colour(name), "area") for name in names],
+        ["Means over all results of the span."],
+    )
+
+
+def spread(trials: Sequence[Found]) -> Figure | None:
+    """The share of results that came within a time, a line for each trial."""
+    told = [trial for trial in trials if trial["cdf_us"]][: len(_LINES)]
+    if not told:
+        return None
+    left_out = len([trial for trial in trials if trial["cdf_us"]]) - len(told)
+    return figure(
+        "spread",
+        "Share of results within a time",
+        "One line for each trial: the share of its results whose latency is at most what the horizontal axis says.",
+        lambda width: _lines(told, width),
+        [Key(heading(trial), colour) for trial, colour in zip(told, _LINES, strict=False)],
+        [
+            f"The first {len(told)} trials; anatomy.json has {left_out} more." if left_out else "",
+            "As far as there are enough batches to carry a share.",
+        ],
+    )
+
+
+def _colour(stage: str) -> str:
+    return _COLOURS.get(stage, _LAST)
+
+
+def _bars(trials: Sequence[Found], width: int) -> Any:
+    factor, unit = unit_of_time(max(trial["latency"]["mean_us"] for trial in trials))
+    rows = []
+    for number, trial in enumerate(trials):
+        begin = 0.0
+        for stage in trial["stages"]:
+            end = begin + stage["mean_us"] / factor
+            rows.append({"n": number, "t": heading(trial), "s": _colour(stage["name"]), "v": begin, "to": end})
+            begin = end
+    x = alt.X("v:Q", axis=numbers(6, f"time since the event ({unit})"))
+    y = alt.Y("n:O", axis=None)
+    layers = [
+        alt.Chart(values([row for row in rows if row["s"] == colour]))
+        .mark_bar(color=COLOURS[colour], height=_BAR_PX - 8)
+        .encode(x=x, y=y, x2="to:Q")
+        for colour in dict.fromkeys(row["s"] for row in rows)
+    ]
+    names = [{"n": number, "t": heading(trial), "v": 0} for number, trial in enumerate(trials)]
+    label = alt.Chart(values(names)).mark_text(align="left", dy=-_BAR_PX + 6, color=COLOURS["ink"])
+    layers.append(label.encode(x="v:Q", y=y, text="t:N"))
+    height = 2 * _BAR_PX * len(trials)
+    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial"))
+
+
+def _lines(trials: Sequence[Found], width: int) -> Any:
+    factor, unit = unit_of_time(max(us for trial in trials for us in trial["cdf_us"] if us is not None))
+    x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=f"latency ({unit})", labelExpr=PLAIN))
+    y = alt.Y("q:Q", axis=numbers(5))
+    layers = []
+    for trial, colour in zip(trials, _LINES, strict=False):
+        points = len(trial["cdf_us"]) - 1
+        rows = [
+            {"q": 100 * place / points, "v": us / factor} for place, us in enumerate(trial["cdf_us"]) if us is not None
+        ]
+        layers.append(alt.Chart(values(rows)).mark_line(color=COLOURS[colour]).encode(x=x, y=y))
+    return alt.layer(*layers).properties(width=width, height=200, title=axis_title("results (%)"))

@@ -1,0 +1,97 @@
+"""An anatomy in the terminal: a line for each stage and a column for each trial, and below them what else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.report import words
+from streamgauge.report.terminal import console, say, typed
+
+Found = Mapping[str, Any]
+
+
+def show_anatomy(found: Found, on: Console | None = None) -> None:
+    """Each trial's mean latency in its stages; what the stages are; where the page is."""
+    to = on or console()
+    say(to, (f"{found['workload']}   ", "bold"), f"{found['engine']}, over {found['transport']}")
+    say(to, "")
+    to.print(_table(found))
+    say(to, "")
+    for name, meaning in meanings(found):
+        say(to, (f"  {name}: {meaning}", "dim"))
+    for trial in found["trials"]:
+        say(to, (heading(trial), "bold"))
+        for line in remarks(trial):
+            say(to, f"  {line}")
+    say(to, f"report  {found['folder']}/report.html")
+
+
+def heading(trial: Found) -> str:
+    """`20 k events/s, 0 seconds, undecided`: rate, interval of batches, the size of a record where the workload has
+    one, and the verdict where the rate is not sustained.
+    """
+    size = f", {trial['record_bytes']} bytes" if trial["record_bytes"] is not None else ""
+    verdict = f", {words.VERDICTS[trial['verdict']]}" if trial["verdict"] != "sustained" else ""
+    window = f", {trial['batch_window']}" if trial["batch_window"] else ""
+    return f"{words.rate(trial['rate_per_s'])}{window}{size}{verdict}"
+
+
+def meanings(found: Found) -> list[tuple[str, str]]:
+    """Every stage that any trial has, in their order, and what its time is spent on."""
+    there = {stage["name"] for trial in found["trials"] for stage in trial["stages"]}
+    return [(name, meaning) for name, meaning in found["stages"].items() if name in there]
+
+
+def rows(found: Found) -> Iterator[tuple[str, list[str]]]:
+    """Every stage that any trial has, with each trial's mean and share; then the whole."""
+    for name, _ in meanings(found):
+        yield name, [_mean(trial, name) for trial in found["trials"]]
+    for key, label in (("mean_us", "latency, mean"), ("p50_us", "p50"), ("p99_us", "p99")):
+        yield label, [words.time_us(trial["latency"].get(key)) for trial in found["trials"]]
+    firsts = [words.time_us(trial["first_of_batch"].get("p50_us")) for trial in found["trials"]]
+    yield "p50 of the first record of each batch", firsts
+
+
+def remarks(trial: Found) -> Iterator[str]:
+    """What a trial was, and how well its stages are known."""
+    yield "; ".join(part for part in (words.VERDICTS[trial["verdict"]], trial["run"]) if part)
+    if trial["reason"]:
+        yield f"not taken apart: {trial['reason']}: {trial['sentence']}"
+        return
+    yield from (f"DOUBTFUL: {doubt}" for doubt in trial["doubts"])
+    left_out = f", {words.count(trial['left_out'])} without a known moment left out" if trial["left_out"] else ""
+    yield f"{words.count(trial['latency']['results'])} results of {words.count(trial['batches'])} batches{left_out}"
+    remainder = trial["remainder_share"]
+    apart = "" if remainder is None else f"the stages' sum is {_percent(remainder)} from the mean latency measured; "
+    yield f"{apart}a result's moments contradict each other by {_percent(trial['latency']['contradicted_share'])} of it"
+    by = f", by {words.time_us(trial['contradiction_us_max'])} at most" if trial["contradicting_batches"] else ""
+    yield f"Spark's moments contradict the driver's in {words.count(trial['contradicting_batches'])} batches{by}"
+    tasks = trial["tasks_share"]
+    ran = "" if tasks is None else f"tasks ran for {_percent(tasks)} of the time of their batches; "
+    yield f"{ran}a batch was committed {words.time_us(trial['commit_after_us'])} after its results, on average"
+
+
+def _percent(share: float) -> str:
+    return f"{words.digits(100 * share)}{words.GAP}%"
+
+
+def _mean(trial: Found, name: str) -> str:
+    stage = next((one for one in trial["stages"] if one["name"] == name), None)
+    if stage is None:
+        return words.NONE
+    return f"{words.time_us(stage['mean_us'])} ({_percent(stage['share'])})"
+
+
+def _table(found: Found) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("stage, mean", overflow="fold")
+    for trial in found["trials"]:
+        table.add_column(heading(trial), justify="right")
+    for name, cells in rows(found):
+        table.add_row(*(Text(typed(cell)) for cell in (name, *cells)))
+    return table

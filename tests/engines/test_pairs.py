@@ -1,0 +1,38 @@
+"""Every workload on every engine over every transport: let through, or refused before a start, with a way out."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from streamgauge.run.catalogue import streaming_engines
+from streamgauge.run.check import refusal
+from streamgauge.transports.catalogue import NAMES
+from streamgauge.workloads.base import names
+
+OVER_KAFKA = {
+    "filter", "identity", "log_processing", "sentiment_analysis", "stamped_text", "throughput", "windowed_aggregation",
+    "word_count",
+}  # fmt: skip
+"""Of those that `spark` is to run over a broker, some, by name: a table that is made of the code says nothing of it."""
+IN_REAL_TIME = {"count", "filter", "identity", "stamped_text", "throughput", "windowed_aggregation"}
+
+
+@pytest.mark.parametrize("workload", names())
+def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
+    """By a setting that the user has; everything runs on `spark` over `flight`."""
+    found = {way: refusal(workload, *way) for way in product(streaming_engines(), NAMES)}
+    assert found["spark", "flight"] == ()
+    for (engine, _), problems in found.items():
+        for problem in problems:
+            assert problem.setting in ("engine", "transport", "workload")
+            assert problem.rule
+            assert problem.way_out.startswith(("--", "another engine", "streamgauge engines")), (engine, problem)
+
+
+def test_what_is_meant_to_run_is_let_through() -> None:
+    """No engine has lost a workload."""
+    assert streaming_engines() == ("spark", "spark-rtm", "known")
+    assert {name for name in names() if not refusal(name, "spark", "kafka")} >= OVER_KAFKA
+    assert {name for name in names() if not refusal(name, "spark-rtm", "kafka")} == IN_REAL_TIME

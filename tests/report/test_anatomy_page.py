@@ -1,0 +1,97 @@
+"""An anatomy shown: on a page and in the terminal, whole or as far as it went."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from streamgauge.errors import InputError
+from streamgauge.report.anatomy_page import render, write_again
+from streamgauge.report.anatomy_terminal import show_anatomy
+from streamgauge.report.store import ANATOMY
+
+STAGES = {"generated": "until it was offered", "waiting": "until a batch began"}
+
+
+def trial(**more: Any) -> dict[str, Any]:
+    return {
+        "rate_per_s": 20_000.0, "record_bytes": None, "batch_window": "1 second", "run": "runs/one",
+        "verdict": "sustained", "sentence": "", "reason": "",
+        "latency": {"mean_us": 600_000.0, "p50_us": 590_000.0, "p90_us": None, "p99_us": None, "results": 1234,
+                    "contradicted_share": 0.001},
+        "first_of_batch": {"mean_us": 900_000.0, "p50_us": 890_000.0},
+        "stages": [
+            {"name": "generated", "share": 0.1, "mean_us": 60_000.0, "p50_us": 1.0},
+            {"name": "waiting", "share": 0.9, "mean_us": 540_000.0, "p50_us": 1.0},
+        ],
+        "remainder_share": 0.0004, "cdf_us": [*(100_000.0 + 10_000 * n for n in range(91)), *[None] * 10],
+        "batches": 30, "left_out": 0, "contradicting_batches": 0, "contradiction_us_max": 0, "doubts": [],
+        "chunk_us": 10_000, "clock_moved_us": 3, "commit_after_us": 12_000.0, "tasks_share": 0.41, **more,
+    }  # fmt: skip
+
+
+FOUND: dict[str, Any] = {
+    "schema_version": 1, "workload": "stamped_text", "engine": "spark", "transport": "flight", "parameters": {},
+    "options": {}, "environment": {"python": "3.11"}, "start_time": "2026-01-01T00:00:00+00:00", "folder": "runs/a",
+    "stages": STAGES, "published": ["one receiver took at most about 30 MB/s"], "trials": [trial()], "finished": True,
+}  # fmt: skip
+NOTHING: dict[str, Any] = {"latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": []}
+FAILED = trial(reason="it did not start", verdict="invalid", run="", batch_window="", sentence="no port", **NOTHING)
+
+
+def shown(found: dict[str, Any]) -> str:
+    told = io.StringIO()
+    show_anatomy(found, Console(file=told, width=160))
+    return told.getvalue()
+
+
+def test_each_stage_is_shown_with_its_share() -> None:
+    """In the terminal and on the page; what the stages are stands below."""
+    text = shown(FOUND).replace("\u202f", " ")
+    assert "waiting" in text
+    assert "540 ms (90 %)" in text
+    assert "30 batches" in text
+    page = render(FOUND)
+    assert "540\u202fms (90\u202f%)" in page
+    assert "until a batch began" in page
+    assert page.count("<svg role") == 4
+
+
+def test_a_doubt_is_shown_first() -> None:
+    """In so many words; and a rate that is not sustained has its verdict above its column."""
+    found = {**FOUND, "trials": [trial(doubts=["what Spark says contradicts"], verdict="undecided")]}
+    for text in (shown(found), render(found)):
+        assert "DOUBTFUL: what Spark says contradicts" in text
+        assert "1 second, undecided" in text.replace("\u202f", " ")
+
+
+def test_a_trial_that_was_not_taken_apart_says_why() -> None:
+    """Beside those that were."""
+    found = {**FOUND, "trials": [trial(), FAILED], "finished": False}
+    assert "not taken apart: it did not start: no port" in shown(found)
+    assert "20 k events/s, invalid" in shown(found).replace("\u202f", " ")
+    assert "not finished" in render(found)
+
+
+@pytest.mark.parametrize("trials", [[], [FAILED]])
+def test_without_a_stage_there_is_no_picture(trials: list[dict[str, Any]]) -> None:
+    """As it begins, and where nothing came of it."""
+    page = render({**FOUND, "trials": trials})
+    assert "no trial could be taken apart" in page
+    assert "<svg role" not in page
+
+
+def test_a_page_is_made_again(tmp_path: Path) -> None:
+    """Of what the folder holds; of another folder nothing is, and another version is refused."""
+    assert write_again(tmp_path) is None
+    (tmp_path / ANATOMY).write_text(json.dumps(FOUND))
+    assert write_again(tmp_path) == tmp_path / "report.html"
+    assert write_again(tmp_path / ANATOMY) == tmp_path / "report.html"
+    (tmp_path / ANATOMY).write_text("{}")
+    with pytest.raises(InputError, match="of this version"):
+        write_again(tmp_path)

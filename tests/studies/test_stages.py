@@ -1,0 +1,67 @@
+"""A record's way in stages: they follow each other, and together they are the latency, whatever the stamps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.studies.stages import Moment, first_of_each, latency, summary, ways
+
+
+def of(*times: int) -> np.ndarray:
+    return np.array(times, np.int64)
+
+
+def test_a_way_is_worked_out_by_hand() -> None:
+    """Two records of one batch, which began at 30: the later one was not there yet."""
+    moments = [Moment("generated", of(20, 45)), Moment("waiting", of(30, 30), True), Moment("planned", of(50, 50))]
+    found = ways(of(10, 40), moments, of(100, 110), "written")
+    assert found.names == ("generated", "waiting", "planned", "written")
+    assert found.spent_us.tolist() == [[10, 10, 20, 50], [5, 0, 5, 60]]
+    assert found.latencies_us.tolist() == [90, 70]
+    assert found.contradicted_us.tolist() == [0, 0]
+
+
+def test_stamps_that_contradict_each_other_are_told() -> None:
+    """Planned before it was generated, by 7; read after it was written, by 5."""
+    found = ways(of(0), [Moment("generated", of(10)), Moment("planned", of(3)), Moment("read", of(25))], of(20), "rest")
+    assert found.spent_us.tolist() == [[10, 0, 10, 0]]
+    assert found.contradicted_us.tolist() == [12]
+    assert latency(found, 1)["contradicted_share"] == pytest.approx(12 / 20)
+
+
+TIMES = st.integers(0, 10**6)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=20), st.booleans())
+def test_stages_are_the_latency(rows: list[tuple[int, int, int, int]], may: bool) -> None:
+    """To the microsecond, and none is negative, even where stamps lie."""
+    event, first, second, more = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    emission = event + more
+    found = ways(event, [Moment("a", first), Moment("b", second, may)], emission, "c")
+    assert (found.spent_us >= 0).all()
+    assert found.latencies_us.tolist() == more.tolist()
+
+
+def test_percentiles_need_batches_that_carry_them() -> None:
+    """A hundred for a p99; a mean needs none. Shares sum to one."""
+    found = ways(of(0, 0), [Moment("a", of(10, 30))], of(40, 40), "b")
+    stages = summary(found, 10)
+    assert [stage["mean_us"] for stage in stages] == [20.0, 20.0]
+    assert sum(stage["share"] for stage in stages) == pytest.approx(1.0)
+    assert stages[0]["p50_us"] == 20.0
+    assert stages[0]["p99_us"] is None
+    assert summary(found, 100)[0]["p99_us"] is not None
+
+
+def test_the_first_of_each_batch_is_its_earliest_event() -> None:
+    """Wherever it stands."""
+    assert first_of_each(of(7, 7, 8, 8), of(5, 4, 9, 10)).tolist() == [1, 2]
+
+
+def test_nothing_has_no_figures() -> None:
+    """Nor is it an error."""
+    nothing = ways(of(), [], of(), "all")
+    assert (summary(nothing, 0), latency(nothing, 0)) == ([], {})

@@ -1,0 +1,78 @@
+"""What stands between both ends, on brokers that were named: topics come and go, and nothing else is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.transports.kafka.secured import wanting_a_log_in
+
+from streamgauge.errors import DriverError
+from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka import topics as module
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.carrier import KafkaCarrier
+from streamgauge.transports.kafka.names import results_of, topic_of
+from streamgauge.transports.kafka.topics import Topics
+from streamgauge.transports.seam import Asked
+
+GONE_S = 20.0
+
+
+def asked(tmp_path: Path, run: str, **options: str) -> Asked:
+    return Asked(run, ("ads", "purchases"), 2, tmp_path / "broker", tmp_path / "log", "127.0.0.1", None, options)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("kept", ["remove", "keep"])
+def test_topics_are_left_only_where_they_are_to_be_kept(broker: Broker, tmp_path: Path, kept: str) -> None:
+    """The broker itself is somebody's own, and goes on."""
+    before = set(Topics(broker.location).there())
+    carrier = KafkaCarrier(asked(tmp_path, kept, brokers=broker.location, topics=kept))
+    assert carrier.at.options["brokers"] == broker.location
+    assert (carrier.alive, carrier.pids()) == (True, [])
+    assert Topics(broker.location).ends(f"streamgauge-{kept}-ads", 2) == [0, 0]
+    carrier.close()
+    assert broker.alive
+    every = {topic_of(kept, "ads"), topic_of(kept, "purchases"), results_of(kept)}
+    left = every if kept == "keep" else set()
+    assert wait_until(lambda: set(Topics(broker.location).there()) - before == left, GONE_S)
+    assert not (tmp_path / "broker").exists()
+
+
+@pytest.mark.broker
+def test_a_topic_that_is_made_again_is_another(broker: Broker, tmp_path: Path) -> None:
+    """As many brokers do by themselves: what was in it is gone all the same."""
+    carrier = KafkaCarrier(asked(tmp_path, "again", brokers=broker.location))
+    assert carrier.missing() == ""
+    topics, name = Topics(broker.location), topic_of("again", "ads")
+    topics.remove([name])
+    assert wait_until(lambda: name not in topics.there(), GONE_S)
+    topics.make([name], 2)
+    assert carrier.missing() == f"{name}: deleted by somebody in the middle of the trial"
+    carrier.close()
+
+
+@pytest.mark.broker
+def test_topics_that_are_refused_leave_nothing_to_remove(broker: Broker, tmp_path: Path) -> None:
+    """The refusal is what is told of, and not that there was nothing to remove."""
+    with pytest.raises(DriverError, match="could not be made"):
+        KafkaCarrier(asked(tmp_path, "not a name of topics", brokers=broker.location))
+
+
+def test_nobody_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within its time, with what the client heard."""
+    monkeypatch.setattr(module, "ASKED_S", 2.0)
+    with pytest.raises(DriverError, match=r"(?s)127\.0\.0\.1:9.*refused"):
+        KafkaCarrier(asked(tmp_path, "nowhere", brokers="127.0.0.1:9"))
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_a_log_in_that_is_refused_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the broker's own words, and without the password."""
+    monkeypatch.setattr(module, "ASKED_S", 3.0)
+    with wanting_a_log_in(tmp_path, "another-password") as (brokers, client, _):
+        with pytest.raises(DriverError, match=r"(?i)authentication") as refused:
+            KafkaCarrier(asked(tmp_path, "refused", brokers=brokers, client=str(client)))
+        assert "another-password" not in str(refused.value)
