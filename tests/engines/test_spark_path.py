@@ -125,6 +125,7 @@ def state_of(judged: Judged, check_name: str) -> str:
 # (name, workload, rate, parameters, options, fewest answers): the ways in which operators are done
 CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
     ("filter", "filter", "20k", {"above": "50"}, {}, 80_000),
+    ("stamped_text", "stamped_text", "20k", {}, {}, 80_000),
     ("windowed_aggregation, panes", "windowed_aggregation", "20k", WINDOW | {"packs": "200"}, {}, 1500),
     (
         "windowed_aggregation, window",
