@@ -1,9 +1,9 @@
 """What our own layers cost on Spark: the flow-built query against the same query written by hand, and lineage against
-none; what the option `jit` gains; and what it costs to count the rows of each operator.
+none; and what the option `jit` gains. (What it costs to count the rows of operators: `bench.probes`.)
 
 Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster on the
 way favours neither; the figure is the median ratio. About two minutes a pair and repeat. Run alone:
-`python -m bench.spark_query`, or some pairs by words of their names: `python -m bench.spark_query probed jit`.
+`python -m bench.spark_query`, or some pairs by words of their names: `python -m bench.spark_query jit code`.
 
 Alike on both sides: transport, columns and every setting of Spark, also the two that an own job does not get by itself:
 the interval of batches for windows, and Hadoop's files without checksums. The query is alike too: ours is lowered to
@@ -16,20 +16,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from bench._drain import drained_per_s, ready_for, without_lineage
 from bench._row import Row, row
 from streamgauge.engines.spark.settings import WINDOWED_INTERVAL, defaults
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Flow, NativeJob, Where
+from streamgauge.flow.nodes import NativeJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import RigSettings
 
-PROBED_FLOOR = 0.98
-DEAR = 95
-"""Purchases above it are one in twenty: what a join spares that is given only them is seen."""
 REPEATS = 4
 """Even, so that each side comes first equally often."""
 
@@ -111,24 +107,7 @@ def all_pairs() -> tuple[Pair, ...]:
             lambda: drained_per_s(ready_for("click_analytics")),
             lambda: drained_per_s(ready_for("click_analytics", spark__sql__codegen__cache__maxEntries="100")),
         ),
-        probed("windows", partial(ready_for, "windowed_aggregation")),
-        probed("updates, whose batches are counted within", partial(ready_for, "word_count")),
-        probed("parts beside a process", partial(ready_for, "log_processing")),
-        probed("a condition behind a join, which Spark moves past no probe", filtered_join),
     )  # fmt: skip
-
-
-def probed(of: str, made: Callable[..., Ready]) -> Pair:
-    """A flow whose operators are counted, against the same uncounted; `made` takes Spark's options."""
-    what = f"operators probed (probes=on) against not probed: {of}"
-    return Pair(what, lambda: drained_per_s(made()), lambda: drained_per_s(made(probes="off")), PROBED_FLOOR, 1.0)
-
-
-def filtered_join(**options: str) -> Ready:
-    """The windowed join, and of what it gives only the dear purchases: a condition that could stand before the join."""
-    ready = ready_for("windowed_join", **options)
-    sink = ready.flow.sink
-    return replace(ready, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
 
 
 def ratio(pair: Pair) -> Row:

@@ -1,0 +1,171 @@
+"""What it costs to count the rows of each operator: a flow whose operators are counted against the same one uncounted.
+
+Draining a stream with and without, on a Spark of its own each time, told less than what two such starts differ by
+(0.8 to 1.3 of each other). So both are done by one Spark that is warm, in turn, on the same rows in its memory: a
+batch's worth of them, planned, run with its results thrown away, and, where counted, the counts read, as in a stream.
+What a stream's batch costs besides (its log, its state, the transport) is on neither side, so that the share is rather
+too large. In batch a stateful operator begins each time with no state. Run alone: `python -m bench.probes`.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+
+from bench._drain import ready_for
+from bench._row import Row, row
+from streamgauge.engines.spark.blocks import Packing
+from streamgauge.engines.spark.lowering import Lowering, Probe
+from streamgauge.engines.spark.probes import Probes
+from streamgauge.engines.spark.queries import Query, queries
+from streamgauge.engines.spark.session import end_session, open_session
+from streamgauge.engines.spark.settings import JVM_OPTIONS, PROBED, defaults
+from streamgauge.events import US
+from streamgauge.flow.lineage import added
+from streamgauge.flow.nodes import Flow, Source, Where
+from streamgauge.load.export import write_input
+from streamgauge.run.ready import Ready
+
+FLOOR, GOAL = 0.98, 1.0
+PAIRS, WARM_UP = 61, 15
+BATCH = 400_000
+"""Events of a batch: of two seconds at 200 k/s."""
+RATE_PER_S = 200_000.0
+DEAR = 95
+"""Purchases above it are one in twenty: what a join spares that is given only them is seen."""
+
+
+def filtered_join() -> Ready:
+    """The windowed join, and of what it gives only the dear purchases: a condition that could stand before the join."""
+    ready = ready_for("windowed_join")
+    sink = ready.flow.sink
+    return replace(ready, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
+
+
+FLOWS = {
+    "windows": lambda: ready_for("windowed_aggregation"),
+    "updates": lambda: ready_for("word_count"),
+    "parts beside a process": lambda: ready_for("log_processing"),
+    "a condition behind a join, which Spark moves past no probe": filtered_join,
+}
+
+
+class Sides:
+    """Both ways to do a batch of one query over the same rows.
+
+    Args:
+        frames: the rows of each source, in Spark's memory.
+    """
+
+    def __init__(self, session: Any, flow: Flow, query: Query, frames: dict[str, Any]) -> None:
+        self._session, self._without, self._query = session, added(flow), query
+        self._frames = frames
+
+    def counted(self) -> float:
+        """Seconds of a batch whose operators are counted, the reading of the counts included."""
+        probes, begun = Probes(self._session, self._without), time.perf_counter()
+        execution = self._done(probes.behind)
+        stream = SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: execution))
+        probes.count_in(self._query.name, SimpleNamespace(_jsq=stream), 0)
+        took = time.perf_counter() - begun
+        assert probes.taken(), "nothing was counted"
+        return took
+
+    def uncounted(self) -> float:
+        """Seconds of the same batch."""
+        begun = time.perf_counter()
+        self._done(lambda operator, frame, rows="": frame)
+        return time.perf_counter() - begun
+
+    def _done(self, probe: Probe) -> Any:
+        lowering = Lowering(lambda source: self._frames[source.name], _nothing_packed, {}, 1, probe=probe)
+        execution = lowering.output(self._query)._jdf.queryExecution()
+        execution.toRdd().count()
+        return execution
+
+
+def _nothing_packed(source: Source, packing: Packing) -> Any:
+    raise NotImplementedError(f"{source.name} is read in packed blocks, which none of these flows does")
+
+
+@contextmanager
+def spark(folder: Path) -> Iterator[Any]:
+    """As a run with probes would have it, but for what only streams have."""
+    conf = {**defaults(2, local_checkpoint=True), **PROBED, "spark.driver.memory": "4g"}
+    try:
+        yield open_session("local[2]", conf, folder, JVM_OPTIONS["late"])
+    finally:
+        end_session()
+
+
+def held(session: Any, ready: Ready, folder: Path) -> dict[str, Any]:
+    """A batch's rows of each source, in Spark's memory, in as many parts as generators would send."""
+    plan = ready.plan(US, RATE_PER_S, BATCH / RATE_PER_S)
+    write_input(plan, folder, US, plan.end_us)
+    frames = {}
+    for stream, columns in ready.columns.items():
+        rows = session.read.parquet(str(folder / stream)).coalesce(2)
+        rows = rows.withColumns({name: F.unix_micros("event_time") for name in ("event_time", "ingest_time")})
+        frames[stream] = rows.select(*columns).persist(StorageLevel.MEMORY_ONLY)
+        frames[stream].count()
+    return frames
+
+
+def ratios(sides: Sides) -> list[float]:
+    """Uncounted over counted of each pair, that is how much of the rate is left; every other one begins with the
+    other side.
+    """
+    found = []
+    for number in range(-WARM_UP, PAIRS):
+        took = {}
+        for side in (sides.counted, sides.uncounted)[:: 1 if number % 2 else -1]:
+            took[side.__name__] = side()
+        if number >= 0:
+            found.append(took["uncounted"] / took["counted"])
+    return found
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Of the median, 95 %: by rank, whatever the distribution."""
+    aside = round(0.98 * len(values) ** 0.5)
+    ranked = sorted(values)
+    return ranked[len(ranked) // 2 - aside], ranked[len(ranked) // 2 + aside]
+
+
+def measured(session: Any, name: str, ready: Ready) -> Row:
+    """The row of a flow."""
+    query, *_ = queries(ready.lineage_flow)
+    with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
+        frames = held(session, ready, Path(folder))
+        found = ratios(Sides(session, ready.lineage_flow, query, frames))
+        for frame in frames.values():
+            frame.unpersist(blocking=True)
+    low, high = interval(found)
+    note = f"{PAIRS} pairs, 95 % interval of the median {low:.3f} to {high:.3f}"
+    return row(f"operators counted (probes=on) against not: {name}", found, "ratio", FLOOR, GOAL, note)
+
+
+def main(*parts: str) -> list[Row]:
+    """A row for each flow in whose name one of the parts is, of all without."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder, spark(Path(folder)) as session:
+        for name, made in FLOWS.items():
+            if not parts or any(part in name for part in parts):
+                rows.append(measured(session, name, made()))
+                print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    for each in main(*sys.argv[1:]):
+        print(each)
