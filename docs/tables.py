@@ -124,7 +124,7 @@ def pairs() -> str:
 
 def refused(workload: str, engine: str, transport: str) -> list[str]:
     """Why a pair cannot be, each reason once, of whichever operator."""
-    from streamgauge.run.check import refusal
+    from streamgauge.run.pairs import refusal
 
     problems = refusal(workload, engine, transport)
     return list(dict.fromkeys(f"`{one.setting}` {_OPERATOR.sub('', one.rule)}" for one in problems))

@@ -16,6 +16,7 @@ import pytest
 from typer.main import get_command
 
 from streamgauge import cli
+from streamgauge.cli_asked import pairs
 from streamgauge.errors import DriverError, EngineError, InputError, Interrupted, MachineError
 from streamgauge.experiment import read
 from streamgauge.result import Check, Result, Verdict
@@ -161,11 +162,11 @@ def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: A
 def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
     """Which of the two was meant is not known; the message shows both."""
     with pytest.raises(InputError) as caught:
-        cli._pairs(name, ["range=4s", "other=1", " range =8s"])
+        pairs(name, ["range=4s", "other=1", " range =8s"])
     (problem,) = caught.value.problems
     assert (problem.setting, problem.got) == (f"--{name}", " range =8s")
     assert "'4s'" in problem.rule
-    assert cli._pairs(name, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+    assert pairs(name, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from streamgauge.cli_asked import asked_for
 from streamgauge.cli_options import (
     AsJson,
     Bind,
@@ -41,7 +42,7 @@ from streamgauge.cli_options import (
     Warmup,
     Workload,
 )
-from streamgauge.errors import InputError, Problem, StreamgaugeError
+from streamgauge.errors import InputError, Problem, StreamgaugeError, attempt
 from streamgauge.events import parse_share
 
 app = typer.Typer(
@@ -98,63 +99,6 @@ def _as_interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
-    """NAME=VALUE as given to `--name`; a name that is given twice would pass over one of its values in silence."""
-    problems: list[Problem] = []
-    pairs: dict[str, str] = {}
-    for text in given or []:
-        before, equals, value = text.partition("=")
-        key = before.strip()
-        if not equals or not key:
-            problems.append(Problem(f"--{name}", "must be NAME=VALUE", text, f"--{name} {key or 'name'}=value"))
-        elif key in pairs:
-            rule = f"must give each name once; {key} has {pairs[key]!r} already"
-            problems.append(Problem(f"--{name}", rule, text, f"--{name} {text} alone"))
-        else:
-            pairs[key] = value
-    if problems:
-        raise InputError(problems)
-    return pairs
-
-
-def _experiment(
-    command: str, workload: str, *, sets: list[str] | None, options: list[str] | None, of: str | None = None,
-    transport_options: list[str] | None = None, brokers: str | None = None, **asked: Any,
-) -> Any:  # fmt: skip
-    """The experiment of a command; its workload is that of the run folder `of` where none is named."""
-    from streamgauge.experiment import build
-
-    values = {"command": command, "workload": "", **asked}
-    carried = [*(transport_options or ()), *([f"brokers={brokers}"] if brokers is not None else ())]
-    problems: list[Problem] = []
-    for key, read in (
-        ("workload", lambda: workload or _workload_of(of)),
-        ("parameters", lambda: _pairs("set", sets)),
-        ("options", lambda: _pairs("option", options)),
-        ("transport_options", lambda: _pairs("transport-option", carried)),
-    ):
-        try:
-            values[key] = read()
-        except InputError as error:
-            problems += error.problems
-    values = _without_none(values)
-    try:
-        experiment = build(values)
-    except InputError as error:
-        problems += error.problems
-    if problems:
-        from streamgauge.run.check import further_problems
-
-        raise InputError([*problems, *further_problems(values, problems)])
-    return experiment
-
-
-def _without_none(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {key: _without_none(value) for key, value in values.items() if value is not None}
-    return values
-
-
 def _answer(
     experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: bool, print_toml: bool, shown: bool = False
 ) -> None:
@@ -188,7 +132,7 @@ def run(
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """One trial: is this rate sustained, how late are the results, are they right?"""
-    experiment = _experiment(
+    experiment = asked_for(
         "run", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
         transport_options=transport_option, master=master,
         isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out, keep_results=keep_results,
@@ -231,7 +175,7 @@ def sustain(
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """The highest rate that is sustained: bracketed, bisected, confirmed on a fresh engine."""
-    experiment = _experiment(
+    experiment = asked_for(
         "sustain", workload, of=resume, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
         transport_options=transport_option, master=master,
         isolation=isolation, limits=tuple(limit or ()), bind=bind, port=port, out=out,
@@ -251,16 +195,6 @@ def _sustain_with_view(experiment: Any, verbose: bool) -> Any:
 
     with SearchView(verbose=verbose) as view:
         return search(experiment, view)
-
-
-def _workload_of(run: str | None) -> str:
-    """The workload of a run folder, as it was asked for."""
-    if run is None:
-        raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
-    from streamgauge.report.store import RunFolder
-
-    result = RunFolder.open(run).read_result()
-    return str(result.experiment.get("workload", result.workload))
 
 
 @app.command()
@@ -286,7 +220,7 @@ def generate(
     isolation: Isolation = "shared", keep_results: Keep = False,
 ) -> None:  # fmt: skip
     """The planned input itself, as Parquet, without any engine."""
-    experiment = _experiment(
+    experiment = asked_for(
         "generate", workload, of=of, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
         transport_options=transport_option, master=master,
         isolation=isolation, keep_results=keep_results, out=str(out),
@@ -387,19 +321,12 @@ def anatomy(
     from streamgauge.studies.anatomy import read
 
     problems: list[Problem] = []
-    asked: Any = None
-    try:
-        asked = read(rates, batch_windows, record_size)
-    except InputError as error:
-        problems += error.problems
-    try:
-        experiment = _experiment(
-            "run", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
-            transport_options=transport_option, master=master, isolation=isolation, out=out,
-            load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk},
-        )  # fmt: skip
-    except InputError as error:
-        problems += error.problems
+    asked = attempt(lambda: read(rates, batch_windows, record_size), problems)
+    experiment = attempt(lambda: asked_for(
+        "run", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
+        transport_options=transport_option, master=master, isolation=isolation, out=out,
+        load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk},
+    ), problems)  # fmt: skip
     if problems:
         raise InputError(problems)
     from streamgauge.report.anatomy_terminal import show_anatomy
@@ -508,21 +435,12 @@ def characterize(
     words = {"slices": slices, "slice_events": slice_events, "warmup_slices": warmup_slices, "target": target,
              "weights": weights, "multipliers": multipliers}  # fmt: skip
     problems: list[Problem] = []
-    try:
-        sizes = read(words)
-    except InputError as error:
-        problems += error.problems
-    try:
-        experiment = _experiment(
-            "generate", workload, sets=set_, options=option, out=out,
-            load={"rate": rate, "seed": seed, "generators": 1},
-        )  # fmt: skip
-        if apply:
-            check_trial(experiment)
-        elif problems:
-            check(experiment)
-    except InputError as error:
-        problems += error.problems
+    sizes = attempt(lambda: read(words), problems)
+    experiment = attempt(lambda: asked_for(
+        "generate", workload, sets=set_, options=option, out=out, load={"rate": rate, "seed": seed, "generators": 1},
+    ), problems)  # fmt: skip
+    if experiment is not None and (apply or problems):
+        attempt(lambda: (check_trial if apply else check)(experiment), problems)
     if problems:
         raise InputError(problems)
     from streamgauge.report.characterization_terminal import show_applied, show_characterization
@@ -551,12 +469,12 @@ def report(
     json_: AsJson = False,
 ) -> None:
     """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
-    from streamgauge.report import anatomy_page, characterization_page
+    from streamgauge.report.again import write_again
     from streamgauge.report.page import write_page
     from streamgauge.report.store import RUN, RunFolder
     from streamgauge.run.picture import flow_of
 
-    path = characterization_page.write_again(run_folder) or anatomy_page.write_again(run_folder)
+    path = write_again(run_folder)
     if path is None:
         folder = RunFolder.open(run_folder)
         path = write_page(folder, flow_of(folder.read_result()), RUN)

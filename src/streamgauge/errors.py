@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,15 @@ class InputError(StreamgaugeError, ValueError):
     def __init__(self, problems: Problem | Sequence[Problem]) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def attempt(call: Callable[[], Any], problems: list[Problem]) -> Any:
+    """What a call gives, or None where it is refused, with what is wrong added to the problems."""
+    try:
+        return call()
+    except InputError as error:
+        problems += error.problems
+        return None
 
 
 class ExpressionError(InputError):

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from streamgauge.run.catalogue import streaming_engines
-from streamgauge.run.check import refusal
+from streamgauge.run.pairs import refusal
 from streamgauge.transports.catalogue import NAMES
 from streamgauge.workloads.base import names
 

@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from streamgauge.errors import InputError
-from streamgauge.report.anatomy_page import render, write_again
+from streamgauge.report.again import write_again
+from streamgauge.report.anatomy_page import render
 from streamgauge.report.anatomy_terminal import show_anatomy
 from streamgauge.report.store import ANATOMY
 

@@ -11,8 +11,9 @@ import pytest
 from tests.report.test_comparison_page import Tags
 
 from streamgauge.errors import InputError
-from streamgauge.report import characterization_page, characterization_plots
-from streamgauge.report.characterization_page import render, write_again
+from streamgauge.report import characterization_plots
+from streamgauge.report.again import keep, write_again
+from streamgauge.report.characterization_page import render
 from streamgauge.report.store import CHARACTERIZATION, RunFolder
 
 
@@ -169,4 +170,4 @@ def test_where_a_run_is_wanted_the_refusal_says_what_this_is(folder: Path, name:
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """A folder that is gone is said."""
     with pytest.raises(InputError, match="the folder above it must exist"):
-        characterization_page.write_characterization(tmp_path / "gone", characterization())
+        keep(tmp_path / "gone", CHARACTERIZATION, characterization())

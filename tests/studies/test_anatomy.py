@@ -16,7 +16,7 @@ def test_every_rate_is_tried_with_every_interval_and_size() -> None:
     """Each once."""
     asked = read("20k, 1k,20k", "0s,1s", "25,100")
     assert asked == Asked((20_000.0, 1_000.0), ("0 milliseconds", "1000 milliseconds"), (25, 100))
-    trials = list(_trials(build({"workload": "stamped_text"}), asked))
+    trials = [ready.experiment for ready in _trials(build({"workload": "stamped_text"}), asked)]
     told = [(t.load.rate, t.options["trigger"], t.parameters["record_bytes"]) for t in trials]
     assert told[:3] == [
         (20_000.0, "0 milliseconds", 25), (1_000.0, "0 milliseconds", 25), (20_000.0, "0 milliseconds", 100)
@@ -27,16 +27,16 @@ def test_every_rate_is_tried_with_every_interval_and_size() -> None:
 
 def test_without_more_it_is_one_trial() -> None:
     """As the workload is."""
-    (trial,) = _trials(build({"workload": "identity"}), read("5k", None, None))
-    assert (trial.options, trial.parameters) == ({"probes": "progress"}, {})
+    (ready,) = _trials(build({"workload": "identity"}), read("5k", None, None))
+    assert (ready.experiment.options, ready.experiment.parameters) == ({"probes": "progress"}, {})
 
 
 def test_all_trials_have_chunks_of_one_length() -> None:
     """The shortest of what each would have: at 200 k/s they are coarser else."""
     trials = _trials(build({"workload": "identity", "load": {"duration": "10s"}}), read("1k,300k", None, None))
-    assert [trial.load.chunk for trial in trials] == [0.01, 0.01]
+    assert [ready.experiment.load.chunk for ready in trials] == [0.01, 0.01]
     (alone,) = _trials(build({"workload": "identity", "load": {"duration": "10s"}}), read("300k", None, None))
-    assert alone.load.chunk == 0.05
+    assert alone.experiment.load.chunk == 0.05
 
 
 def test_stages_have_names_for_both_transports() -> None:

@@ -40,11 +40,24 @@ if TYPE_CHECKING:
 STARTED = "The run ended before it was judged: it is still going on, or it was killed."
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Study(NamedTuple):
+    """A kind of study: the command that makes one, and what a folder of one is."""
+
+    command: str
+    what: str
+
+
 CHARACTERIZATION, ANATOMY = "characterization.json", "anatomy.json"
-"""What a folder of `characterize`, and one of `anatomy`, holds in the place of a result.json."""
+STUDIES = {
+    CHARACTERIZATION: Study("characterize", "a characterization, which has no trial"),
+    ANATOMY: Study("anatomy", "an anatomy, whose trials are below it"),
+}
+"""By what its folder holds in the place of a result.json."""
 _FILES = (
     "experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html",
-    CHARACTERIZATION, ANATOMY,
+    *STUDIES,
 )  # fmt: skip
 
 
@@ -172,9 +185,9 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError):
             rule = "must be a run folder, which holds a result.json"
             way_out = "a folder under runs/, or trials/NN of a search"
-            if (self.path / CHARACTERIZATION).is_file():
-                rule = "must be a run folder, and this is a characterization, which has no trial"
-                way_out = f"streamgauge report {self.path} shows it, and {CHARACTERIZATION} holds its figures"
+            if (study := next((file for file in STUDIES if (self.path / file).is_file()), None)) is not None:
+                rule = f"must be a run folder, and this is {STUDIES[study].what}"
+                way_out = f"streamgauge report {self.path} shows it, and {study} holds its figures"
         except PermissionError:
             rule, way_out = "must be readable", f"look at who may read {path}"
         except (ValidationError, ValueError) as error:

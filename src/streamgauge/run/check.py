@@ -9,7 +9,7 @@ import copy
 import math
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
-from streamgauge.errors import InputError, Problem, StreamgaugeError, nearest
+from streamgauge.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.events import US, format_rate, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, is_data, is_data_time, parse_setting
 from streamgauge.flow.early import early
@@ -67,9 +67,10 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
     flow = _as_done(flow, engine)
-    limits = [_try(partial(parse_limit, text), problems) for text in experiment.limits]
-    if experiment.load.duration > 0 and experiment.load.rate <= RATE_MAX_PER_S:
-        _try(lambda: parse_profile(experiment.load.profile, experiment.load.rate, experiment.load.duration), problems)
+    limits = [attempt(partial(parse_limit, text), problems) for text in experiment.limits]
+    load = experiment.load
+    if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
+        attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     budget = _budget(experiment, engine, problems)
     usual = budget.usual_generators(len(sut or cpus())) if experiment.transport in transports.STAMPS else 1
@@ -122,21 +123,6 @@ def _longest_plan(ready: Ready) -> None:
     ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
 
 
-def refusal(workload: str, engine: str, transport: str) -> tuple[Problem, ...]:
-    """Why a workload, with its defaults, cannot run on an engine over a transport, whatever the machine; nothing where
-    it can.
-    """
-    asked = {"workload": workload, "engine": engine, "transport": transport, "load": {"rate": "1k"}}
-    try:
-        check(build(asked), new_folder=False)
-    except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in _OF_THE_MACHINE)
-    return ()
-
-
-_OF_THE_MACHINE = ("load.memory", "load.generators", "bind", "isolation")
-
-
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
     """What else is wrong with `values`, once the settings that `found` names are left at their defaults.
 
@@ -184,30 +170,22 @@ def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> i
     return (since.days * 86_400 + since.seconds) * US + since.microseconds
 
 
-def _try(call: Callable[[], Any], problems: list[Problem]) -> Any:
-    try:
-        return call()
-    except InputError as error:
-        problems += error.problems
-        return None
-
-
 def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload | None, Any, Flow | None]:
     if NUL in experiment.workload:
         return None, None, None
-    workload = _try(lambda: get_workload(experiment.workload), problems)
+    workload = attempt(lambda: get_workload(experiment.workload), problems)
     if workload is None:
         return None, None, None
-    on_data = _try(lambda: with_data(workload, experiment.parameters), problems)
+    on_data = attempt(lambda: with_data(workload, experiment.parameters), problems)
     if on_data is None:
         return workload, None, None
     workload, values = on_data
-    parameters = _try(lambda: workload.read(values), problems)
+    parameters = attempt(lambda: workload.read(values), problems)
     if parameters is None:
         return workload, None, None
-    built = _try(lambda: workload.build(parameters, experiment.load.rate), problems)
+    built = attempt(lambda: workload.build(parameters, experiment.load.rate), problems)
     if built:
-        _try(built.check_rules, problems)
+        attempt(built.check_rules, problems)
         problems += idle(workload, parameters, experiment.load.rate, built)
     return workload, parameters, built.flow if built else None
 
@@ -246,9 +224,9 @@ def _flow_like(experiment: Experiment, workload: Workload) -> Flow | None:
     """
     plain = workload if isinstance(workload, OwnJob) else get_workload(experiment.workload)
     own = {name: value for name, value in experiment.parameters.items() if not is_data(name) and not is_data_time(name)}
-    right = {name: value for name, value in own.items() if _try(partial(plain.read, {name: value}), []) is not None}
+    right = {name: value for name, value in own.items() if attempt(partial(plain.read, {name: value}), []) is not None}
     for values in (right, {}):
-        built: Job | None = _try(partial(_build, plain, values, experiment.load.rate), [])
+        built: Job | None = attempt(partial(_build, plain, values, experiment.load.rate), [])
         if built is not None:
             return built.flow
     return None
@@ -396,7 +374,7 @@ def _rounded_down(rate_per_s: float) -> str:
 
 def _wanted_problems(wanted: Wanted, engine: Capabilities) -> list[Problem]:
     found: list[Problem] = []
-    _try(lambda: check_wanted(engine.name, wanted), found)
+    attempt(lambda: check_wanted(engine.name, wanted), found)
     return found
 
 
@@ -481,7 +459,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
     heap = heap_of(engine.name, experiment.options) if engine else 0
     if text is None:
         return Budget(there, heap, None)
-    asked = _try(partial(parse_setting, parse_size, "load.memory", text), problems)
+    asked = attempt(partial(parse_setting, parse_size, "load.memory", text), problems)
     if asked is not None and not 2**20 <= asked <= there:
         rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
         usual = at_most_half(QUEUE_BYTES) / 2**30

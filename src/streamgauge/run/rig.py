@@ -217,8 +217,8 @@ class Rig:
             return []
         found: list[int] = []
         for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
-            when_us = self._carrier.appended_us(stream, partition, offsets)
-            found += [when - time for when, time in zip(when_us, times, strict=False)]
+            if when_us := self._carrier.appended_us(stream, partition, offsets):
+                found += [when - time for when, time in zip(when_us, times, strict=True)]
         return found
 
     def require_carried(self) -> None:

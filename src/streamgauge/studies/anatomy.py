@@ -7,8 +7,7 @@ progress and its event log.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,10 +22,12 @@ from streamgauge.experiment import Experiment
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.load.stamped import RECORD_BYTES_MAX, RECORD_BYTES_MIN
-from streamgauge.report.store import ANATOMY, OUT, new_folder, write_text
+from streamgauge.report.again import keep
+from streamgauge.report.store import ANATOMY, new_folder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import check
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.run.ready import Ready
 from streamgauge.run.single import Progress, require_machine, run_judged
 from streamgauge.studies.dissect import Seen, nothing, taken_apart
 from streamgauge.system.machine import environment
@@ -53,7 +54,7 @@ PUBLISHED = (
 )
 """What [L] found with DStreams, on machines of its own."""
 STAGES = {
-    "generated": "until the chunk of the event was offered: the driver's",
+    "generated": "until it could be read: its chunk, and with a common frontier those of all generators, offered",
     "waiting": "until a batch of the engine began",
     "offset fixed": "until the batch knew up to where it reads",
     "planned": "the batch's plan written to the checkpoint, and its query planned",
@@ -118,53 +119,48 @@ def anatomy(experiment: Experiment, asked: Asked, on_progress: Progress = lambda
         InputError, MachineError: before anything was started, but for a rate that generators turn out not to make.
     """
     trials = _trials(experiment, asked)
-    require_machine(check(trials[0]))
-    now = datetime.now(UTC)
-    folder = new_folder(experiment.out or "runs", trials[0].workload, "anatomy", now)
+    require_machine(trials[0])
+    first, now = trials[0].experiment, datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
     found: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION, "workload": experiment.workload, "engine": experiment.engine,
         "transport": experiment.transport, "transport_options": experiment.transport_options,
-        "parameters": experiment.parameters, "options": trials[0].options,
-        "load": trials[0].load.model_dump(mode="json"),
+        "parameters": experiment.parameters, "options": first.options, "load": first.load.model_dump(mode="json"),
         "environment": environment(), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder),
         "stages": STAGES, "published": PUBLISHED, "trials": [], "finished": False,
     }  # fmt: skip
-    keep(folder, found)
+    keep(folder, ANATOMY, found)
     for number, trial in enumerate(trials, 1):
-        which = f"trial {number} of {len(trials)}, {_named(trial)}"
+        which = f"trial {number} of {len(trials)}, {_named(trial.experiment)}"
         found["trials"].append(_trial(trial, folder, partial(_tell, on_progress, which)))
-        keep(folder, found)
+        keep(folder, ANATOMY, found)
         if found["trials"][-1]["verdict"] == "interrupted":
             return found
     found["finished"] = True
-    keep(folder, found)
+    keep(folder, ANATOMY, found)
     return found
 
 
-def keep(folder: Path, found: Mapping[str, Any]) -> None:
-    """Writes an anatomy, as far as it goes, and its page, into its folder."""
-    from streamgauge.report.anatomy_page import write_anatomy
-
-    write_text(folder / ANATOMY, json.dumps(found, indent=2) + "\n", OUT)
-    write_anatomy(folder, found)
-
-
-def _trials(experiment: Experiment, asked: Asked) -> list[Experiment]:
+def _trials(experiment: Experiment, asked: Asked) -> list[Ready]:
     """Each one checked, all with chunks of one length: another would be another driver's part in the latency.
 
     Raises:
         InputError: with what is wrong with one, or cannot be taken apart.
     """
     _refuse_twice(experiment, asked)
-    found = []
+    trials = []
     for window, size, rate in product(asked.batch_windows, asked.record_sizes, asked.rates_per_s):
         options = {PROBES: "progress", **experiment.options, **({} if window is None else {"trigger": window})}
         parameters = {**experiment.parameters, **({} if size is None else {RECORD_SIZE: size})}
         update = {"options": options, "parameters": parameters, "keep_results": True}
         load = experiment.load.model_copy(update={"rate": rate})
-        found.append(experiment.model_copy(update={**update, "load": load}))
-    chunk_s = min(_refuse(trial) for trial in found) / US
-    return [each.model_copy(update={"load": each.load.model_copy(update={"chunk": chunk_s})}) for each in found]
+        trials.append(_checked(experiment.model_copy(update={**update, "load": load})))
+    chunk_s = min(ready.chunk_for(ready.experiment.load.rate) for ready in trials) / US
+    return [replace(ready, experiment=_with_chunk(ready.experiment, chunk_s)) for ready in trials]
+
+
+def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
+    return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
 
 
 def _refuse_twice(experiment: Experiment, asked: Asked) -> None:
@@ -191,8 +187,8 @@ def _named(trial: Experiment) -> str:
     return f"{trial.load.rate:g}/s{window}{size}"
 
 
-def _refuse(trial: Experiment) -> int:
-    """How much event time travels at once; InputError with what is wrong with a trial, or cannot be taken apart."""
+def _checked(trial: Experiment) -> Ready:
+    """A trial, ready to start; InputError with what is wrong with it, or cannot be taken apart."""
     problems = [
         Problem(f"option {name}", "is set by the anatomy itself", trial.options[name], "leave it out")
         for name in event_log.options(Path())
@@ -213,7 +209,7 @@ def _refuse(trial: Experiment) -> int:
     if not _row_by_row(ready.flow):
         rule = "must make rows of the rows of one stream, for one sink: a window has no way of its own"
         raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
-    return ready.chunk_for(trial.load.rate)
+    return ready
 
 
 def _row_by_row(flow: Flow) -> bool:
@@ -222,12 +218,12 @@ def _row_by_row(flow: Flow) -> bool:
     return len(flow.sinks) == len(sources) == 1 and all(isinstance(node, _ROW_BY_ROW) for node in nodes)
 
 
-def _trial(trial: Experiment, folder: Path, on_progress: Progress) -> dict[str, Any]:
+def _trial(ready: Ready, folder: Path, on_progress: Progress) -> dict[str, Any]:
     """One trial, and what came of its results; of one that could not be made, why."""
+    trial, before = ready.experiment, Clock.fixed_now()
     asked = trial.model_copy(update={"out": str(folder)})
-    parameters, before = check(trial, new_folder=False).parameters, Clock.fixed_now()
     said = {
-        "rate_per_s": trial.load.rate, "record_bytes": getattr(parameters, RECORD_SIZE, None),
+        "rate_per_s": trial.load.rate, "record_bytes": getattr(ready.parameters, RECORD_SIZE, None),
         "chunk_us": round((trial.load.chunk or 0.0) * US),
     }  # fmt: skip
     with Scratch("anatomy") as private:

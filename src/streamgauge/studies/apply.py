@@ -13,11 +13,11 @@ from typing import Any
 from streamgauge.engines.spark.instances import SETTING, applies, unless_told
 from streamgauge.experiment import Experiment, build, to_toml
 from streamgauge.flow import graph
-from streamgauge.report.store import OUT, write_text
+from streamgauge.report.again import keep
+from streamgauge.report.store import CHARACTERIZATION, OUT, write_text
 from streamgauge.run.check import check
 from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.single import Progress, run_single
-from streamgauge.studies.characterize import keep
 
 APPLIED = "applied.toml"
 
@@ -67,5 +67,5 @@ def apply_advice(experiment: Experiment, found: Mapping[str, Any], on_progress: 
         "sentence": result.verdict.sentence,
     }
     whole = {**found, "applied": applied}
-    keep(folder, whole)
+    keep(folder, CHARACTERIZATION, whole)
     return whole

@@ -14,14 +14,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.engines.spark.slices import Slice
-from streamgauge.errors import InputError, Problem, nearest
+from streamgauge.errors import InputError, Problem, attempt, nearest
 from streamgauge.events import US, parse_whole
 from streamgauge.experiment import Experiment
 from streamgauge.flow.nodes import Flow, NativeJob, Node, Source
+from streamgauge.report.again import keep
 from streamgauge.report.store import CHARACTERIZATION, OUT, new_folder, write_text
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
@@ -103,11 +105,7 @@ def read(texts: Mapping[str, str]) -> Asked:
 
 def _whole(name: str, text: str, problems: list[Problem]) -> int:
     """`10k` as 10000; 0 where it is refused."""
-    try:
-        return parse_whole(text, "--" + name.replace("_", "-"), *_WHOLE[name])
-    except InputError as error:
-        problems += error.problems
-        return 0
+    return attempt(partial(parse_whole, text, "--" + name.replace("_", "-"), *_WHOLE[name]), problems) or 0
 
 
 def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None) -> dict[str, Any]:
@@ -123,19 +121,11 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
     said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
-    _write(folder, {**said, "finished": False})
+    write_text(folder / CHARACTERIZATION, json.dumps({**said, "finished": False}, indent=2) + "\n", OUT)
     measured = _measure(ready, asked, folder, say)
     found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
-    keep(folder, found)
+    keep(folder, CHARACTERIZATION, found)
     return found
-
-
-def keep(folder: Path, found: Mapping[str, Any]) -> None:
-    """Writes a whole characterization, and its page, into its folder."""
-    from streamgauge.report.characterization_page import write_characterization
-
-    _write(folder, found)
-    write_characterization(folder, found)
 
 
 _OF_STREAMS = ("trigger", "source", "probes", "watermark_delay")
@@ -179,10 +169,6 @@ def _asked_of(ready: Ready, asked: Asked) -> dict[str, Any]:
 def _span(ready: Ready, asked: Asked) -> Span:
     slice_us = max(1, round(asked.slice_events / ready.experiment.load.rate * US))
     return Span(START_US, START_US + slice_us * asked.slices_in_all, slice_us)
-
-
-def _write(folder: Path, found: Mapping[str, Any]) -> None:
-    write_text(folder / CHARACTERIZATION, json.dumps(found, indent=2) + "\n", OUT)
 
 
 def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Literal
 
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, attempt
 from streamgauge.report import words
 from streamgauge.result import Comparison, Difference, Gate
 from streamgauge.run.facts import machine_differs
@@ -22,7 +23,7 @@ from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.comparable import Comparable, comparables
 from streamgauge.studies.gates import Rule, gateable, judge, judge_answers, parse_rule
 from streamgauge.studies.same_question import all_kept_up, decides_nothing, load_warnings, says_nothing
-from streamgauge.studies.sides import Observed, Side, not_the_same, read_side, same_run
+from streamgauge.studies.sides import Kind, Observed, Side, not_the_same, read_side, same_run
 
 CONFIDENCES = (0.5, 0.999)
 _OPEN = "the runs vary too much to bound it"
@@ -74,20 +75,17 @@ def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple
         problems.append(Problem("--confidence", rule, confidence, "--confidence 95%"))
     sides: list[Side] = []
     for name, given in (("A", a), ("B", b)):
-        try:
-            sides.append(read_side(name, given))
-        except InputError as error:
-            problems += error.problems
+        if (side := attempt(partial(read_side, name, given), problems)) is not None:
+            sides.append(side)
     kinds = {run.kind for side in sides for run in side.runs}
     if len(kinds) > 1:
         rule = "must be runs on both sides, or searches on both sides"
         problems.append(Problem("A, B", rule, f"{a}, {b}", "a search's trials/NN is a run, its folder is a search"))
-    rules = []
+    rules: list[Rule] = []
+    kind: Kind = "search" if kinds == {"search"} else "run"
     for text in fail_if:
-        try:
-            rules.append(parse_rule(text, "search" if kinds == {"search"} else "run"))
-        except InputError as error:
-            problems += error.problems
+        if (rule := attempt(partial(parse_rule, text, kind), problems)) is not None:
+            rules.append(rule)
     if len(sides) == 2:
         problems += _shared(*sides)
     if fail_if and len(sides) == 2:

@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 from streamgauge.errors import InputError, Problem
 from streamgauge.measure.histogram import read_log, slots_of
 from streamgauge.report import words
-from streamgauge.report.store import CHARACTERIZATION, RunFolder
+from streamgauge.report.store import STUDIES, RunFolder
 from streamgauge.result import ComparedRun, ComparedSide, NotTheSame, Result
 from streamgauge.stats.bootstrap import Floats
 from streamgauge.stats.ratio import Resampled
 
 Kind = Literal["run", "search"]
 
-_HELD = ("result.json", CHARACTERIZATION)
-"""What marks a folder; the second is refused as what it is."""
+_HELD = ("result.json", *STUDIES)
+"""What marks a folder; a study's is refused as what it is."""
 _WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several with commas between"
 UNJUDGED = "answers not judged"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
-from streamgauge.errors import InputError, Problem
+from streamgauge.errors import InputError, Problem, attempt
 from streamgauge.events import US, parse_duration, parse_rate
 from streamgauge.options import Setting, problems_of
 
@@ -62,10 +63,7 @@ class KnownOptions:
 def check(wanted: Wanted) -> None:
     """Refuse what this engine cannot do; InputError with every problem."""
     problems: list[Problem] = []
-    try:
-        read_options(wanted.options)
-    except InputError as error:
-        problems += error.problems
+    attempt(partial(read_options, wanted.options), problems)
     if wanted.frontier != "common":
         rule, way_out = "must be common for the engine known", "--frontier common, or another --engine"
         problems.append(Problem("load.frontier", rule, wanted.frontier, way_out))

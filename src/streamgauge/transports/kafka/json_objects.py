@@ -1,4 +1,4 @@
-"""Events as JSON objects: what most topics hold. Slower than the compact encoding, at both ends.
+"""Events as JSON objects: what most topics hold.
 
 JSON has no time and no bytes: a timestamp is its microseconds since 1970, bytes are text in base64.
 """

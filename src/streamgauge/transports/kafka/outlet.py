@@ -119,7 +119,8 @@ class KafkaOutlet:
         if self._producer is None:
             return
         self._producer.check()  # which also counts what was kept in the meantime
-        unread = sum(events for to_us, events in self._waiting if to_us > self._read_us)
+        with self._lock:
+            unread = sum(events for to_us, events in self._waiting if to_us > self._read_us)
         if 2 * self._producer.waiting > unread:
             unkept = f"{self._producer.waiting} of the {unread} events that wait to be read"
             raise DriverError(f"the broker has not kept {unkept}")
