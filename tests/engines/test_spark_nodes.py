@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 from tests.flow import totals
 from tests.flow.totals import with_totals
 
@@ -27,7 +28,7 @@ from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.queries import queries
-from streamgauge.engines.spark.settings import with_rocksdb
+from streamgauge.engines.spark.settings import UNCHECKED, sorts, with_rocksdb
 from streamgauge.events import US, Schema, arrow_type, event_id_base
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
@@ -281,6 +282,8 @@ def streamed(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] | 
     for name, rows in needed_with_time(flow).items():
         _cut(rows, folder / name)
     batches: list[list[Any]] = []
+    for name, value in UNCHECKED.items():
+        spark.conf.set(name, value if sorts(flow) else "true")
     frame = lowered(flow, partial(_stream, spark, folder, flow), choices)
     writer = frame.writeStream.outputMode(flow.sink.mode).trigger(availableNow=True)
     query = writer.foreachBatch(lambda rows, _: batches.append(rows.collect()))
@@ -382,6 +385,26 @@ def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: 
     batches = streamed(spark, flow, tmp_path)
     assert len([batch for batch in batches if batch or name in ALL_AT_ONCE]) > 1, "one batch proves nothing"
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+
+
+def test_first_rows_are_exchanged_once_however_many_keys(spark: Any, tmp_path: Path) -> None:
+    """Spark takes the exchange for its own: another one behind the sort would mix what was put in order."""
+    keys = [f"key_{number}" for number in range(6)]
+    flow = with_lineage(
+        source("many", Schema.of(**dict.fromkeys(keys, "int"))).distinct(keys=tuple(keys[::-1])).sink("out")
+    )
+    rows = spark.range(3).select(*[F.col("id").cast("int").alias(key) for key in keys], *[
+        F.col("id").alias(name) for name in ("event_time", "ingest_time", "event_id")
+    ])  # fmt: skip
+    rows.write.parquet(str(tmp_path / "many"))
+    for name, value in UNCHECKED.items():
+        spark.conf.set(name, value)
+    frame = lowered(flow, lambda node: spark.readStream.schema(rows.schema).parquet(str(tmp_path / "many")))
+    query = frame.writeStream.trigger(availableNow=True).format("memory").queryName("exchanged_once")
+    running = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    assert running.awaitTermination(120)
+    assert spark.table("exchanged_once").count() == 3
+    assert running._jsq.explainInternal(False).count("Exchange hashpartitioning") == 1
 
 
 @pytest.mark.parametrize("name", STATEFUL)

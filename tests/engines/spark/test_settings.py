@@ -64,6 +64,14 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
     assert settings.needs_rocksdb(spikes.build(spikes.parameters(), 1000.0).flow)
 
 
+def test_which_flows_spark_is_not_to_check() -> None:
+    """Those that put rows of a batch in order, and no other: its refusals are worth having."""
+    rows = source("rows", Schema.of(who="string"))
+    assert settings.sorts(rows.distinct(keys="who").sink("firsts"))
+    assert not settings.sorts(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
+    assert not settings.sorts(rows.running(keys="who", n="count(*)").sink("counts"))
+
+
 def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
     """Each choice has its options, and `jvm` leaves the JVM alone."""
     jit = next(setting for setting in settings.SETTINGS if setting.name == "jit")

@@ -34,8 +34,10 @@ from streamgauge.engines.spark.settings import (
     PROBED,
     REDACTED,
     SETTINGS,
+    UNCHECKED,
     defaults,
     needs_rocksdb,
+    sorts,
     split,
     with_rocksdb,
 )
@@ -130,6 +132,7 @@ class Sut:
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
+        conf |= UNCHECKED if sorts(self._job.flow) else {}
         conf |= PROBED if self._probed else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         conf |= REDACTED if "client" in self._job.edges.transport_options else {}

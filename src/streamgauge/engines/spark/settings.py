@@ -163,10 +163,8 @@ def needs_rocksdb(flow: Flow) -> bool:
     """Whether a flow keeps state that Spark's usual store cannot keep, or copies whole in every batch: that of a keyed
     process in Python, and every key that ever came.
     """
-    return any(
-        (isinstance(node, Process) and bool(node.keys)) or (isinstance(node, Distinct) and node.window is None)
-        for node in graph.operators(flow)
-    )
+    keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(flow))
+    return any(keyed) or sorts(flow)
 
 
 def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
@@ -179,6 +177,15 @@ def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
         f"{store}rocksdb.changelogCheckpointing.enabled": "true",
         f"{store}rocksdb.trackTotalNumberOfRows": "false",
     }
+
+
+UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
+"""Spark refuses every sort of a stream, also one within the parts of a batch (`distinct`)."""
+
+
+def sorts(flow: Flow) -> bool:
+    """Whether a flow puts rows of a batch in order, which Spark allows only unchecked."""
+    return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
 
 
 WINDOWED_INTERVAL = "1400 milliseconds"
