@@ -3,8 +3,10 @@
 Draining a stream with and without, on a Spark of its own each time, told less than what two such starts differ by
 (0.8 to 1.3 of each other). So both are done by one Spark that is warm, in turn, on the same rows in its memory: a
 batch's worth of them, planned, run with its results thrown away, and, where counted, the counts read, as in a stream.
-What a stream's batch costs besides (its log, its state, the transport) is on neither side, so that the share is rather
-too large. In batch a stateful operator begins each time with no state. Run alone: `python -m bench.probes`.
+A batch has as many events as one near the rate that such a flow sustains. What a stream's batch costs besides (its
+log, its state, the transport) is on neither side, so that the share is rather too large. In batch a stateful operator
+begins each time with no state. The last flow is made to show the worst: a condition that Spark would move before a
+join, and with a probe between them does not. Run alone: `python -m bench.probes`.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,8 +41,6 @@ from streamgauge.run.ready import Ready
 
 FLOOR, GOAL = 0.98, 1.0
 PAIRS, WARM_UP = 61, 15
-BATCH = 400_000
-"""Events of a batch: of two seconds at 200 k/s."""
 RATE_PER_S = 200_000.0
 DEAR = 95
 """Purchases above it are one in twenty: what a join spares that is given only them is seen."""
@@ -52,12 +53,13 @@ def filtered_join() -> Ready:
     return replace(ready, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
 
 
-FLOWS = {
-    "windows": lambda: ready_for("windowed_aggregation"),
-    "updates": lambda: ready_for("word_count"),
-    "parts beside a process": lambda: ready_for("log_processing"),
-    "a condition behind a join, which Spark moves past no probe": filtered_join,
+FLOWS: dict[str, tuple[Callable[[], Ready], int]] = {
+    "windows": (lambda: ready_for("windowed_aggregation"), 4_000_000),
+    "updates": (lambda: ready_for("word_count"), 400_000),
+    "parts beside a process": (lambda: ready_for("log_processing"), 150_000),
+    "a condition behind a join, which Spark moves past no probe": (filtered_join, 120_000),
 }
+"""Each with how many events a batch of it has: in 1.4 s at 3 M/s, 0.7 s at 540 k/s, 1 s at 150 k/s, 2 s at 60 k/s."""
 
 
 class Sides:
@@ -108,9 +110,9 @@ def spark(folder: Path) -> Iterator[Any]:
         end_session()
 
 
-def held(session: Any, ready: Ready, folder: Path) -> dict[str, Any]:
+def held(session: Any, ready: Ready, events: int, folder: Path) -> dict[str, Any]:
     """A batch's rows of each source, in Spark's memory, in as many parts as generators would send."""
-    plan = ready.plan(US, RATE_PER_S, BATCH / RATE_PER_S)
+    plan = ready.plan(US, RATE_PER_S, events / RATE_PER_S)
     write_input(plan, folder, US, plan.end_us)
     frames = {}
     for stream, columns in ready.columns.items():
@@ -121,17 +123,15 @@ def held(session: Any, ready: Ready, folder: Path) -> dict[str, Any]:
     return frames
 
 
-def ratios(sides: Sides) -> list[float]:
-    """Uncounted over counted of each pair, that is how much of the rate is left; every other one begins with the
-    other side.
-    """
+def pairs(sides: Sides) -> list[tuple[float, float]]:
+    """Seconds uncounted and counted of each pair; every other one begins with the other side."""
     found = []
     for number in range(-WARM_UP, PAIRS):
         took = {}
         for side in (sides.counted, sides.uncounted)[:: 1 if number % 2 else -1]:
             took[side.__name__] = side()
         if number >= 0:
-            found.append(took["uncounted"] / took["counted"])
+            found.append((took["uncounted"], took["counted"]))
     return found
 
 
@@ -142,26 +142,29 @@ def interval(values: list[float]) -> tuple[float, float]:
     return ranked[len(ranked) // 2 - aside], ranked[len(ranked) // 2 + aside]
 
 
-def measured(session: Any, name: str, ready: Ready) -> Row:
-    """The row of a flow."""
+def measured(session: Any, name: str, ready: Ready, events: int) -> Row:
+    """The row of a flow: uncounted over counted, that is how much of the rate is left."""
     query, *_ = queries(ready.lineage_flow)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
-        frames = held(session, ready, Path(folder))
-        found = ratios(Sides(session, ready.lineage_flow, query, frames))
+        frames = held(session, ready, events, Path(folder))
+        found = pairs(Sides(session, ready.lineage_flow, query, frames))
         for frame in frames.values():
             frame.unpersist(blocking=True)
-    low, high = interval(found)
+    left = [uncounted / counted for uncounted, counted in found]
+    low, high = interval(left)
+    batch_ms, more_ms = (1000 * median(each) for each in ([u for u, _ in found], [c - u for u, c in found]))
     note = f"{PAIRS} pairs, 95 % interval of the median {low:.3f} to {high:.3f}"
-    return row(f"operators counted (probes=on) against not: {name}", found, "ratio", FLOOR, GOAL, note)
+    note += f"; {more_ms:.1f} ms beside {batch_ms:.0f} ms of a batch of {events:,}"
+    return row(f"operators counted (probes=on) against not: {name}", left, "ratio", FLOOR, GOAL, note)
 
 
 def main(*parts: str) -> list[Row]:
     """A row for each flow in whose name one of the parts is, of all without."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder, spark(Path(folder)) as session:
-        for name, made in FLOWS.items():
+        for name, (made, events) in FLOWS.items():
             if not parts or any(part in name for part in parts):
-                rows.append(measured(session, name, made()))
+                rows.append(measured(session, name, made(), events))
                 print(rows[-1], file=sys.stderr, flush=True)
     return rows
 

@@ -82,25 +82,30 @@ def execution(number: int, batch: int, run: str = RUN, done: bool = True) -> Any
     )
 
 
-ACCUMULATORS = {104: 500}
+WITHOUT_A_LINE = ("WholeStageCodegen (1)", "InputAdapter")
+SECOND, FIRST = "Filter (spark_partition_id() > -2)", "Filter ((price#1 > 5) AND (spark_partition_id() > -1))"
 
 
-def accumulator(number: int) -> Any:
-    there = SimpleNamespace(value=lambda: ACCUMULATORS[number])
-    return SimpleNamespace(isDefined=lambda: number in ACCUMULATORS, get=lambda: there)
+class Plan:
+    """A plan that runs: a chain of nodes, each of which let a hundred rows through for every one before it."""
+
+    def __init__(self, *nodes: str, text: str = "") -> None:
+        self.nodes, self.text = nodes, text
+
+    def treeString(self) -> str:
+        return self.text or "\n".join(f"+- *(1) {node}" for node in self.nodes if node not in WITHOUT_A_LINE)
+
+    def p(self, number: int) -> Any:
+        if number >= len(self.nodes):
+            return None
+        metrics = {"numOutputRows": SimpleNamespace(value=lambda: 100 * number)}
+        return SimpleNamespace(
+            simpleString=lambda fields: self.nodes[number], metrics=lambda: SimpleNamespace(apply=metrics.__getitem__)
+        )
 
 
-SQL = SimpleNamespace(
-    SparkPlanInfo=SimpleNamespace(fromSparkPlan=lambda plan: plan),
-    ui=SimpleNamespace(SparkPlanGraph=SimpleNamespace(apply=lambda plan: GRAPH)),
-)
-SPARK = SimpleNamespace(
-    sql=SimpleNamespace(execution=SQL), util=SimpleNamespace(AccumulatorContext=SimpleNamespace(get=accumulator))
-)
-JVM = SimpleNamespace(
-    scala=SimpleNamespace(Predef=SimpleNamespace(Map=lambda: SimpleNamespace(empty=lambda: None))),
-    org=SimpleNamespace(apache=SimpleNamespace(spark=SPARK)),
-)
+PLAN = Plan("Project", WITHOUT_A_LINE[0], "Project", "Sort", WITHOUT_A_LINE[1], FIRST)
+JVM = SimpleNamespace(scala=SimpleNamespace(Predef=SimpleNamespace(Map=lambda: SimpleNamespace(empty=lambda: None))))
 
 
 class Frame:
@@ -115,7 +120,7 @@ def row_of(value: int | None) -> Any:
     return SimpleNamespace(isNullAt=lambda place: value is None, getLong=lambda place: value)
 
 
-def running_one(plan: Any = "plan", said: Mapping[str, int | None] | None = None) -> Any:
+def running_one(plan: Any = PLAN, said: Mapping[str, int | None] | None = None) -> Any:
     """A query whose last batch observed what is `said`: name to sum."""
     known = said or {}
 
@@ -222,19 +227,33 @@ def test_what_spark_has_forgotten_meanwhile_is_passed_over() -> None:
 
 
 def test_a_batch_that_runs_tells_its_own_counts() -> None:
-    """As of `foreachBatch`; one that Spark has forgotten already is left out."""
+    """As of `foreachBatch`."""
     found = probed(Store([]))
     found.count_in("q0", running_one(), 4)
     assert found.taken() == [OperatorRows("q0", 4, "purchases", 500)]
 
 
-def test_an_operator_that_is_done_twice_stands_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_probe_is_found_by_its_mark() -> None:
+    """Nodes around made code have numbers, and no lines."""
+    found = probed(Store([]))
+    nodes = (*WITHOUT_A_LINE, "Project", *WITHOUT_A_LINE, SECOND, "Project", *WITHOUT_A_LINE, FIRST)
+    found.count_in("q0", running_one(Plan(*nodes)), 2)
+    assert {(one.operator, one.rows) for one in found.taken()} == {("dear", 500), ("purchases", 900)}
+
+
+def test_a_probe_that_is_not_where_the_text_says_is_left_out() -> None:
+    """As where a node's own text has several lines; no count is better than that of another operator."""
+    found = probed(Store([]))
+    found.count_in("q0", running_one(Plan(SECOND, FIRST, text=f"{SECOND}\nand\nmore\n{FIRST}")), 2)
+    assert found.taken() == [OperatorRows("q0", 2, "dear", 0)]
+
+
+def test_an_operator_that_is_done_twice_stands_once() -> None:
     """With the count of the first of its probes in the plan."""
     found = probed(Store([execution(0, 0)]), operators=("dear", "dear"))
     assert read(found) == [OperatorRows("q0", 0, "dear", 1234)]
-    monkeypatch.setitem(ACCUMULATORS, 102, 400)
-    found.count_in("q0", running_one(), 1)
-    assert found.taken() == [OperatorRows("q0", 1, "dear", 400)]
+    found.count_in("q0", running_one(Plan("Project", SECOND, *PLAN.nodes[2:])), 1)
+    assert found.taken() == [OperatorRows("q0", 1, "dear", 100)]
 
 
 def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

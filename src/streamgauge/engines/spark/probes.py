@@ -7,8 +7,8 @@ how many they stand for (`parts`), of which there are few. What a filter costs a
 past it either.
 
 Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
-so of updates they are read in the batch itself, from the accumulators. Where the probes are in a plan is found in its
-drawing, which is one text: asking each node would be a call across processes for every one.
+so of updates they are read in the batch itself, from its plan. Where the probes are in a plan is found in its drawing
+or its text: asking each node would be a call across processes for every one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _MARK = re.compile(r"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)", re.IGNORECASE)
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
 _STATED = "rows of "
+ROWS_OUT = "numOutputRows"
+LONGEST = 25
+"""Fields of a node that its text names, as Spark itself does."""
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
 
 
@@ -87,16 +90,26 @@ class Probes:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
         if not self._operators and not self._stated:
             return
-        last, jvm = running._jsq.streamingQuery().lastExecution(), self._session._jvm
-        plan = last.executedPlan()
-        drawn = jvm.org.apache.spark.sql.execution.SparkPlanInfo.fromSparkPlan(plan)
-        graph = jvm.org.apache.spark.sql.execution.ui.SparkPlanGraph.apply(drawn)
+        last = running._jsq.streamingQuery().lastExecution()
         rows: dict[str, int] = {}
-        for operator, accumulator in self._probed(graph):
-            found = jvm.org.apache.spark.util.AccumulatorContext.get(accumulator)
-            if found.isDefined():
-                rows.setdefault(operator, int(found.get().value()))
+        for operator, node in self._within(last.executedPlan()):
+            rows.setdefault(operator, int(node.metrics().apply(ROWS_OUT).value()))
         self._add(query, batch, rows | self._said(last))
+
+    def _within(self, plan: Any) -> Iterator[tuple[str, Any]]:
+        """(operator, node) of each probe in a plan that runs. Its text has a line for each node but those around the
+        code that Spark makes, so a node's number is that of its line or a little more.
+        """
+        before, behind = -1, -1
+        for line, text in enumerate(str(plan.treeString()).splitlines()):
+            if (mark := _MARK.search(text)) is not None:
+                number = behind + line - before
+                while (node := plan.p(number)) is not None and mark.group() not in str(node.simpleString(LONGEST)):
+                    number += 1
+                if node is None:
+                    return
+                before, behind = line, number
+                yield self._operators[int(mark.group(1)) - 1], node
 
     def _said(self, execution: Any) -> dict[str, int]:
         """Operator to rows, of those that state them."""
