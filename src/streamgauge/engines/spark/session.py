@@ -158,9 +158,9 @@ def _jvm(master: str, folder: Path, memory: str | None, jvm_options: Sequence[st
     """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
 
     Its heap has its whole size from the start: how a heap grows in its first minutes is no property of a job.
-    It speaks with its Python workers by Unix sockets in that folder, which is its user's alone: over TCP the end of what
-    one of them says waits for the other's acknowledgement, which comes 40 ms later, in each batch. A folder whose path
-    is too long for a socket leaves it at TCP.
+    It speaks with its Python workers by Unix sockets in that folder, which is its user's alone: over TCP a part of a
+    message waits for the acknowledgement of the one before, up to 40 ms, in each batch. A folder whose path is too long
+    for a socket leaves it at TCP.
     """
     if not master.startswith("local"):
         return {}

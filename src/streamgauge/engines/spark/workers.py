@@ -12,8 +12,8 @@ _settled = False
 def settle() -> None:
     """Called in a worker when what it works with is imported; frees that from Python's collector, once.
 
-    Spark has it look through every object after every task. PySpark, pandas and Arrow are 77 000 objects and
-    80 ms, in each of six workers of every batch; those that a task leaves are a few.
+    Spark has it look through every object after every task. PySpark, pandas and Arrow are 77,000 objects and
+    100 ms, in each of six workers of every batch; those that a task leaves are a few.
     """
     global _settled
     if not _settled:
