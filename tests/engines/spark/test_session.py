@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from socket import AF_UNIX, socket
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -112,6 +115,32 @@ def test_only_a_jvm_of_this_machine_is_told_how_to_compile(tmp_path: Path) -> No
     )
     assert options.split() == [f"-Djava.io.tmpdir={tmp_path / 'jvm'}", "-Xms2g", "-XX:One", "-XX:Two"]
     assert session._jvm("spark://there:7077", tmp_path, "2g", ("-XX:One",)) == {}
+
+
+@pytest.mark.parametrize(("spare_bytes", "told"), [(0, {session._SOCKETS: "true"}), (-1, {})])
+def test_workers_are_spoken_with_by_sockets_where_a_path_can_be_so_long(
+    spare_bytes: int, told: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel refuses a longer one, and Spark would not start its workers; TCP is slower, but works."""
+    needed = len(f"{tmp_path}/jvm/.{uuid4()}.sock")
+    monkeypatch.setattr(session, "_SOCKET_PATH_BYTES_MAX", needed + spare_bytes)
+    found = session._jvm("local[2]", tmp_path, "2g", ())
+    assert {name: value for name, value in found.items() if "python" in name} == told
+
+
+def test_the_kernels_longest_path_of_a_socket_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for bytes_, refused in ((session._SOCKET_PATH_BYTES_MAX, False), (session._SOCKET_PATH_BYTES_MAX + 1, True)):
+        name = "x" * bytes_
+        with socket(AF_UNIX) as one, pytest.raises(OSError, match="too long") if refused else nullcontext():
+            one.bind(name)
+
+
+def test_that_workers_are_spoken_with_by_sockets_stands_in_the_result() -> None:
+    """As whatever Spark runs with that no user asked for."""
+    assert session.from_the_environment(made_session(python_unix_domain_socket_enabled="true")) == {
+        session._SOCKETS: "true"
+    }
 
 
 ADDRESSES = ("1.2.3.4", "77.0.0.1", "no address")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.seam import Edges
-from streamgauge.engines.spark import alone, alone_run, engine
+from streamgauge.engines.spark import alone, alone_run, engine, workers
 from streamgauge.engines.spark.alone import AloneJob, Timing
 from streamgauge.engines.spark.alone_run import operators_alone
 from streamgauge.engines.spark.engine import SparkEngine
@@ -58,10 +58,10 @@ def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> Non
 
 
 def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -> None:
-    """The home is a view without the zip, and Spark logs less than it would: no option says either."""
+    """The home is a view without the zip, workers are spared, and Spark logs less than it would: no option says so."""
     child = SimpleNamespace(ask=lambda request, timeout_s: {"spark.x": "1"})
     found = started(child)  # type: ignore[arg-type]
-    assert found == {"spark.x": "1", "spark home": TOLD, "log level": "WARN"}
+    assert found == {"spark.x": "1", "spark home": TOLD, "python workers": workers.TOLD, "log level": "WARN"}
     assert "without pyspark.zip" in TOLD
     view = view_of_spark_home(tmp_path)
     assert (view / "jars").is_dir()

@@ -93,12 +93,14 @@ class Writer:
         self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
         self._marks = Marks(edges)
         self._to = {**WRITING, **to(edges)}
+        self._types: dict[str, Types] = {}
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """The rows of a batch, between its marks."""
-        sinks = types_of(frame, self._sinks)
-        self._marks.send(Mark(self._query, batch, True, sinks, tuple(self._positions(batch))))
-        rows = messages(frame, sinks, self._query, batch)
+        # The same in every batch; to ask a frame is a call across processes.
+        self._types = self._types or types_of(frame, self._sinks)
+        self._marks.send(Mark(self._query, batch, True, self._types, tuple(self._positions(batch))))
+        rows = messages(frame, self._types, self._query, batch)
         rows.write.format("kafka").options(**self._to).mode("append").save()
         self._marks.send(Mark(self._query, batch, False))
 
@@ -107,9 +109,10 @@ class Writer:
 
 
 def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) -> DataFrame:
-    """What Spark's sink takes: a message for each row of a query's frame."""
-    key = F.lit(key_of(query, batch)).alias("key")
-    return frame.select(key, F.to_json(F.struct(*columns_of(sinks))).alias("value"))
+    """What Spark's sink takes: a message for each row of a query's frame. Said in one text, as each expression that is
+    built from Python is several calls across processes, in every batch.
+    """
+    return frame.selectExpr(f"'{key_of(query, batch)}' AS key", f"to_json({_struct(columns_of(sinks))}) AS value")
 
 
 def to(edges: Edges) -> dict[str, str]:
@@ -134,17 +137,23 @@ def _types(struct: Any) -> Types:
     return {field.name: field.dataType.simpleString() for field in struct}
 
 
-def columns_of(sinks: dict[str, Types]) -> list[Any]:
-    """The columns of a message: of one sink those of its row, of several an object for each, where there is one."""
+def columns_of(sinks: dict[str, Types]) -> dict[str, str]:
+    """The columns of a message in Spark SQL: of one sink those of its row, of several an object for each, where there
+    is one.
+    """
     if len(sinks) == 1:
         (types,) = sinks.values()
-        return [F.expr(wire(name, kind)).alias(name) for name, kind in types.items()]
-    found = []
+        return {name: wire(name, kind) for name, kind in types.items()}
+    found = {}
     for number, (sink, types) in enumerate(sinks.items()):
         of = f"_sink_{number}"
-        struct = F.struct(*[F.expr(wire(name, kind, of)).alias(name) for name, kind in types.items()])
-        found.append(F.when(F.col(of).isNotNull(), struct).alias(sink))
+        row = _struct({name: wire(name, kind, of) for name, kind in types.items()})
+        found[sink] = f"CASE WHEN {of} IS NOT NULL THEN {row} END"
     return found
+
+
+def _struct(columns: dict[str, str]) -> str:
+    return f"struct({', '.join(f'{text} AS `{name}`' for name, text in columns.items())})"
 
 
 def positions_in(log: str, run: str) -> Iterable[Position]:

@@ -30,6 +30,11 @@ _EXTRA = re.compile(r"spark\.(driver|executor)\.extraJavaOptions")
 """Spark puts options of its own, and the default ones, before what these name."""
 _IP = "-Djava.net.preferIPv6Addresses="
 _SECRET = re.compile(r"(?i)secret|password|passwd|token|access.?key|credential")
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
+_SOCKET_PATH_BYTES_MAX = 107
+"""So long may the path of a socket be, by the kernel."""
+_SOCKET_NAME = f"/.{'x' * 36}.sock"
+"""As long as what Spark calls one: by a UUID."""
 _JVM_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """What an error's message begins with when it comes from the JVM."""
@@ -153,13 +158,21 @@ def _jvm(master: str, folder: Path, memory: str | None, jvm_options: Sequence[st
     """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
 
     Its heap has its whole size from the start: how a heap grows in its first minutes is no property of a job.
+    It speaks with its Python workers by Unix sockets in that folder, which is its user's alone: over TCP a part of a
+    message waits for the acknowledgement of the one before, up to 40 ms, in each batch. A folder whose path is too long
+    for a socket leaves it at TCP.
     """
     if not master.startswith("local"):
         return {}
     here = folder / "jvm"
     here.mkdir(parents=True, exist_ok=True)
     options = [f"-Djava.io.tmpdir={here}", *([f"-Xms{memory}"] if memory else []), *jvm_options]
-    return {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": " ".join(options)}
+    told = {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": " ".join(options)}
+    return told | ({_SOCKETS: "true"} if _holds_sockets(here) else {})
+
+
+def _holds_sockets(folder: Path) -> bool:
+    return len(os.fsencode(f"{folder}{_SOCKET_NAME}")) <= _SOCKET_PATH_BYTES_MAX
 
 
 def end_session() -> None:

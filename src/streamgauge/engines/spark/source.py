@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
 
 from streamgauge.engines.spark.blocks import Packing, first_serial
 from streamgauge.engines.spark.bundles import bundled, single
+from streamgauge.engines.spark.workers import settle
 from streamgauge.transports.flight import client
 
 POSITIONS = "t"
@@ -100,6 +101,7 @@ class Reader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
+        settle()
         rows = client.read_range(
             partition.location,
             self._token,
@@ -123,11 +125,13 @@ class _Sending:
     """What both writers share: one task's rows to the recorder, then one commit for the batch of all sinks."""
 
     def __init__(self, options: dict[str, str]) -> None:
+        settle()
         self._location, self._token, self._query = options["location"], options["token"], options["query"]
         self._sinks: list[str] = json.loads(options["sinks"])
         self._batch = int(options["batch"]) if "batch" in options else None
 
     def _send(self, batches: Iterator[pa.RecordBatch]) -> Committed:
+        settle()
         context = TaskContext.get()
         assert context is not None
         address = {

@@ -8,13 +8,13 @@ from typing import Any
 
 import cloudpickle
 
-from streamgauge.engines.spark.home import TOLD, view_of_spark_home
+from streamgauge.engines.spark import home, workers
 from streamgauge.engines.spark.session import LOG_LEVEL
 from streamgauge.errors import EngineError, InputError, JobError, SettingError
 from streamgauge.system.children import Child, ChildFailed
 
 START_TIMEOUT_S = 180.0
-_ALWAYS = {"spark home": TOLD, "log level": LOG_LEVEL}
+_ALWAYS = {"spark home": home.TOLD, "python workers": workers.TOLD, "log level": LOG_LEVEL}
 """What is done to every Spark that is started here, though no option says so."""
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 """What the process may refuse when it has started, by name: such errors come over its pipe."""
@@ -25,7 +25,7 @@ def spark_process(module: str, job: Any, folder: Path, log: Path, on_cpus: Seque
     """A process that runs `module` on a job; `folder`, which is there, takes what both write, `log` what it says."""
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
-    environment = {"SPARK_HOME": str(view_of_spark_home(folder / "spark-home"))}
+    environment = {"SPARK_HOME": str(home.view_of_spark_home(folder / "spark-home"))}
     return Child("spark", module, [str(path)], log, on_cpus, environment)
 
 
