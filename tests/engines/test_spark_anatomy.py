@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.engines.over_a_broker import require_jars
 
 from streamgauge.experiment import build
-from streamgauge.studies.anatomy import anatomy, read
+from streamgauge.studies.anatomy import anatomy
 
 
 @pytest.mark.spark
 def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) -> None:
     """Within 2 %; with batches a second apart an event waits half of it on average for one to begin."""
-    load = {"rate": "2k", "duration": "8s", "warmup": "5s", "generators": 2}
-    asked = build({"workload": "stamped_text", "out": str(tmp_path), "load": load})
-    found = anatomy(asked, read("2k", "1s", None))
+    load = {"duration": "8s", "warmup": "5s", "generators": 2}
+    trials = {"rates": "2k", "batch_windows": "1s"}
+    asked = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
+    found = anatomy(build(asked))
     (trial,) = found["trials"]
     assert found["finished"]
     assert trial["reason"] == ""
@@ -32,3 +34,32 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     assert trial["tasks_share"] > 0
     assert (Path(found["folder"]) / "report.html").is_file()
     assert "eventLog" not in (Path(trial["run"]) / "experiment.toml").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.parametrize("engine", ["spark-rtm", "spark"])
+def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:
+    """In real-time mode and in micro-batches; its stamps lie between the driver's, result by result."""
+    require_jars(engine)
+    load = {"duration": "6s", "warmup": "12s", "generators": 1}
+    asked = {"command": "anatomy", "workload": "filter", "engine": engine, "transport": "kafka", "out": str(tmp_path)}
+    found = anatomy(build({**asked, "load": load, "anatomy": {"rates": "6k"}}))
+    (trial,) = found["trials"]
+    assert trial["reason"] == ""
+    assert trial["latency"]["results"] >= trial["sampled"] > 1000
+    assert trial["latency"]["contradicted_share"] < 0.02
+    assert abs(trial["remainder_share"]) < 0.02
+    stages = {stage["name"]: stage["mean_us"] for stage in trial["stages"]}
+    assert set(stages) <= set(found["stages"])
+    assert sum(stages.values()) == pytest.approx(trial["latency"]["mean_us"], rel=0.02)
+    assert all(stages[name] > 0 for name in ("generated", "in Kafka", "consumed"))
+    assert trial["doubts"] == []
+    if engine == "spark-rtm":
+        assert list(stages) == ["generated", "in Kafka", "read and processed", "consumed"]
+        assert stages["read and processed"] > 0
+        assert (trial["batches"], trial["tasks_share"], trial["first_of_batch"]) == (None, None, {})
+        assert trial["contradicting_results"] < 0.02 * trial["sampled"]
+    else:
+        assert trial["contradicting_batches"] == 0
+        assert trial["first_of_batch"]["mean_us"] > trial["latency"]["mean_us"]
