@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from streamgauge.engines.spark.interval import seconds
 from streamgauge.errors import DriverError, EngineError, InputError, Problem
 from streamgauge.events import US, Clock
 from streamgauge.experiment import Anatomy, Experiment
@@ -34,7 +35,7 @@ from streamgauge.studies.real_time import RealTime
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MODES: dict[str, Mode] = {"spark": MicroBatch(), "spark-rtm": RealTime()}
 """Engine to the way in which it streams."""
 RECORD_SIZE = "record_bytes"
@@ -144,6 +145,11 @@ def _tell(on_progress: Progress, which: str, snapshot: TrialSnapshot) -> None:
     on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
+def _interval(trial: Experiment, mode: Mode) -> str:
+    """The interval of batches that was asked for, in Spark's words."""
+    return trial.options.get(str(mode.interval), "")
+
+
 def _named(trial: Experiment) -> str:
     window = f", batches {trial.options['trigger']}" if "trigger" in trial.options else ""
     size = f", {trial.parameters[RECORD_SIZE]} bytes" if RECORD_SIZE in trial.parameters else ""
@@ -177,7 +183,8 @@ def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress) -> dic
     asked = trial.model_copy(update={"out": str(folder)})
     said = {
         "rate_per_s": trial.load.rate, "record_bytes": getattr(ready.parameters, RECORD_SIZE, None),
-        "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": trial.options.get(str(mode.interval), ""),
+        "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial, mode)),
+        "batch_window_s": seconds(window) if window else None,
     }  # fmt: skip
     with Scratch("anatomy") as private:
         evidence = mode.evidence(trial, Path(private))
