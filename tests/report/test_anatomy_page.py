@@ -79,7 +79,7 @@ def test_useful_work_is_shown_beside_what_was_published() -> None:
     told = shown({**FOUND, "trials": [real_time]}).replace("\u202f", " ")
     assert "useful work" not in told
     assert "first record" not in told
-    assert "stages of 1,000 of them, by chance and evenly" in told
+    assert "stages of 1 000 of them, by chance and evenly" in told
     assert "the broker's moments contradict the driver's in 7 results, by 900 us at most" in told
 
 
