@@ -16,7 +16,7 @@ from typing import Any
 MS = 1000
 """Microseconds."""
 BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchTime"
-"""The properties of a job that say to which batch it belongs: of a query by number, of DStreams by time, milliseconds."""
+"""The properties of a job that say to which batch it belongs: of a query by number, of DStreams by time (ms)."""
 _JOB, _END, _BLOCK = "SparkListenerJobStart", "SparkListenerTaskEnd", "SparkListenerBlockUpdated"
 _INPUT_BLOCK = re.compile(r"input-(\d+)-(\d+)")
 
@@ -46,8 +46,8 @@ class BatchWork:
 @dataclass(frozen=True)
 class InputBlock:
     """A block of a receiver's, stored: its stream, and the number that Spark gave it, which is the time at which its
-    interval began, milliseconds since the epoch. The log has them where `spark.eventLog.logBlockUpdates.enabled` is set,
-    and does not say when it was told of one.
+    interval began, milliseconds since the epoch. The log has blocks where `spark.eventLog.logBlockUpdates.enabled` is
+    set, and does not say when it was told of one.
     """
 
     stream: int
