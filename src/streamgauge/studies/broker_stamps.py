@@ -1,7 +1,7 @@
 """When a broker had events and their results, of a sample of a trial's results: two moments of their ways.
 
 Its stamps are whole milliseconds of the machine's clock, the same for all messages that came together. The middle of a
-millisecond is taken for it: that is half of one off at most, and moves no mean.
+millisecond is taken for it: that is half of one off at most, and moves no mean but that of a stage shorter than that.
 """
 
 from __future__ import annotations
