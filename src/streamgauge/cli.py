@@ -263,6 +263,9 @@ def declared(
     if experiment.command == "generate" and not print_toml:
         _write_input(experiment, json_)
         return
+    if experiment.command == "anatomy":
+        _take_apart(experiment, json_, print_toml)
+        return
     if experiment.command == "sustain":
         _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
     else:
@@ -315,26 +318,34 @@ def anatomy(
     option: Options = None, transport: Transport = "flight", brokers: Brokers = None,
     transport_option: TransportOptions = None, master: Master = None, isolation: Isolation = "shared",
     generators: Generators = None, seed: Seed = "1", chunk: Chunk = None, out: Out = None, json_: AsJson = False,
+    print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
-    """Where a record's time goes: every result's way, in stages, by the driver's stamps and Spark's own evidence."""
-    from streamgauge.studies.anatomy import anatomy as study
-    from streamgauge.studies.anatomy import read
-
-    problems: list[Problem] = []
-    asked = attempt(lambda: read(rates, batch_windows, record_size), problems)
-    experiment = attempt(lambda: asked_for(
-        "run", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
+    """Where a record's time goes: every result's way, in stages, by the driver's stamps and what else is known."""
+    experiment = asked_for(
+        "anatomy", workload, sets=set_, options=option, engine=engine, transport=transport, brokers=brokers,
         transport_options=transport_option, master=master, isolation=isolation, out=out,
+        anatomy={"rates": rates, "batch_windows": batch_windows, "record_sizes": record_size},
         load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk},
-    ), problems)  # fmt: skip
-    if problems:
-        raise InputError(problems)
+    )  # fmt: skip
+    _take_apart(experiment, json_, print_toml)
+
+
+def _take_apart(experiment: Any, as_json: bool, print_toml: bool) -> None:
+    from streamgauge.studies.anatomy import anatomy as study
+    from streamgauge.studies.anatomy import check_trials
+
+    if print_toml:
+        from streamgauge.experiment import to_toml
+
+        check_trials(experiment)
+        print(to_toml(experiment), end="")
+        return
     from streamgauge.report.anatomy_terminal import show_anatomy
     from streamgauge.report.terminal import TrialView
 
     with TrialView() as view:
-        found = study(experiment, asked, view.update)
-    print(json.dumps(found, indent=2)) if json_ else show_anatomy(found)
+        found = study(experiment, view.update)
+    print(json.dumps(found, indent=2)) if as_json else show_anatomy(found)
     verdicts = [trial["verdict"] for trial in found["trials"]]
     whole = EXITS["invalid"] if "invalid" in verdicts else 0
     sys.exit(whole if found["finished"] else EXITS["interrupted"])

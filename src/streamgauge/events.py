@@ -111,6 +111,11 @@ def partitions_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
     return (event_ids >> SEQUENCE_BITS) & (2**PARTITION_BITS - 1)
 
 
+def sequences_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of each event within its partition, by its id."""
+    return event_ids & (2**SEQUENCE_BITS - 1)
+
+
 @dataclass(frozen=True)
 class Clock:
     """One clock for all processes of a run: the host's monotonic clock, shown as microseconds since the epoch.

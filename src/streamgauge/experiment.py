@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from streamgauge.errors import InputError, Problem, choices_of, nearest, rule_of
-from streamgauge.events import parse_duration, parse_rate, parse_share
+from streamgauge.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
+from streamgauge.events import US, parse_duration, parse_rate, parse_share, parse_whole
 
-Command = Literal["run", "sustain", "generate"]
+Command = Literal["run", "sustain", "generate", "anatomy"]
 
-DURATIONS_S: dict[str, float] = {"run": 60.0, "sustain": 30.0, "generate": 60.0}
-"""The measured span where none is asked for: a search makes many trials."""
+DURATIONS_S: dict[str, float] = {"run": 60.0, "sustain": 30.0, "generate": 60.0, "anatomy": 30.0}
+"""The measured span where none is asked for: a search makes many trials, and so may an anatomy."""
 
 FLAGS = {
     "engine": "--engine",
@@ -45,6 +46,9 @@ FLAGS = {
     "search.start_rate": "--start-rate",
     "search.trials_max": "--trials-max",
     "search.resume": "--resume",
+    "anatomy.rates": "--rates",
+    "anatomy.batch_windows": "--batch-windows",
+    "anatomy.record_sizes": "--record-size",
     "limits": "--limit",
     "bind": "--bind",
     "port": "--port",
@@ -53,15 +57,22 @@ FLAGS = {
 }
 """Setting to the command line's option for it."""
 
-_OF_SEARCHES = tuple(name for name in FLAGS if name.startswith("search."))
+_OF_SEARCHES, _OF_ANATOMIES = (
+    tuple(name for name in FLAGS if name.startswith(of)) for of in ("search.", "anatomy.")
+)  # fmt: skip
 NOT_TAKEN: dict[str, tuple[str, ...]] = {
-    "run": ("load.start", "load.of", *_OF_SEARCHES),
-    "sustain": ("load.start", "load.of", "load.rate", "load.profile"),
+    "run": ("load.start", "load.of", *_OF_SEARCHES, *_OF_ANATOMIES),
+    "sustain": ("load.start", "load.of", "load.rate", "load.profile", *_OF_ANATOMIES),
     "generate": (
-        *_OF_SEARCHES, "limits", "bind", "port", "load.chunk", "load.bound", "load.memory", "load.frontier",
+        *_OF_SEARCHES, *_OF_ANATOMIES, "limits", "bind", "port", "load.chunk", "load.bound", "load.memory",
+        "load.frontier",
+    ),
+    "anatomy": (
+        *_OF_SEARCHES, "load.start", "load.of", "load.rate", "load.profile", "limits", "keep_results", "bind", "port",
+        "load.bound", "load.memory", "load.frontier",
     ),
 }  # fmt: skip
-"""Command to the settings for which it has no option, because they would change nothing of it."""
+"""Command to the settings for which it has no option, because they would change nothing of what it is asked for."""
 
 DATA = "data"
 """The parameter that every built-in workload has besides its own: a file whose rows it gets."""
@@ -76,6 +87,9 @@ _EXAMPLES = {
     "load.seed": "1",
     "search.tolerance": "5%",
     "search.trials_max": "16",
+    "anatomy.rates": "20k,50k",
+    "anatomy.batch_windows": "0s,500ms",
+    "anatomy.record_sizes": "25,1000",
     "port": "5000",
 }
 
@@ -108,6 +122,39 @@ def _named(problem: Problem, setting: str) -> Problem:
 Rate = Annotated[float, BeforeValidator(parse_rate)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
 Share = Annotated[float, BeforeValidator(parse_share)]
+
+
+def _interval(text: Any) -> float:
+    """An interval of batches, seconds, which Spark takes in whole milliseconds."""
+    interval_s = parse_duration(text)
+    if round(US * interval_s) % 1000:
+        raise InputError(Problem("interval", "must be whole milliseconds", text, ""))
+    return interval_s
+
+
+def _record_size(text: Any) -> int:
+    from streamgauge.load.stamped import RECORD_BYTES_MAX, RECORD_BYTES_MIN
+
+    return parse_whole(text, "record size", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _each(setting: str, parse: Callable[[Any], Any]) -> BeforeValidator:
+    """Several values, in a list or apart by commas, each once; those that are wrong are told all at once."""
+
+    def read(given: Any) -> tuple[Any, ...]:
+        texts = given.split(",") if isinstance(given, str) else given
+        problems: list[Problem] = []
+        found = [attempt(partial(parse, text), problems) for text in _listed(texts)]
+        if problems:
+            way_out = f"{FLAGS[setting]} {_EXAMPLES[setting]}"
+            raise InputError([Problem(setting, one.rule, one.got, way_out) for one in problems])
+        return tuple(dict.fromkeys(found))
+
+    return BeforeValidator(read)
 
 
 class Asked(BaseModel):
@@ -147,6 +194,16 @@ class Search(Asked):
     resume: str | None = None
 
 
+class Anatomy(Asked):
+    """The trials of an anatomy: every rate with every interval of batches, in seconds, and every size of a record, in
+    bytes; of none: as the engine and the workload have it.
+    """
+
+    rates: Annotated[tuple[float, ...], _each("anatomy.rates", parse_rate), Field(min_length=1)] = (20_000.0,)
+    batch_windows: Annotated[tuple[float, ...], _each("anatomy.batch_windows", _interval)] = ()
+    record_sizes: Annotated[tuple[int, ...], _each("anatomy.record_sizes", _record_size)] = ()
+
+
 class Experiment(Asked):
     """One question, whole: `streamgauge experiment FILE` asks the same as the command that `--print-toml` printed."""
 
@@ -161,6 +218,7 @@ class Experiment(Asked):
     options: dict[str, str] = Field(default_factory=dict)
     load: Load = Load()
     search: Search = Search()
+    anatomy: Anatomy | None = None
     limits: tuple[str, ...] = ()
     bind: str = "127.0.0.1"
     port: int | None = Field(default=None, ge=1024, le=65000)

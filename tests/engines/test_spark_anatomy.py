@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.engines.over_a_broker import require_jars
 
+from streamgauge.events import Clock
 from streamgauge.experiment import build
-from streamgauge.studies.anatomy import anatomy, read
+from streamgauge.report.store import RunFolder
+from streamgauge.run.catalogue import start_of
+from streamgauge.run.rig import Rig
+from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.studies.anatomy import MODES, anatomy, check_trials
+from streamgauge.studies.dissect import taken_apart
 
 
 @pytest.mark.spark
 def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) -> None:
     """Within 2 %; with batches a second apart an event waits half of it on average for one to begin."""
-    load = {"rate": "2k", "duration": "8s", "warmup": "5s", "generators": 2}
-    asked = build({"workload": "stamped_text", "out": str(tmp_path), "load": load})
-    found = anatomy(asked, read("2k", "1s", None))
+    load = {"duration": "8s", "warmup": "5s", "generators": 2}
+    trials = {"rates": "2k", "batch_windows": "1s"}
+    asked = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
+    found = anatomy(build(asked))
     (trial,) = found["trials"]
     assert found["finished"]
     assert trial["reason"] == ""
@@ -32,3 +42,43 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     assert trial["tasks_share"] > 0
     assert (Path(found["folder"]) / "report.html").is_file()
     assert "eventLog" not in (Path(trial["run"]) / "experiment.toml").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.parametrize("engine", ["spark-rtm", "spark"])
+def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:
+    """In real-time mode and in micro-batches; its stamps lie between the driver's, result by result. A machine that is
+    too busy for a verdict is none here.
+    """
+    require_jars(engine)
+    asked = {"command": "anatomy", "workload": "filter", "engine": engine, "transport": "kafka"}
+    load = {"warmup": "8s", "generators": 1}
+    (plain,) = check_trials(build({**asked, "load": load, "anatomy": {"rates": "2k"}}))
+    evidence = MODES[engine].evidence(plain.experiment, tmp_path / "logs")
+    (tmp_path / "logs").mkdir()
+    options = {**plain.experiment.options, **evidence.options}
+    ready = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
+    folder = RunFolder.create(tmp_path, "filter", engine, datetime.now(UTC))
+    with Rig(rig_settings(ready), start_of(engine, None), folder.path, Clock.fixed_now()) as rig:
+        rig.start(ready.plan(next_start(rig) - START_LEAD_US, 2000.0, 1.0))
+        settings = TrialSettings(2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
+        judged = run_trial(ready, rig, folder, settings)
+        evidence.look(rig, judged)
+    trial = taken_apart(judged, folder.path, evidence)
+    assert trial["reason"] == ""
+    assert trial["latency"]["results"] >= trial["sampled"] > 1000
+    assert trial["latency"]["contradicted_share"] < 0.02
+    assert abs(trial["remainder_share"]) < 0.02
+    stages = {stage["name"]: stage["mean_us"] for stage in trial["stages"]}
+    assert set(stages) <= set(MODES[engine].stages)
+    assert sum(stages.values()) == pytest.approx(trial["latency"]["mean_us"], rel=0.02)
+    assert all(stages[name] > 0 for name in ("generated", "in Kafka", "consumed"))
+    assert trial["doubts"] == []
+    if engine == "spark-rtm":
+        assert list(stages) == ["generated", "in Kafka", "read and processed", "consumed"]
+        assert stages["read and processed"] > 0
+        assert (trial["batches"], trial["tasks_share"], trial["first_of_batch"]) == (None, None, {})
+    else:
+        assert trial["contradicting_batches"] == 0
+        assert trial["first_of_batch"]["mean_us"] > trial["latency"]["mean_us"]

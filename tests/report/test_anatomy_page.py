@@ -13,6 +13,7 @@ from rich.console import Console
 from streamgauge.errors import InputError
 from streamgauge.report.again import write_again
 from streamgauge.report.anatomy_page import render
+from streamgauge.report.anatomy_plots import by_window
 from streamgauge.report.anatomy_terminal import show_anatomy
 from streamgauge.report.store import ANATOMY
 
@@ -21,7 +22,8 @@ STAGES = {"generated": "until it was offered", "waiting": "until a batch began"}
 
 def trial(**more: Any) -> dict[str, Any]:
     return {
-        "rate_per_s": 20_000.0, "record_bytes": None, "batch_window": "1 second", "run": "runs/one",
+        "rate_per_s": 20_000.0, "record_bytes": None, "batch_window": "1 second", "batch_window_s": 1.0,
+        "run": "runs/one",
         "verdict": "sustained", "sentence": "", "reason": "",
         "latency": {"mean_us": 600_000.0, "p50_us": 590_000.0, "p90_us": None, "p99_us": None, "results": 1234,
                     "contradicted_share": 0.001},
@@ -32,14 +34,16 @@ def trial(**more: Any) -> dict[str, Any]:
         ],
         "remainder_share": 0.0004, "cdf_us": [*(100_000.0 + 10_000 * n for n in range(91)), *[None] * 10],
         "batches": 30, "left_out": 0, "contradicting_batches": 0, "contradiction_us_max": 0, "doubts": [],
-        "chunk_us": 10_000, "clock_moved_us": 3, "commit_after_us": 12_000.0, "tasks_share": 0.41, **more,
+        "chunk_us": 10_000, "clock_moved_us": 3, "commit_after_us": 12_000.0, "tasks_share": 0.41, "sampled": 1234,
+        "contradicting_results": None, **more,
     }  # fmt: skip
 
 
 FOUND: dict[str, Any] = {
     "schema_version": 1, "workload": "stamped_text", "engine": "spark", "transport": "flight", "parameters": {},
     "options": {}, "environment": {"python": "3.11"}, "start_time": "2026-01-01T00:00:00+00:00", "folder": "runs/a",
-    "stages": STAGES, "published": ["one receiver took at most about 30 MB/s"], "trials": [trial()], "finished": True,
+    "stages": STAGES, "published": ["one receiver took at most about 30 MB/s"], "published_work_share": 0.11,
+    "trials": [trial()], "finished": True,
 }  # fmt: skip
 NOTHING: dict[str, Any] = {"latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": []}
 FAILED = trial(reason="it did not start", verdict="invalid", run="", batch_window="", sentence="no port", **NOTHING)
@@ -61,6 +65,34 @@ def test_each_stage_is_shown_with_its_share() -> None:
     assert "540\u202fms (90\u202f%)" in page
     assert "until a batch began" in page
     assert page.count("<svg role") == 4
+
+
+def test_useful_work_is_shown_beside_what_was_published() -> None:
+    """Wherever a batch's tasks are known of; else there is no such line."""
+    for text in (shown(FOUND), render(FOUND)):
+        told = text.replace("\u202f", " ")
+        assert "published: 11 % of the time at most useful work" in told
+        assert "41 %" in told
+    nothing: dict[str, Any] = dict.fromkeys(("tasks_share", "batches", "commit_after_us", "contradicting_batches"))
+    by_broker = {"contradicting_results": 7, "contradiction_us_max": 900, "sampled": 1000}
+    real_time = trial(first_of_batch={}, batch_window="", **nothing, **by_broker)
+    told = shown({**FOUND, "trials": [real_time]}).replace("\u202f", " ")
+    assert "useful work" not in told
+    assert "first record" not in told
+    assert "stages of 1 000 of them, by chance and evenly" in told
+    assert "the broker's moments contradict the driver's in 7 results, by 900 us at most" in told
+
+
+def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None:
+    """A line of means and one of 90th percentiles for each rate; of one interval there is nothing to draw."""
+    latency = {**trial()["latency"], "p90_us": 700_000.0}
+    trials = [trial(batch_window_s=s, rate_per_s=r, latency=latency) for s in (0.0, 0.5, 1.0) for r in (1e3, 20e3)]
+    figure = by_window(trials)
+    assert figure is not None
+    assert [key.style for key in figure.keys] == ["line", "dash"] * 2
+    assert 'id="windows"' in render({**FOUND, "trials": trials})
+    assert by_window(trials[:2]) is None
+    assert by_window([trial(batch_window_s=None)] * 2) is None
 
 
 def test_a_doubt_is_shown_first() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.studies.stages import Moment, first_of_each, latency, summary, ways
+from streamgauge.studies.stages import Moment, contradicted_share, first_of_each, latency, summary, ways
 
 
 def of(*times: int) -> np.ndarray:
@@ -29,7 +29,15 @@ def test_stamps_that_contradict_each_other_are_told() -> None:
     found = ways(of(0), [Moment("generated", of(10)), Moment("planned", of(3)), Moment("read", of(25))], of(20), "rest")
     assert found.spent_us.tolist() == [[10, 0, 10, 0]]
     assert found.contradicted_us.tolist() == [12]
-    assert latency(found, 1)["contradicted_share"] == pytest.approx(12 / 20)
+    assert contradicted_share(found) == pytest.approx(12 / 20)
+
+
+def test_a_stamp_contradicts_no_other_within_what_it_is_exact_to() -> None:
+    """It is moved all the same, or a stage would be negative; beyond that the rest counts."""
+    moments = [Moment("generated", of(10, 10)), Moment("in Kafka", of(6, 3), within_us=5)]
+    found = ways(of(0, 0), moments, of(20, 20), "rest")
+    assert found.spent_us.tolist() == [[10, 0, 10], [10, 0, 10]]
+    assert found.contradicted_us.tolist() == [0, 2]
 
 
 TIMES = st.integers(0, 10**6)
@@ -64,4 +72,4 @@ def test_the_first_of_each_batch_is_its_earliest_event() -> None:
 def test_nothing_has_no_figures() -> None:
     """Nor is it an error."""
     nothing = ways(of(), [], of(), "all")
-    assert (summary(nothing, 0), latency(nothing, 0)) == ([], {})
+    assert (summary(nothing, 0), latency(nothing.latencies_us, 0)) == ([], {})

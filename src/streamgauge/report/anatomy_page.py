@@ -18,6 +18,7 @@ def render(found: Found) -> str:
         a=found,
         waterfall=anatomy_plots.waterfall(found["trials"]),
         spread=anatomy_plots.spread(found["trials"]),
+        windows=anatomy_plots.by_window(found["trials"]),
         headings=[heading(trial) for trial in found["trials"]],
         rows=list(rows(found)),
         meanings=meanings(found),

@@ -7,19 +7,32 @@ from typing import Any
 
 import altair as alt
 
-from streamgauge.report.anatomy_terminal import heading
-from streamgauge.report.draw import COLOURS, PLAIN, Figure, Key, axis_title, figure, numbers, unit_of_time, values
+from streamgauge.report.anatomy_terminal import heading, load
+from streamgauge.report.draw import (
+    COLOURS,
+    PLAIN,
+    Figure,
+    Key,
+    axis_title,
+    figure,
+    numbers,
+    ticks,
+    unit_of_time,
+    values,
+)
 
 Found = Mapping[str, Any]
 
 _COLOURS = {
     "generated": "driver",
+    "in Kafka": "network",
     "waiting": "rest",
     "offset fixed": "latest-offset",
     "planned": "query-planning",
     "taken by the writer": "commit-offsets",
     "scheduled": "wal-commit",
     "read": "processing-time",
+    "consumed": "event-time",
 }
 _LAST = "add-batch"
 _LINES = ("event-time", "sustained", "sut", "network", "frontier", "offered")
@@ -59,6 +72,57 @@ def spread(trials: Sequence[Found]) -> Figure | None:
             "As far as there are enough batches to carry a share.",
         ],
     )
+
+
+def by_window(trials: Sequence[Found]) -> Figure | None:
+    """Latency against the interval of batches, where there are several: a line for each rate and size of a record."""
+    told = [trial for trial in trials if trial["stages"] and trial["batch_window_s"] is not None]
+    if len({trial["batch_window_s"] for trial in told}) < 2:
+        return None
+    groups: dict[tuple[Any, Any], list[Found]] = {}
+    for trial in told:
+        groups.setdefault((trial["rate_per_s"], trial["record_bytes"]), []).append(trial)
+    shown = list(groups.values())[: len(_LINES)]
+    names = [load(of[0]) for of in shown]
+    styles = (("mean", "line"), ("p90", "dash"))
+    keys = [
+        Key(f"{name}, {what}", colour, style)
+        for name, colour in zip(names, _LINES, strict=False)
+        for what, style in styles
+    ]
+    return figure(
+        "windows",
+        "Latency by interval of batches",
+        "For each rate the mean latency and its 90th percentile, against the interval at which batches begin.",
+        lambda width: _by_window(shown, width),
+        keys,
+        [
+            f"The first {len(shown)} of {len(groups)} rates and sizes." if len(groups) > len(shown) else "",
+            "A batch that takes longer than the interval begins when the one before has ended. The interval 0 is that.",
+        ],
+    )
+
+
+def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
+    factor, unit = unit_of_time(
+        max(trial["latency"]["p90_us"] or trial["latency"]["mean_us"] for of in groups for trial in of)
+    )
+    title = "interval of batches (ms)"
+    x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width)))
+    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
+    layers = []
+    for of, colour in zip(groups, _LINES, strict=False):
+        drawn = {"color": COLOURS[colour], "strokeWidth": 2}
+        for key, style in (
+            ("mean_us", {"point": {"color": COLOURS[colour], "size": 40}}),
+            ("p90_us", {"strokeDash": [5, 3]}),
+        ):
+            rows = [
+                {"w": 1000 * trial["batch_window_s"], "v": trial["latency"][key] / factor}
+                for trial in of if trial["latency"][key] is not None
+            ]  # fmt: skip
+            layers.append(alt.Chart(values(rows)).mark_line(**drawn, **style).encode(x=x, y=y))
+    return alt.layer(*layers).properties(width=width, height=200, title=axis_title(f"latency ({unit})"))
 
 
 def _colour(stage: str) -> str:

@@ -35,10 +35,15 @@ def heading(trial: Found) -> str:
     """`20 k events/s, 0 seconds, undecided`: rate, interval of batches, the size of a record where the workload has
     one, and the verdict where the rate is not sustained.
     """
-    size = f", {trial['record_bytes']} bytes" if trial["record_bytes"] is not None else ""
     verdict = f", {words.VERDICTS[trial['verdict']]}" if trial["verdict"] != "sustained" else ""
     window = f", {trial['batch_window']}" if trial["batch_window"] else ""
-    return f"{words.rate(trial['rate_per_s'])}{window}{size}{verdict}"
+    return f"{load(trial, window)}{verdict}"
+
+
+def load(trial: Found, window: str = "") -> str:
+    """`20 k events/s, 25 bytes`: what was offered."""
+    size = f", {trial['record_bytes']} bytes" if trial["record_bytes"] is not None else ""
+    return f"{words.rate(trial['rate_per_s'])}{window}{size}"
 
 
 def meanings(found: Found) -> list[tuple[str, str]]:
@@ -53,8 +58,15 @@ def rows(found: Found) -> Iterator[tuple[str, list[str]]]:
         yield name, [_mean(trial, name) for trial in found["trials"]]
     for key, label in (("mean_us", "latency, mean"), ("p50_us", "p50"), ("p99_us", "p99")):
         yield label, [words.time_us(trial["latency"].get(key)) for trial in found["trials"]]
-    firsts = [words.time_us(trial["first_of_batch"].get("p50_us")) for trial in found["trials"]]
-    yield "p50 of the first record of each batch", firsts
+    if any(trial["first_of_batch"] for trial in found["trials"]):
+        firsts = [words.time_us(trial["first_of_batch"].get("p50_us")) for trial in found["trials"]]
+        yield "p50 of the first record of each batch", firsts
+    if any(trial["tasks_share"] is not None for trial in found["trials"]):
+        published = f"published: {_percent(found['published_work_share'])} of the time at most useful work"
+        shares = [
+            words.NONE if trial["tasks_share"] is None else _percent(trial["tasks_share"]) for trial in found["trials"]
+        ]
+        yield f"tasks ran, of their batches' time ({published})", shares
 
 
 def remarks(trial: Found) -> Iterator[str]:
@@ -64,16 +76,31 @@ def remarks(trial: Found) -> Iterator[str]:
         yield f"not taken apart: {trial['reason']}: {trial['sentence']}"
         return
     yield from (f"DOUBTFUL: {doubt}" for doubt in trial["doubts"])
-    left_out = f", {words.count(trial['left_out'])} without a known moment left out" if trial["left_out"] else ""
-    yield f"{words.count(trial['latency']['results'])} results of {words.count(trial['batches'])} batches{left_out}"
+    yield _how_many(trial)
     remainder = trial["remainder_share"]
     apart = "" if remainder is None else f"the stages' sum is {_percent(remainder)} from the mean latency measured; "
     yield f"{apart}a result's moments contradict each other by {_percent(trial['latency']['contradicted_share'])} of it"
-    by = f", by {words.time_us(trial['contradiction_us_max'])} at most" if trial["contradicting_batches"] else ""
-    yield f"Spark's moments contradict the driver's in {words.count(trial['contradicting_batches'])} batches{by}"
-    tasks = trial["tasks_share"]
-    ran = "" if tasks is None else f"tasks ran for {_percent(tasks)} of the time of their batches; "
-    yield f"{ran}a batch was committed {words.time_us(trial['commit_after_us'])} after its results, on average"
+    yield from _held_against(trial)
+    if trial["commit_after_us"] is not None:
+        yield f"a batch was committed {words.time_us(trial['commit_after_us'])} after its results, on average"
+
+
+def _how_many(trial: Found) -> str:
+    """Results, batches, and of how many results the stages are."""
+    results, batches = trial["latency"]["results"], trial["batches"]
+    of = "" if batches is None else f" of {words.count(batches)} batches"
+    sampled, left_out = trial["sampled"], trial["left_out"]
+    some = f"; stages of {words.count(sampled)} of them, by chance and evenly" if sampled + left_out < results else ""
+    lost = f", {words.count(left_out)} without a known moment left out" if left_out else ""
+    return f"{words.count(results)} results{of}{some}{lost}"
+
+
+def _held_against(trial: Found) -> Iterator[str]:
+    """How often others' moments contradict the driver's: Spark's of batches, a broker's of results."""
+    for key, whose, what in (("batches", "Spark's", "batches"), ("results", "the broker's", "results")):
+        if (count := trial[f"contradicting_{key}"]) is not None:
+            by = f", by {words.time_us(trial['contradiction_us_max'])} at most" if count else ""
+            yield f"{whose} moments contradict the driver's in {words.count(count)} {what}{by}"
 
 
 def _percent(share: float) -> str:

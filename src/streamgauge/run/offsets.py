@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from streamgauge.stats.strata import one_of_each
 from streamgauge.transports.reads import Reads
 from streamgauge.transports.seam import HandOut, Reached, Read
 
@@ -83,17 +84,20 @@ class Offsets:
         ]
 
     def samples(self, from_us: int, to_us: int, each: int) -> Iterator[tuple[Place, list[int], list[int]]]:
-        """(place, offsets, event times) of evenly spread events of the last plan in [from_us, to_us), so many of each
-        place at most.
+        """(place, offsets, event times) of events of the last plan in [from_us, to_us): one by chance of each of so
+        many equal parts, as an even step could fall in with that of chunks, and meet the first event of each.
         """
         for place, segments in self._segments.items():
             segment, partition = segments[-1], place[1]
             stream, plan = self._number(segment.plan, place[0]), segment.plan
             first, last = (plan.count_before(stream, partition, when) for when in (from_us, to_us))
-            numbers = [first + (last - first) * one // each for one in range(each)] if last > first else []
-            unique = list(dict.fromkeys(numbers))
-            times = [int(plan.event_times(stream, partition, number, number + 1)[0]) for number in unique]
-            yield place, [segment.first + number for number in unique], times
+            numbers = [first + one for one in one_of_each(last - first, each).tolist()]
+            times = [int(plan.event_times(stream, partition, number, number + 1)[0]) for number in numbers]
+            yield place, [segment.first + number for number in numbers], times
+
+    def first_of(self, place: Place) -> int:
+        """The offset of the first event of the last plan in a place."""
+        return self._segments[place][-1].first
 
     def reached_us(self) -> list[int]:
         """Of each partition the event time up to which every reader of each stream has read; 0 before the first."""

@@ -20,6 +20,7 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.measure.monitors import RUNNER, Role
 from streamgauge.measure.recorder import Commit, RecorderSettings
 from streamgauge.report.store import Place, disk
+from streamgauge.run.appends import Appended, appended
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.run.offsets import Offsets
 from streamgauge.system.children import Child, stop_all
@@ -220,6 +221,14 @@ class Rig:
             if when_us := self._carrier.appended_us(stream, partition, offsets):
                 found += [when - time for when, time in zip(when_us, times, strict=True)]
         return found
+
+    def appended(self, stream: str, sink: str, from_us: int, to_us: int) -> Appended | None:
+        """When the broker had events of the span and their results, of some results; None where nothing stands between,
+        or its clock is another than ours. DriverError where it does not say.
+        """
+        if self._carrier is None:
+            return None
+        return appended(self._carrier, self._offsets, stream, sink, from_us, to_us)
 
     def require_carried(self) -> None:
         """DriverError where what stands between the driver and the engine does not hold what it should."""

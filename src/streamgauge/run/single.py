@@ -79,10 +79,13 @@ def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -
 
 
 def run_judged(
-    experiment: Experiment, on_progress: Progress = lambda _: None, beside: Mapping[str, str] | None = None
+    experiment: Experiment,
+    on_progress: Progress = lambda _: None,
+    beside: Mapping[str, str] | None = None,
+    look: Callable[[Rig, Judged], None] = lambda *_: None,
 ) -> tuple[Result, Judged | None]:
     """The same, and what the trial left to judge; None where it was stopped before. `beside`: options of the engine's
-    that are no part of what was asked.
+    that are no part of what was asked. `look` is called after the trial, while its processes still stand.
 
     Raises:
         InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
@@ -101,7 +104,7 @@ def run_judged(
     )  # fmt: skip
     judged: Judged | None = None
     try:
-        judged = _conducted(ready, folder, settings, on_progress, ceiling, beside or {})
+        judged = _conducted(ready, folder, settings, on_progress, ceiling, beside or {}, look)
         result = judged.result
     except KeyboardInterrupt:
         result = left_by_stop(folder, "Run it again; nothing here may be used.")
@@ -111,7 +114,7 @@ def run_judged(
 
 def _conducted(
     ready: Ready, folder: RunFolder, settings: TrialSettings, on_progress: Progress, ceiling_per_s: float,
-    beside: Mapping[str, str],
+    beside: Mapping[str, str], look: Callable[[Rig, Judged], None],
 ) -> Judged:  # fmt: skip
     """One trial on a rig of its own."""
     experiment = ready.experiment
@@ -121,7 +124,9 @@ def _conducted(
     with Rig(asked, start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
         with failure_noted(folder), told_meanwhile(on_progress, starting):
             rig.start(ready.plan(next_start(rig) - LEAD_US, settings.rate_per_s, 1.0))
-        return run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
+        judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
+        look(rig, judged)
+        return judged
 
 
 def left_by_stop(folder: RunFolder, advice: str) -> Result:

@@ -27,11 +27,13 @@ class Moment:
     """The end of a stage, of each result: `name` says what the time up to it was spent on.
 
     `may_precede`: a moment that may lie before the one before it, as a batch may begin before an event is there.
+    `within_us`: how exact the stamp is; so far it contradicts no other.
     """
 
     name: str
     when_us: Times
     may_precede: bool = False
+    within_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def ways(event_us: Times, moments: Sequence[Moment], emission_us: Times, last: s
         if moment.may_precede:
             contradicted += np.maximum(moment.when_us - emission_us, 0)
         else:
-            contradicted += np.abs(moved - moment.when_us)
+            contradicted += np.maximum(np.abs(moved - moment.when_us) - moment.within_us, 0)
         borders.append(moved)
     borders.append(emission_us)
     names = (*(moment.name for moment in moments), last)
@@ -92,16 +94,14 @@ def _figures(values_us: Times, independent: int) -> dict[str, Any]:
     return {"mean_us": float(values_us.mean()), **percentiles}
 
 
-def latency(found: Ways, independent: int) -> dict[str, Any]:
-    """The same of the whole way, and how far stamps contradict each other, as a share of it."""
-    if not len(found.spent_us):
-        return {}
-    whole_us = found.latencies_us
-    return {
-        **_figures(whole_us, independent),
-        "results": len(whole_us),
-        "contradicted_share": float(found.contradicted_us.mean() / max(whole_us.mean(), 1.0)),
-    }
+def latency(latencies_us: Times, independent: int) -> dict[str, Any]:
+    """The same of whole ways, and how many there are."""
+    return {**_figures(latencies_us, independent), "results": len(latencies_us)} if len(latencies_us) else {}
+
+
+def contradicted_share(found: Ways) -> float:
+    """How far the stamps of results contradict each other, as a share of their latency."""
+    return float(found.contradicted_us.mean() / max(found.latencies_us.mean(), 1.0))
 
 
 def first_of_each(batches: NDArray[np.int64], event_us: Times) -> NDArray[np.int64]:

@@ -125,6 +125,10 @@ class Reached:
     when_us: int
 
 
+Choose = Callable[[int], Sequence[int]]
+"""Of so many things the numbers of some, which ascend."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What something that stands between both ends is told: the run's own word, what it carries, where it may write,
@@ -160,6 +164,12 @@ class Carrier(Protocol):
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
         """When it had taken the events of a partition that have these numbers, by its own clock; nothing where that is
         another than ours. DriverError where it does not say.
+        """
+
+    def results(self, since_us: int, choose: Choose) -> Mapping[str, pa.Table]:
+        """Of each sink some of the results that it has taken since then: those whose numbers `choose` gives of so many.
+        `emission_time` is when it had each, as with `appended_us`; nothing where its clock is another than ours, and
+        where there is none. DriverError where it does not say.
         """
 
     def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.transports.kafka.secured import wanting_a_log_in
@@ -13,6 +15,7 @@ from streamgauge.transports.kafka import topics as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.carrier import KafkaCarrier
 from streamgauge.transports.kafka.names import results_of, topic_of
+from streamgauge.transports.kafka.results import MARK, Mark
 from streamgauge.transports.kafka.topics import Topics
 from streamgauge.transports.seam import Asked
 
@@ -76,3 +79,26 @@ def test_a_log_in_that_is_refused_is_said(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(DriverError, match=r"(?i)authentication") as refused:
             KafkaCarrier(asked(tmp_path, "refused", brokers=brokers, client=str(client)))
         assert "another-password" not in str(refused.value)
+
+
+@pytest.mark.broker
+def test_results_are_told_with_the_time_at_which_the_broker_had_them(broker: Broker, tmp_path: Path) -> None:
+    """Those that are chosen, of all that came since then; marks are none."""
+    from confluent_kafka import Producer
+
+    carrier = KafkaCarrier(asked(tmp_path, "results", brokers=broker.location))
+    types = {"event_id": "bigint", "event_time": "bigint"}
+    messages = [(MARK, Mark("q", 0, True, {"out": types}, endless=True).to_bytes())]
+    messages += [(b"q/0", f'{{"event_id":{number},"event_time":{10 * number}}}'.encode()) for number in range(5)]
+    client: Any = Producer({"bootstrap.servers": broker.location})
+    before_us = time.time_ns() // 1000
+    for key, value in messages:
+        client.produce(results_of("results"), value, key)
+    assert client.flush(GONE_S) == 0
+    after_us = time.time_ns() // 1000
+    rows = carrier.results(before_us, lambda count: [0, 2, count - 1])["out"]
+    assert rows["event_id"].to_pylist() == [1, 4]
+    assert rows["event_time"].to_pylist() == [10, 40]
+    assert all(before_us <= when_us <= after_us + 1000 for when_us in rows["emission_time"].to_pylist())
+    assert carrier.results(after_us + 3_600_000_000, lambda _: []) == {}
+    carrier.close()

@@ -1,4 +1,4 @@
-"""What Spark's event log says of a query's batches: when their tasks ran.
+"""What Spark's event log says of a query's batches: when their tasks ran; and of the blocks that receivers made.
 
 Spark writes the log by itself, to the millisecond, outside of the query. Nothing of it decides.
 """
@@ -6,7 +6,8 @@ Spark writes the log by itself, to the millisecond, outside of the query. Nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 
 MS = 1000
 """Microseconds."""
-_BATCH, _JOB = "streaming.sql.batchId", "SparkListenerJobStart"
-_END = "SparkListenerTaskEnd"
+BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchTime"
+"""The properties of a job that say to which batch it belongs: of a query by number, of DStreams by time (ms)."""
+_JOB, _END, _BLOCK = "SparkListenerJobStart", "SparkListenerTaskEnd", "SparkListenerBlockUpdated"
+_INPUT_BLOCK = re.compile(r"input-(\d+)-(\d+)")
 
 
 def options(folder: Path) -> dict[str, str]:
@@ -40,30 +43,54 @@ class BatchWork:
     run_us: int
 
 
-def work(folder: Path) -> dict[int, BatchWork]:
-    """Of each batch that has run a task; of a log with one query."""
+@dataclass(frozen=True)
+class InputBlock:
+    """A block of a receiver's, stored: its stream, and the number that Spark gave it, which is the time at which its
+    interval began, milliseconds since the epoch. The log has blocks where `spark.eventLog.logBlockUpdates.enabled` is
+    set, and does not say when it was told of one.
+    """
+
+    stream: int
+    number: int
+    size_bytes: int
+
+
+def work(folder: Path, by: str = BATCH_ID) -> dict[int, BatchWork]:
+    """Of each batch that has run a task; of a log with one query, or with DStreams."""
     found: dict[int, BatchWork] = {}
-    for path in sorted(folder.iterdir()):
-        with path.open(encoding="utf-8") as lines:
-            for one in _work_in(_events(lines)):
-                found[one.batch] = _together(found[one.batch], one) if one.batch in found else one
+    for one in _work_in(_events(folder, (_JOB, _END)), by):
+        found[one.batch] = _together(found[one.batch], one) if one.batch in found else one
     return found
 
 
-def _events(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def input_blocks(folder: Path) -> list[InputBlock]:
+    """Those that were stored, each once, in the order in which Spark was told of them."""
+    found: dict[tuple[int, int], InputBlock] = {}
+    for event in _events(folder, (_BLOCK,)):
+        said = event["Block Updated Info"]
+        size_bytes = said["Memory Size"] + said["Disk Size"]
+        if size_bytes and (named := _INPUT_BLOCK.fullmatch(said["Block ID"])):
+            stream, number = (int(part) for part in named.groups())
+            found.setdefault((stream, number), InputBlock(stream, number, size_bytes))
+    return list(found.values())
+
+
+def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Those that are wanted; the last line of a Spark that was ended may be half a one."""
-    for line in lines:
-        if _JOB in line or _END in line:
-            with suppress(ValueError):
-                yield json.loads(line)
+    for path in sorted(folder.iterdir()):
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                if any(kind in line for kind in kinds):
+                    with suppress(ValueError):
+                        yield json.loads(line)
 
 
-def _work_in(events: Iterable[dict[str, Any]]) -> Iterator[BatchWork]:
+def _work_in(events: Iterable[dict[str, Any]], by: str) -> Iterator[BatchWork]:
     """A task's work each."""
     batches: dict[int, int] = {}
     for event in events:
         if event["Event"] == _JOB:
-            batch = (event.get("Properties") or {}).get(_BATCH)
+            batch = (event.get("Properties") or {}).get(by)
             if batch is not None:
                 batches |= dict.fromkeys(event["Stage IDs"], int(batch))
         elif event["Event"] == _END and event["Stage ID"] in batches:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from streamgauge.errors import DriverError
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.names import results_of, topic_of
+from streamgauge.transports.kafka.results import MARK, mark_of, table_of
 from streamgauge.transports.kafka.settings import KafkaSettings, on_this_machine
 from streamgauge.transports.kafka.topics import Topics
-from streamgauge.transports.seam import Asked, Listen
+from streamgauge.transports.seam import Asked, Choose, Listen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class KafkaCarrier:
@@ -69,6 +74,21 @@ class KafkaCarrier:
         if not self._clock_is_ours:
             return []
         return self._topics.appended_us(topic_of(self._run, stream), partition, offsets)
+
+    def results(self, since_us: int, choose: Choose) -> Mapping[str, pa.Table]:
+        """Nothing where the brokers' clock is another than ours. The first message of all is the mark that says what
+        types the columns have.
+        """
+        if not self._clock_is_ours:
+            return {}
+        kept = self._topics.kept(results_of(self._run), 0)
+        first, end = kept.first_since(since_us), kept.end()
+        (mark,) = kept.at([0])
+        found = [one for one in kept.at([first + one for one in choose(end - first)]) if one.key() != MARK]
+        if not found:
+            return {}
+        when_us = [kept.appended_us(one) for one in found]
+        return table_of([one.value() for one in found], mark_of(mark.value()).sinks, when_us)
 
     def close(self) -> None:
         self._stack.close()

@@ -9,15 +9,13 @@ from typing import Any
 
 from streamgauge.errors import DriverError
 from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka.kept import Kept
 
 ASKED_S = 15.0
-ASKS = {"group.id": "streamgauge-asks", "enable.auto.commit": False}
 IN_TIME = {"operation_timeout": ASKED_S, "request_timeout": ASKED_S}
 COPIES = -1
 """As many as the brokers make where nobody says how many."""
 CONFIG = {"message.timestamp.type": "LogAppendTime"}
-MS = 1000
-"""Microseconds."""
 
 
 class Topics:
@@ -107,16 +105,7 @@ class Topics:
         Raises:
             DriverError: it does not answer.
         """
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-        client: Any = Consumer({**self._settings, **ASKS})
-        try:
-            asked = [TopicPartition(topic, number) for number in range(partitions)]
-            return [int(client.get_watermark_offsets(one, timeout=ASKED_S)[1]) for one in asked]
-        except KafkaException as error:
-            raise DriverError(f"{topic}: {error.args[0].str()}") from None
-        finally:
-            client.close()
+        return [self.kept(topic, number).end() for number in range(partitions)]
 
     def appended_us(self, topic: str, partition: int, offsets: Iterable[int]) -> list[int]:
         """When the broker appended the messages at these offsets, by its own clock, rounded up to a millisecond.
@@ -124,27 +113,12 @@ class Topics:
         Raises:
             DriverError: it does not answer, a message is not there, or its time is another than that.
         """
-        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, TopicPartition
+        kept = self.kept(topic, partition)
+        return [kept.appended_us(message) for message in kept.at(list(offsets))]
 
-        # As few bytes as it gives: whole batches of messages come in any case, and one of each is wanted.
-        few = {"max.partition.fetch.bytes": 1, "enable.partition.eof": True}
-        client: Any = Consumer({**self._settings, **ASKS, **few})
-        found = []
-        try:
-            for offset in offsets:
-                client.assign([TopicPartition(topic, partition, offset)])
-                message = client.poll(ASKED_S)
-                if message is None or message.error() is not None or message.offset() != offset:
-                    raise DriverError(f"{topic}: the message at offset {offset} of partition {partition} is not there")
-                kind, when_ms = message.timestamp()
-                if kind != TIMESTAMP_LOG_APPEND_TIME:
-                    raise DriverError(f"{topic}: its messages have no time of the broker's (LogAppendTime)")
-                found.append((when_ms + 1) * MS)
-        except KafkaException as error:
-            raise DriverError(f"{topic}: {error.args[0].str()}") from None
-        finally:
-            client.close()
-        return found
+    def kept(self, topic: str, partition: int) -> Kept:
+        """What is in a partition."""
+        return Kept(self._settings, topic, partition, ASKED_S)
 
     def _answers(self, topic: str, partitions: int) -> bool:
         try:
