@@ -115,7 +115,7 @@ def _text(column: pa.Array) -> pa.Array:
 def _binary(rows: Bytes) -> pa.BinaryArray:
     """Rows of bytes as values, without a copy."""
     count, width = rows.shape
-    offsets = pa.py_buffer(np.arange(0, (count + 1) * width, width, np.int32))
+    offsets = pa.py_buffer((width * np.arange(count + 1)).astype(np.int32))
     return pa.BinaryArray.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(rows)])
 
 
