@@ -44,7 +44,7 @@ def write_numbers(numbers: Numbers, rows: Bytes, place: int, width: int) -> None
 def _groups(numbers: Numbers) -> Iterator[npt.NDArray[np.uint32]]:
     """The text of each number's last four digits, of the four before, and so on to the first of the longest."""
     table = _LAST
-    while table is _LAST or numbers.any():
+    while len(numbers) and (table is _LAST or numbers.any()):
         left = numbers // np.uint64(_SIZE)
         group = (numbers - left * np.uint64(_SIZE)).astype(np.intp)
         yield table[group + _SIZE * (left == 0)]
