@@ -2,7 +2,8 @@
 
 The windowed aggregation's purchases are made, encoded and sent as fast as it goes, to one partition of a broker of our
 own on another processor; the time ends when the broker has kept the last one. Baseline: the same messages, made before.
-Each encoding is measured so.
+Each encoding is measured so. Two such processes, each with a partition of its own and no processor of its own, share
+the machine with the broker in the end.
 Run alone: `python -m bench.kafka_producer`. The first run on a machine resolves the broker's jars.
 """
 
@@ -12,7 +13,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -34,6 +39,15 @@ COLUMNS = ("user_id", "gem_pack_id", "price", EVENT_TIME)
 FLOOR_PER_S, GOAL_PER_S = 0.8e6, 1.2e6
 STREAM, TOPIC = PURCHASES.name, "bench"
 FLUSH_S = 60.0
+PROCESSES = 2
+
+
+class Share(NamedTuple):
+    """What a process produced, and when by the machine's monotonic clock, seconds."""
+
+    events: int
+    begin: float
+    end: float
 
 
 def chunks(plan: Plan) -> Iterator[pa.RecordBatch]:
@@ -53,33 +67,50 @@ def known(plan: Plan, way: Encoding) -> tuple[Sent, Messages]:
     return lambda batch: batch.column(0), lambda _: next(made)
 
 
-def produced_per_s(broker: str, plan: Plan, sent: Sent, messages: Messages) -> float:
-    """Events a second, from the first one's making until the broker has kept the last."""
+def produced(broker: str, plan: Plan, sent: Sent, messages: Messages, topic: str = TOPIC) -> Share:
+    """From the first event's making until the broker has kept the last."""
     topics = Topics(broker)
-    topics.make([TOPIC], 1)
-    producer = Producer(KafkaSettings(broker), 0, {STREAM: (TOPIC, messages)})
-    begin = time.perf_counter()
+    topics.make([topic], 1)
+    producer = Producer(KafkaSettings(broker), 0, {STREAM: (topic, messages)})
+    begin = time.monotonic()
     events = 0
     for batch in chunks(plan):
         # As fast as it goes, without filling memory: an open loop would be judged by its slip.
         while producer.waiting > 20 * batch.num_rows:
+            producer.check()
             time.sleep(0.001)
         events += producer.send({STREAM: sent(batch)})
     producer.flush(FLUSH_S)
-    took = time.perf_counter() - begin
-    assert topics.ends(TOPIC, 1) == [events]
-    topics.remove([TOPIC])
-    return events / took
+    share = Share(events, begin, time.monotonic())
+    assert topics.ends(topic, 1) == [events]
+    topics.remove([topic])
+    return share
+
+
+def per_s(*shares: Share) -> float:
+    """Events a second of all of them, from the first one's begin to the last one's end."""
+    took = max(share.end for share in shares) - min(share.begin for share in shares)
+    return sum(share.events for share in shares) / took
+
+
+def plan_of(seconds: int) -> Plan:
+    plan = Plan((PURCHASES,), parse_profile("constant", RATE_PER_S, seconds), START_US, float(seconds), 1, 1)
+    assert plan.end_us - plan.start_us == seconds * US
+    return plan
+
+
+def way_of(name: str) -> Encoding:
+    types = {**PURCHASES.schema.types(), EVENT_TIME: "bigint"}
+    return encoding(name, tuple((column, types[column]) for column in COLUMNS))
 
 
 def measured(name: str, plan: Plan, broker: str) -> list[Row]:
     """Rows of one encoding: as it goes, and that against messages that were made before, in the same run."""
-    types = {**PURCHASES.schema.types(), EVENT_TIME: "bigint"}
-    way = encoding(name, tuple((column, types[column]) for column in COLUMNS))
+    way = way_of(name)
     made, before = [], []
     for _ in range(REPEATS):
-        made.append(produced_per_s(broker, plan, way.encode, way.messages))
-        before.append(produced_per_s(broker, plan, *known(plan, way)))
+        made.append(per_s(produced(broker, plan, way.encode, way.messages)))
+        before.append(per_s(produced(broker, plan, *known(plan, way))))
     floor, goal = (FLOOR_PER_S, GOAL_PER_S) if name == "compact" else (None, None)
     note = f"{os.cpu_count()} processors: one of the generator, the others of the broker"
     what = f"kafka: events made, encoded as {name}, and produced by one process on one processor"
@@ -90,16 +121,41 @@ def measured(name: str, plan: Plan, broker: str) -> list[Row]:
     ]
 
 
+def together(broker: str) -> Row:
+    """Row of several processes at once, which begin together."""
+    context = get_context("spawn")
+    topics = [f"{TOPIC}-{number}" for number in range(PROCESSES)]
+    with ProcessPoolExecutor(PROCESSES, context, _meet, (context.Barrier(PROCESSES),)) as pool:
+        made = [per_s(*pool.map(partial(_share, broker), topics)) for _ in range(REPEATS)]
+    what = f"kafka: the same of compact, by {PROCESSES} processes on all processors, the broker beside them"
+    return row(what, made, "events/s", FLOOR_PER_S, GOAL_PER_S, note=f"{os.cpu_count()} processors")
+
+
+_meeting: list[Any] = []
+
+
+def _meet(barrier: Any) -> None:
+    """In each process, as it starts: where all of them wait for each other."""
+    _meeting.append(barrier)
+
+
+def _share(broker: str, topic: str) -> Share:
+    plan, way = plan_of(SECONDS), way_of("compact")
+    _meeting[0].wait(FLUSH_S)
+    return produced(broker, plan, way.encode, way.messages, topic)
+
+
 def main() -> list[Row]:
-    """Rows of every encoding."""
-    plan = Plan((PURCHASES,), parse_profile("constant", RATE_PER_S, SECONDS), START_US, float(SECONDS), 1, 1)
-    assert plan.end_us - plan.start_us == SECONDS * US
+    """Rows of every encoding, and of several processes."""
+    plan = plan_of(SECONDS)
     ours, *others = cpus()
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         at = Path(folder)
-        with Broker(at / "broker", at / "broker.log", cpus=others or [ours]) as broker, only_on([ours]):
-            measured("compact", plan, broker.location)  # the broker's JVM compiles
-            return [found for name in ENCODINGS for found in measured(name, plan, broker.location)]
+        with Broker(at / "broker", at / "broker.log", cpus=others or [ours]) as broker:
+            with only_on([ours]):
+                measured("compact", plan, broker.location)  # the broker's JVM compiles
+                alone = [found for name in ENCODINGS for found in measured(name, plan, broker.location)]
+            return [*alone, together(broker.location)]
 
 
 if __name__ == "__main__":

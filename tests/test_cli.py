@@ -275,6 +275,14 @@ def test_lists_as_json_hold_nothing_else(what: str) -> None:
     assert {"workloads": "windowed_aggregation", "engines": "spark"}[what] in names
 
 
+def test_engines_as_json_have_the_options_of_their_transports() -> None:
+    """Of those that they know; one that takes none has an empty list."""
+    rows = {row["name"]: row["transport_options"] for row in json.loads(command("engines", "--json").stdout)}
+    assert rows["known"] == {"flight": []}
+    names = {option["name"] for option in rows["spark"]["kafka"]}
+    assert {"brokers", "encoding", "acks"} <= names
+
+
 @pytest.mark.parametrize("what", ["workloads", "engines"])
 def test_lists_for_people(what: str, asked: Asked) -> None:
     """A table, with every name in it."""

@@ -298,8 +298,13 @@ def engines(json_: AsJson = False) -> None:
     from streamgauge.report.listing import show_engines
     from streamgauge.run.catalogue import matrix, transport_rows
 
-    rows = matrix()
-    print(json.dumps(rows, indent=2)) if json_ else show_engines(rows, transport_rows())
+    rows, carriers = matrix(), transport_rows()
+    if json_:
+        options = {each["name"]: each["options"] for each in carriers}
+        told = [{**row, "transport_options": {name: options[name] for name in row["transports"]}} for row in rows]
+        print(json.dumps(told, indent=2))
+    else:
+        show_engines(rows, carriers)
 
 
 @app.command(short_help="Where a record's time goes, stage by stage")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.rig import Rig
+from streamgauge.run.rig import Rig, Tick
 from streamgauge.run.trial import Judged
 from streamgauge.system.children import Child
 
@@ -19,22 +19,32 @@ RESTARTED_S = 240.0
 class Restart:
     """Kills Spark in the middle of a trial, and starts its queries again from the checkpoints that they left.
 
-    Not before every query has committed a batch: killed earlier, it would have no state to come back to.
+    Not before every query has committed a batch, by its checkpoint and by the recorder, who may hear of it later:
+    killed earlier, it would have no state to come back to, or nothing of before would be known.
     """
 
     def __init__(self) -> None:
         self.killed_us = 0
+        self._recorded: set[str] = set()
 
     def once(self, rig: Rig) -> Callable[[TrialSnapshot], None]:
-        """To be called at every look of a trial."""
+        """To be called at every look of a trial, whose commits are seen as the rig tells of them."""
+        told = rig.tick
+
+        def tick() -> Tick:
+            found = told()
+            self._recorded |= {commit.sink for commit in found.commits}
+            return found
 
         def kill(_: TrialSnapshot) -> None:
             engine = rig.engine
             assert isinstance(engine, SparkEngine)
-            if not self.killed_us and _every_query_has_committed(engine):
+            recorded = self._recorded >= set(rig.sinks)
+            if not self.killed_us and recorded and _every_query_has_committed(engine):
                 self.killed_us = rig.clock.now_us()
                 _kill_and_start(engine)
 
+        rig.tick = tick  # type: ignore[method-assign]
         return kill
 
     def check(self, judged: Judged) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import check
 from streamgauge.run.rig import Rig
 from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.carrier import KafkaCarrier
 from streamgauge.transports.kafka.names import topic_of
 from streamgauge.transports.kafka.topics import Topics
@@ -183,10 +186,20 @@ def test_lag_counts_what_the_broker_has_and_nobody_committed(tmp_path: Path) -> 
     assert series[-1]["lag_events"] == 0
 
 
+def crash(broker: Broker) -> None:
+    broker.kill()
+
+
+def leave_no_room(broker: Broker) -> None:
+    """No file of its may grow any more: to the broker the same error as of a disk that is full."""
+    resource.prlimit(broker.jvm, resource.RLIMIT_FSIZE, (1, 1))
+
+
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
-def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", [crash, leave_no_room])
+def test_a_broker_that_dies_ends_the_trial(tmp_path: Path, fault: Callable[[Broker], None]) -> None:
     """As what it is, the driver's failure, and at once; nothing hangs, and no process is left."""
     with started(tmp_path, "identity", "10k") as (ready, rig, folder):
         killed: list[float] = []
@@ -194,7 +207,7 @@ def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
         def once(shown: TrialSnapshot) -> None:
             if shown.elapsed_s > 3 and not killed:
                 killed.append(shown.elapsed_s)
-                rig._carrier._broker.kill()  # type: ignore[union-attr, attr-defined]
+                fault(rig._carrier._broker)  # type: ignore[union-attr, attr-defined]
 
         judged = trial(ready, rig, folder, on_progress=once)
         assert killed

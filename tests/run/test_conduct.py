@@ -52,6 +52,7 @@ class FakeRig:
     status: EngineStatus = field(default_factory=lambda: EngineStatus(True))
     statuses: int = 0
     not_carried: str = ""
+    not_kept: str = ""
     on_tick: Callable[[int], None] = lambda now_us: None
     until_us: int = 0
     given_us: int = 0
@@ -101,6 +102,10 @@ class FakeRig:
     def require_carried(self) -> None:
         if self.not_carried:
             raise DriverError(self.not_carried)
+
+    def require_kept(self) -> None:
+        if self.not_kept:
+            raise DriverError(self.not_kept)
 
     def engine_status(self) -> EngineStatus:
         self.statuses += 1
@@ -256,6 +261,14 @@ def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(rig: FakeRig) -> N
     rig.on_tick = lose
     done = conductor(rig).conduct()
     assert (done.engine_failed, done.driver_failed) == ("", "a topic is gone")
+
+
+def test_events_that_a_broker_lost_are_the_drivers(rig: FakeRig) -> None:
+    """They are looked for at the end, when all was sent."""
+    rig.not_kept = "partition 0 ends too early"
+    done = conductor(rig).conduct()
+    assert done.drained
+    assert done.driver_failed == "partition 0 ends too early"
 
 
 def test_an_engine_that_dies_while_draining_is_noticed(rig: FakeRig) -> None:

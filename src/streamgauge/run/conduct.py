@@ -181,6 +181,7 @@ class Conductor:
             self._set_end()
             self._watch_until(lambda: done.spans.end_us)
             self._drain()
+            self._rig.require_kept()
         except Stop:
             pass
         except DriverError as error:

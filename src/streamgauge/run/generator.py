@@ -152,6 +152,10 @@ class Generator:
     def handed_out(self, before_us: int) -> None:
         self._outlet.handed_out(before_us)
 
+    def positions(self) -> dict[str, int]:
+        """How many events of each stream were sent so far, where the transport counts them."""
+        return self._outlet.positions()
+
     def status(self) -> dict[str, Any]:
         """What happened since the last call, and where things stand."""
         chunks, hand_outs = self._outlet.drain_logs()
@@ -215,7 +219,7 @@ def _load(path: str) -> Any:
 def main() -> None:
     path = Path(sys.argv[1])
     generator = Generator.opened(GeneratorSettings(**json.loads(path.read_text())))
-    names = ("listen", "segment", "extend", "halt", "level", "handed_out", "commit", "status")
+    names = ("listen", "segment", "extend", "halt", "level", "handed_out", "commit", "positions", "status")
     serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
 
 

@@ -235,6 +235,13 @@ class Rig:
         if self._carrier is not None and (missing := self._carrier.missing()):
             raise DriverError(missing)
 
+    def require_kept(self) -> None:
+        """DriverError where what stands between the driver and the engine has lost events that were sent."""
+        if self._carrier is None:
+            return
+        if lost := self._carrier.lost([child.ask("positions") for child in self._generators]):
+            raise DriverError(lost)
+
     def engine_status(self) -> EngineStatus:
         return self.engine.status()
 

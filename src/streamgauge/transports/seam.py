@@ -158,6 +158,11 @@ class Carrier(Protocol):
     def missing(self) -> str:
         """What it should hold and does not, in words; nothing where all of it is there. It may take a while."""
 
+    def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
+        """Which partitions hold less than was sent there, in words; `sent` is, of each generator, how many events of
+        each stream. What is still on its way is waited for.
+        """
+
     def pids(self) -> list[int]:
         """Its processes."""
 

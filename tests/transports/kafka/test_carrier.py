@@ -6,16 +6,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.transports.kafka.secured import wanting_a_log_in
 
 from streamgauge.errors import DriverError
 from streamgauge.system.children import wait_until
+from streamgauge.transports.kafka import carrier as carrier_module
 from streamgauge.transports.kafka import topics as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.carrier import KafkaCarrier
+from streamgauge.transports.kafka.compact import Compact
 from streamgauge.transports.kafka.names import results_of, topic_of
+from streamgauge.transports.kafka.producer import Producer
 from streamgauge.transports.kafka.results import MARK, Mark
+from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.topics import Topics
 from streamgauge.transports.seam import Asked
 
@@ -53,6 +58,24 @@ def test_a_topic_that_is_made_again_is_another(broker: Broker, tmp_path: Path) -
     assert wait_until(lambda: name not in topics.there(), GONE_S)
     topics.make([name], 2)
     assert carrier.missing() == f"{name}: deleted by somebody in the middle of the trial"
+    carrier.close()
+
+
+@pytest.mark.broker
+def test_what_was_sent_is_counted_by_the_brokers_own_ends(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every stream and partition: one that has less is told of, with both numbers."""
+    monkeypatch.setattr(carrier_module, "KEPT_S", 1.0)
+    carrier = KafkaCarrier(asked(tmp_path, "counted", brokers=broker.location))
+    layout = Compact((("n", "bigint"),))
+    producer = Producer(KafkaSettings(broker.location), 1, {"ads": (topic_of("counted", "ads"), layout.messages)})
+    producer.send({"ads": layout.encode(pa.RecordBatch.from_pydict({"n": pa.array([1, 2, 3], pa.int64())}))})
+    producer.flush(30.0)
+    nothing = {"ads": 0, "purchases": 0}
+    assert carrier.lost([nothing, {"ads": 3, "purchases": 0}]) == ""
+    told = carrier.lost([nothing, {"ads": 4, "purchases": 0}])
+    assert told == f"{topic_of('counted', 'ads')}: partition 1 ends at 3, and 4 events were sent there"
     carrier.close()
 
 

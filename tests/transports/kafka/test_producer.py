@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.errors import DriverError
+from streamgauge.system.children import wait_until
 from streamgauge.transports.kafka import producer as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.compact import Compact
@@ -17,6 +19,8 @@ from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.topics import Topics
 
 NUMBERS = Compact((("n", "bigint"),))
+ENDS = (0, 1, 300, 302, 1000, *range(1100, 10_001, 100))
+"""Of batches, each up to the next one."""
 
 
 def batch(first: int, last: int) -> pa.BinaryArray:
@@ -39,13 +43,13 @@ def kept(location: str, topic: str, partition: int, count: int) -> list[int]:
 
 @pytest.mark.broker
 def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
-    """Of both partitions, in many small batches, and of two streams at once."""
+    """Of both partitions, in many small batches of several sizes, and of two streams at once."""
     topics = Topics(broker.location)
     topics.make(["numbers", "others"], 2)
     ways = {"a": ("numbers", NUMBERS.messages), "b": ("others", NUMBERS.messages)}
     for partition in (0, 1):
         producer = Producer(KafkaSettings(broker.location), partition, ways)
-        sent = sum(producer.send({"a": batch(n, n + 100), "b": batch(0, 0)}) for n in range(0, 10_000, 100))
+        sent = sum(producer.send({"a": batch(first, last), "b": batch(0, 0)}) for first, last in pairwise(ENDS))
         producer.send({"b": batch(7, 8)})
         producer.flush(30.0)
         assert sent == 10_000
@@ -53,6 +57,15 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
         assert kept(broker.location, "numbers", partition, 10_000) == list(range(10_000))
         assert kept(broker.location, "others", partition, 1) == [7]
     assert topics.ends("numbers", 2) == [10_000, 10_000]
+
+
+@pytest.mark.broker
+def test_what_is_kept_does_not_wait(broker: Broker) -> None:
+    """Whoever looks how much waits sees it become less, without asking for anything else."""
+    Topics(broker.location).make(["watched"], 1)
+    producer = Producer(KafkaSettings(broker.location), 0, {"a": ("watched", NUMBERS.messages)})
+    producer.send({"a": batch(0, 1000)})
+    assert wait_until(lambda: producer.waiting == 0, 30.0)
 
 
 @pytest.mark.broker

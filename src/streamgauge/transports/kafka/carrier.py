@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from streamgauge.errors import DriverError
+from streamgauge.system.children import wait_until
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.names import results_of, topic_of
 from streamgauge.transports.kafka.results import MARK, mark_of, table_of
@@ -17,6 +18,9 @@ from streamgauge.transports.seam import Asked, Choose, Listen
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+KEPT_S = 30.0
+"""A message that the brokers have not kept by then is lost to its sender too."""
 
 
 class KafkaCarrier:
@@ -65,6 +69,19 @@ class KafkaCarrier:
         except DriverError as error:
             return str(error)
         return f"{', '.join(gone)}: deleted by somebody in the middle of the trial" if gone else ""
+
+    def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
+        """A broker may lose what it has said that it keeps, of which nobody else hears."""
+        return "" if wait_until(lambda: not self._short(sent), KEPT_S) else "; ".join(self._short(sent))
+
+    def _short(self, sent: Sequence[Mapping[str, int]]) -> list[str]:
+        """Partitions that end before they should."""
+        found = []
+        for topic, stream in ((topic_of(self._run, stream), stream) for stream in (sent[0] if sent else ())):
+            for partition, end in enumerate(self._topics.ends(topic, len(sent))):
+                if end < (events := sent[partition][stream]):
+                    found.append(f"{topic}: partition {partition} ends at {end}, and {events} events were sent there")
+        return found
 
     def pids(self) -> list[int]:
         return [] if self._broker is None else self._broker.pids()
