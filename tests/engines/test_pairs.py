@@ -21,6 +21,10 @@ IN_DSTREAMS = {
     "ads_analytics", "count", "filter", "identity", "stamped_text", "throughput", "trending_topics",
     "windowed_aggregation", "windowed_join", "word_count", "yahoo_streaming",
 }  # fmt: skip
+OVER_SOCKETS = {
+    "count", "filter", "identity", "stamped_text", "throughput", "trending_topics", "windowed_aggregation",
+    "word_count", "yahoo_streaming",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("workload", names())
@@ -41,3 +45,4 @@ def test_what_is_meant_to_run_is_let_through() -> None:
     assert {name for name in names() if not refusal(name, "spark", "kafka")} >= OVER_KAFKA
     assert {name for name in names() if not refusal(name, "spark-rtm", "kafka")} == IN_REAL_TIME
     assert {name for name in names() if not refusal(name, "spark-dstream", "flight")} == IN_DSTREAMS
+    assert {name for name in names() if not refusal(name, "spark-dstream", "socket")} == OVER_SOCKETS

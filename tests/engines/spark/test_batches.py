@@ -41,6 +41,9 @@ class Numbered:
         self.made.append(number)
         return Batch(number, number, number + 1, number + 1)
 
+    def begin(self, _: int, made: Batch, __: Any) -> Batch:
+        return made
+
 
 def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
     """The data of one that waits is fixed before its turn; all have their turns in their order."""

@@ -11,7 +11,7 @@ from streamgauge.engines.spark import dstream
 from streamgauge.engines.spark.dstream import CAPABILITIES, WHY_NOT, interval
 from streamgauge.engines.spark.settings import CAPABILITIES as MICRO_BATCH
 from streamgauge.errors import InputError
-from streamgauge.events import Schema
+from streamgauge.events import Field, Schema
 from streamgauge.experiment import build
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import source
@@ -19,6 +19,10 @@ from streamgauge.run.check import check
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
+BOUGHTS = source("others", Schema.of(user_id="int", pack="int", price="int"))
+COUNTED = BOUGHT.running(keys="pack", n="count(*)").sink("n")
+NULLS = source("logs", Schema((Field("line", "string", nullable=True),))).sink("all")
+STAMPS = source("logs", Schema.of(at="timestamp")).sink("all")
 MEANS = BOUGHT.running(keys="pack", mean="avg(price)").sink("means")
 
 
@@ -52,6 +56,42 @@ def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], 
     """Also what it would do without a word."""
     with pytest.raises(InputError, match=said):
         dstream.check(Wanted(flow, options, None, "common"))
+
+
+@pytest.mark.parametrize(
+    ("flow", "options", "master", "partitions", "said"),
+    [
+        (PLAIN, {"block_interval": "0ms"}, None, 1, "block_interval: must be a whole number of s or ms, at least 1ms"),
+        (PLAIN, {"batch_interval": "1s", "block_interval": "300ms"}, None, 1, "batch_interval: must be a multiple of"),
+        (PLAIN, {"back_pressure": "yes"}, None, 1, "back_pressure: must be one of on, off"),
+        (PLAIN, {}, "local[2]", 2, "a slot for each receiver and one more at least: 3 here"),
+        (PLAIN, {}, "local", 1, "a slot for each receiver"),
+        (PLAIN, {}, "spark://here:7077", 1, "a slot for each receiver"),
+        (COUNTED, {}, None, 2, "generators: must be 1 for updates over sockets"),
+        (BOUGHT.union(BOUGHTS).sink("both"), {}, None, 1, "carries one stream, and there are purchases, others"),
+        (NULLS, {}, None, 1, "carries no values of logs.line that may be null"),
+        (STAMPS, {}, None, 1, "carries no timestamp"),
+    ],
+)
+def test_what_receivers_cannot_do_is_refused(
+    flow: Flow, options: dict[str, str], master: str | None, partitions: int, said: str
+) -> None:
+    """Batches would wait for a slot without end, or rows would be others."""
+    with pytest.raises(InputError, match=said):
+        dstream.check(Wanted(flow, options, master, "common", transport="socket", partitions=partitions))
+
+
+def test_what_receivers_take() -> None:
+    """Slots enough, and as many blocks as there are in [L]."""
+    options = {"batch_interval": "4s", "block_interval": "2ms", "back_pressure": "on"}
+    dstream.check(Wanted(PLAIN, options, "local[3]", "common", transport="socket", partitions=2))
+    assert dstream.master_for(2, "socket", 2) == "local[4]"
+    assert dstream.master_for(2, "flight", 2) == "local[2]"
+    assert dstream.receiving(options, "socket") == {
+        "spark.streaming.blockInterval": "2ms",
+        "spark.streaming.backpressure.enabled": "true",
+    }
+    assert dstream.receiving(options, "flight") == {}
 
 
 def test_batches_are_cut_at_one_event_time() -> None:

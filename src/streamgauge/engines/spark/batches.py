@@ -6,6 +6,7 @@ data of a batch is fixed in the first, and a batch that waits for others does no
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -30,8 +31,11 @@ class Receiver(Protocol):
     def stream(self, context: StreamingContext) -> Any:
         """The DStream of what comes in."""
 
-    def next(self, when_ms: int, number: int) -> Batch | None:
+    def next(self, when_ms: int, number: int) -> Any:
         """What is in the batch of that time, which is being made; None where it has nothing to do."""
+
+    def begin(self, number: int, made: Any, rdd: Any) -> Batch:
+        """A batch that was made has its turn; `rdd` is what Spark made of it."""
 
 
 class Batches:
@@ -45,9 +49,11 @@ class Batches:
     ) -> None:
         self._context, self._query, self._interval_ms = session.sparkContext, query, round(1000 * interval_s)
         self._receiver, self._work = receiver, work
-        self._streaming = StreamingContext(self._context, interval_s)  # type: ignore[arg-type]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # that DStreams are deprecated is why they are asked for
+            self._streaming = StreamingContext(self._context, interval_s)  # type: ignore[arg-type]
         self._lock = Lock()
-        self._made: dict[int, Batch] = {}
+        self._made: dict[int, Any] = {}
         self._untold: set[int] = set()
         self._told: deque[dict[str, Any]] = deque(maxlen=TOLD_MOST)
         self._first_ms: int | None = None
@@ -85,21 +91,22 @@ class Batches:
     def _on_made(self, when_ms: int, rdd: Any) -> Any:
         """Never raises: Spark would go on to make batches without this one's."""
         try:
-            if not self._failed and (batch := self._receiver.next(when_ms, self._number(when_ms))) is not None:
+            made = None if self._failed else self._receiver.next(when_ms, self._number(when_ms))
+            if made is not None:
                 with self._lock:
-                    self._made[when_ms] = batch
+                    self._made[when_ms] = made
                     self._untold.add(when_ms)
         except Exception as error:
             self._fail(error)
         return rdd
 
     def _on_turn(self, when_ms: int, rdd: Any) -> None:
-        batch = self._made.get(when_ms)
-        if batch is None or self._failed:
+        made, number = self._made.get(when_ms), self._number(when_ms)
+        if made is None or self._failed:
             return
         try:
-            self._context.setLocalProperty(BATCH_ID, str(batch.number))
-            self._work(batch, rdd)
+            self._context.setLocalProperty(BATCH_ID, str(number))
+            self._work(self._receiver.begin(number, made, rdd), rdd)
         except Exception as error:
             self._fail(error)
             raise

@@ -54,7 +54,7 @@ CAPABILITIES = Capabilities(
         "Union",
     ),
     sink_modes=("append", "update"),
-    transports=("flight",),
+    transports=("flight", RECEIVERS),
     runs_streams=True,
     computes_truth=False,
     needs_java=True,
@@ -85,6 +85,14 @@ def asked_for(options: Mapping[str, str], name: str) -> str:
 def interval(wanted: Wanted) -> BatchInterval:
     """How far apart batches are, as far as it is known before a start."""
     return BatchInterval(seconds(asked_for(wanted.options, BATCH)), BATCH)
+
+
+def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
+    """Spark's settings of receivers, where there are any."""
+    if transport != RECEIVERS:
+        return {}
+    on = "true" if asked_for(options, PRESSURE) == "on" else "false"
+    return {"spark.streaming.blockInterval": asked_for(options, BLOCK), "spark.streaming.backpressure.enabled": on}
 
 
 def receivers(transport: str, partitions: int) -> int:

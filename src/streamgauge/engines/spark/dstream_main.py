@@ -7,8 +7,9 @@ from typing import Any
 from streamgauge.engines.spark.batches import Batches
 from streamgauge.engines.spark.batchwise import Batchwise
 from streamgauge.engines.spark.blocks import Packing
-from streamgauge.engines.spark.dstream import BATCH, SETTINGS, seconds
+from streamgauge.engines.spark.dstream import BATCH, BLOCK, PRESSURE, RECEIVERS, SETTINGS, receiving, seconds
 from streamgauge.engines.spark.kept import Batch, Kept
+from streamgauge.engines.spark.lines import Lines
 from streamgauge.engines.spark.main import Sut, format_of, run
 from streamgauge.engines.spark.queries import Query
 from streamgauge.engines.spark.ranges import Ranges
@@ -34,7 +35,7 @@ class DStreamSut(Sut):
 
     def _run(self, session: Any, query: Query) -> Batches:
         session.dataSource.register(named(format_of(query.name)))
-        receiver = Ranges(self._job.edges, query.name, lambda more: self._reading(session, query, more))
+        receiver = self._receiver(session, query)
         kept, send = Kept(), self._sender(query)
 
         def work(batch: Batch, rdd: Any) -> None:
@@ -45,6 +46,24 @@ class DStreamSut(Sut):
         stream = Batches(session, query.name, seconds(self._ours[BATCH]), receiver, work)
         stream.start()
         return stream
+
+    def _receiver(self, session: Any, query: Query) -> Ranges | Lines:
+        edges = self._job.edges
+        if edges.transport != RECEIVERS:
+            return Ranges(edges, query.name, lambda more: self._reading(session, query, more))
+        ((stream, wanted),) = query.columns(self._job.flow, edges.columns).items()
+        return Lines(session, edges, query.name, stream, wanted)
+
+    def _configuration(self) -> dict[str, str]:
+        return {**super()._configuration(), **receiving(self._ours, self._job.edges.transport), **self._users}
+
+    def _in_force(self) -> dict[str, str]:
+        """Without what this transport has no use for."""
+        found = super()._in_force()
+        if self._job.edges.transport == RECEIVERS:
+            count = len(self._job.edges.inputs)
+            return {**found, "receiver": f"Spark's own for sockets, {count}, blocks in memory and on disk, one copy"}
+        return {name: value for name, value in found.items() if name not in (BLOCK, PRESSURE)} | {"receiver": "queue"}
 
     def _read(
         self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None

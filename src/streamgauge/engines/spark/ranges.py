@@ -34,6 +34,10 @@ class Ranges:
         self._reached_us = to_us
         return Batch(number, from_us, to_us, to_us)
 
+    def begin(self, _: int, made: Batch, __: Any) -> Batch:
+        """All is known of it."""
+        return made
+
     def reading(self, batch: Batch, _: Any) -> Callable[..., Any]:
         """What reads a source's rows of a batch."""
         return self._reading({"from_us": str(batch.from_us), "to_us": str(batch.to_us), "batch": str(batch.number)})
