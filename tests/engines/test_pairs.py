@@ -21,10 +21,7 @@ IN_DSTREAMS = {
     "ads_analytics", "count", "filter", "identity", "stamped_text", "throughput", "trending_topics",
     "windowed_aggregation", "windowed_join", "word_count", "yahoo_streaming",
 }  # fmt: skip
-OVER_SOCKETS = {
-    "count", "filter", "identity", "stamped_text", "throughput", "trending_topics", "windowed_aggregation",
-    "word_count", "yahoo_streaming",
-}  # fmt: skip
+OVER_SOCKETS = {"count", "filter", "identity", "stamped_text", "windowed_aggregation", "word_count"}
 
 
 @pytest.mark.parametrize("workload", names())

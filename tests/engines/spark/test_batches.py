@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.streaming import StreamingContext
 
 from streamgauge.engines.spark.batches import Batches
 from streamgauge.engines.spark.kept import Batch
-from streamgauge.engines.spark.session import end_session, open_session
+from streamgauge.engines.spark.session import open_session
 from streamgauge.system.children import wait_until
 
 pytestmark = pytest.mark.spark
@@ -22,9 +23,12 @@ INTERVAL_S, WITHIN_S = 0.2, 60.0
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[SparkSession]:
-    """Of its own: Spark has one stream for each context, and ends with it."""
-    yield open_session("local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}, tmp_path)
-    end_session()
+    """Of its own: a stream that has been started ends with its session."""
+    opened = open_session("local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}, tmp_path)
+    yield opened
+    if (started := StreamingContext.getActive()) is not None:
+        started.stop(stopSparkContext=False)
+    opened.stop()
 
 
 class Numbered:

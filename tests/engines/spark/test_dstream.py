@@ -69,8 +69,8 @@ def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], 
         (PLAIN, {}, "spark://here:7077", 1, "a slot for each receiver"),
         (COUNTED, {}, None, 2, "generators: must be 1 for updates over sockets"),
         (BOUGHT.union(BOUGHTS).sink("both"), {}, None, 1, "carries one stream, and there are purchases, others"),
-        (NULLS, {}, None, 1, "carries no values of logs.line that may be null"),
-        (STAMPS, {}, None, 1, "carries no timestamp"),
+        (NULLS, {}, None, 1, "carries no nulls, and values of logs may be null"),
+        (STAMPS, {}, None, 1, "boolean, string, and logs has others"),
     ],
 )
 def test_what_receivers_cannot_do_is_refused(

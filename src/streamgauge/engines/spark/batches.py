@@ -51,7 +51,7 @@ class Batches:
         self._receiver, self._work = receiver, work
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # that DStreams are deprecated is why they are asked for
-            self._streaming = StreamingContext(self._context, interval_s)  # type: ignore[arg-type]
+            self._streaming = StreamingContext(self._context, interval_s)
         self._lock = Lock()
         self._made: dict[int, Any] = {}
         self._untold: set[int] = set()
@@ -73,7 +73,7 @@ class Batches:
         """Why a batch, or Spark's own part of the stream, failed; nothing while all is well."""
         if not self._failed:
             try:
-                if self._streaming.awaitTerminationOrTimeout(0):  # type: ignore[func-returns-value]
+                if self._streaming.awaitTerminationOrTimeout(0):
                     self._failed = "the stream ended"
             except Exception as error:
                 self._failed = own_reason(str(error))

@@ -64,13 +64,16 @@ class Batchwise(Lowering):
         return now.where(TOUCHED).drop(TOUCHED)
 
     def _with_kept(self, operator: str, part: DataFrame, window: Window) -> tuple[DataFrame, Closing]:
+        """What the windows that close are made of; where none does, this batch's part, for its columns alone."""
         ends = closing(window, self._batch)
         there = self._kept.add(operator, part, self._batch.latest_us)
+        if ends.any:
+            # A part has a task for each of its partitions, and a window may have many parts.
+            tasks = part.sparkSession.conf.get(SETTING)
+            assert tasks is not None
+            there = self._kept.all(operator).coalesce(int(tasks))
         self._kept.forget(operator, ends.open_us)
-        # A part has a task for each of its partitions, and a window may have many parts.
-        tasks = part.sparkSession.conf.get(SETTING)
-        assert tasks is not None
-        return there.coalesce(int(tasks)), ends
+        return there, ends
 
 
 def _closed(rows: DataFrame, ends: Closing) -> DataFrame:

@@ -138,10 +138,12 @@ def _lines(flow: Flow) -> Iterator[Problem]:
         rule = f"carries one stream, and there are {', '.join(sources)}"
         yield Problem("transport", rule, RECEIVERS, "--transport flight")
     for node in sources.values():
-        for field in node.schema.fields:
-            if field.type not in CARRIED or field.nullable:
-                what = f"values of {node.name}.{field.name} that may be null" if field.nullable else field.type
-                yield Problem("transport", f"carries no {what}", RECEIVERS, "--transport flight")
+        if not {field.type for field in node.schema.fields} <= set(CARRIED):
+            rule = f"carries {', '.join(CARRIED)}, and {node.name} has others"
+            yield Problem("transport", rule, RECEIVERS, "--transport flight")
+        if any(field.nullable for field in node.schema.fields):
+            rule = f"carries no nulls, and values of {node.name} may be null"
+            yield Problem("transport", rule, RECEIVERS, "--transport flight")
 
 
 def _said_twice(options: Mapping[str, str]) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -61,8 +62,12 @@ class Kept:
         self._old: list[DataFrame] = []
 
     def add(self, operator: str, frame: DataFrame, latest_us: int) -> DataFrame:
-        """Keep a batch's part, all of which lies before `latest_us`; gives it with all that is kept."""
+        """Keep a batch's part, all of which lies before `latest_us`; gives what is kept of it."""
         self._parts[operator].append((latest_us, frame.localCheckpoint()))
+        return self._parts[operator][-1][1]
+
+    def all(self, operator: str) -> DataFrame:
+        """All parts that are kept, as one."""
         return reduce(DataFrame.unionByName, [part for _, part in self._parts[operator]])
 
     def forget(self, operator: str, before_us: int) -> None:
@@ -88,6 +93,6 @@ class Kept:
         self._old = []
 
 
-def _rows_of(frame: DataFrame) -> object:
+def _rows_of(frame: DataFrame) -> Any:
     """The rows that a local checkpoint has put into memory; the frame itself has no word for them."""
     return frame._jdf.queryExecution().logical().rdd()

@@ -35,7 +35,7 @@ class FlightInlet(flight.FlightServerBase):
         writer.write(b"kept")
 
     def do_action(self, context: Any, action: flight.Action) -> Iterator[bytes]:
-        actions = {"commit": self._receiver.commit, "read": self._receiver.read}
-        if action.type not in actions:
+        if action.type not in ("commit", "read"):
             raise flight.FlightServerError(f"no such action: {action.type}")
-        yield json.dumps(actions[action.type](**json.loads(action.body.to_pybytes()))).encode()
+        do = getattr(self._receiver, action.type)
+        yield json.dumps(do(**json.loads(action.body.to_pybytes()))).encode()
