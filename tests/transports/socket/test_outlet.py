@@ -14,6 +14,7 @@ from streamgauge.events import EVENT_ID, EVENT_TIME, US
 from streamgauge.system.children import wait_until
 from streamgauge.transports.seam import Held, Listen, Overflow
 from streamgauge.transports.socket.outlet import SocketOutlet
+from streamgauge.transports.socket.peer import MAPPED
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in (EVENT_TIME, EVENT_ID)])
 WITHIN_S = 20.0
@@ -27,13 +28,14 @@ def made(bound_us: int = 10 * US, bytes_max: int = 2**30) -> SocketOutlet:
 
 
 @contextmanager
-def connected(outlet: SocketOutlet) -> Iterator[socket.socket]:
+def connected(outlet: SocketOutlet, family: socket.AddressFamily = socket.AF_INET) -> Iterator[socket.socket]:
     """With a small buffer of the reader's own, which else may take megabytes."""
     place = urlsplit(outlet.location)
-    with closing(socket.socket()) as reader:
+    with closing(socket.socket(family)) as reader:
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         reader.settimeout(WITHIN_S)
-        reader.connect((place.hostname, place.port))
+        mapped = MAPPED if family == socket.AF_INET6 else ""
+        reader.connect((f"{mapped}{place.hostname}", place.port))
         yield reader
 
 
@@ -44,11 +46,12 @@ def offer(outlet: SocketOutlet, first: int, count: int) -> None:
     outlet.offer(first, first + count, {"ads": batch}, first + count)
 
 
-def test_lines_come_in_order_whenever_a_reader_comes() -> None:
-    """What was offered before is sent first."""
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_lines_come_in_order_whenever_a_reader_comes(family: socket.AddressFamily) -> None:
+    """What was offered before is sent first; to a JVM too, whose sockets are of IPv6."""
     outlet = made()
     offer(outlet, 0, 2)
-    with connected(outlet) as reader, reader.makefile() as lines:
+    with connected(outlet, family) as reader, reader.makefile() as lines:
         offer(outlet, 2, 1)
         assert [next(lines) for _ in range(3)] == ["0\x1f0\n", "1\x1f1\n", "2\x1f2\n"]
     assert outlet.positions() == {"ads": 3}

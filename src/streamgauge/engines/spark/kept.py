@@ -89,7 +89,9 @@ class Kept:
     def let_go(self) -> None:
         """A batch is done: free what is needed no more."""
         for frame in self._old:
-            _rows_of(frame).unpersist(False)
+            rows = _rows_of(frame)
+            # The rows' own `unpersist` warns every time that they cannot be made again, as is meant.
+            rows.context().unpersistRDD(rows.id(), False)
         self._old = []
 
 
