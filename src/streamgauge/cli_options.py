@@ -41,7 +41,10 @@ Options = Annotated[
     ),
 ]
 Transport = Annotated[
-    str, typer.Option(metavar="NAME", help="how events travel; flight: from memory; kafka: over a broker")
+    str,
+    typer.Option(
+        metavar="NAME", help="how events travel; flight: from memory; kafka: over a broker; socket: as lines of text"
+    ),
 ]
 Brokers = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""Short real trials over a real broker, on any of the engines that can read one."""
+"""Short real trials over a real broker, or another transport, on any of the engines that can read it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ def started(
     generators: int = 1,
     bound: str = "5m",
     transport_options: Mapping[str, str] | None = None,
+    transport: str = "kafka",
+    options: Mapping[str, str] | None = None,
     **parameters: str,
 ) -> Iterator[tuple[Ready, Rig, RunFolder]]:
-    """Generators, a broker, a recorder and the engine, running; ended at the end."""
+    """Generators, a recorder, the engine and what stands between, running; ended at the end."""
     load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
-    asked: dict[str, Any] = {"engine": engine, "transport": "kafka", "load": load, "out": str(root)}
-    asked["transport_options"] = transport_options or {}
+    asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root)}
+    asked |= {"transport_options": transport_options or {}, "options": options or {}}
     ready = check(build({"workload": workload, "parameters": parameters, **asked}))
     folder = RunFolder.create(root, workload, engine, datetime.now(UTC))
     with Rig(rig_settings(ready), start_of(engine, None), folder.path, Clock.fixed_now()) as rig:

@@ -17,6 +17,11 @@ OVER_KAFKA = {
 }  # fmt: skip
 """Of those that `spark` is to run over a broker, some, by name: a table that is made of the code says nothing of it."""
 IN_REAL_TIME = {"count", "filter", "identity", "stamped_text", "throughput", "windowed_aggregation"}
+IN_DSTREAMS = {
+    "ads_analytics", "count", "filter", "identity", "stamped_text", "throughput", "trending_topics",
+    "windowed_aggregation", "windowed_join", "word_count", "yahoo_streaming",
+}  # fmt: skip
+OVER_SOCKETS = {"count", "filter", "identity", "stamped_text", "windowed_aggregation", "word_count"}
 
 
 @pytest.mark.parametrize("workload", names())
@@ -33,6 +38,8 @@ def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
 
 def test_what_is_meant_to_run_is_let_through() -> None:
     """No engine has lost a workload."""
-    assert streaming_engines() == ("spark", "spark-rtm", "known")
+    assert streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "known")
     assert {name for name in names() if not refusal(name, "spark", "kafka")} >= OVER_KAFKA
     assert {name for name in names() if not refusal(name, "spark-rtm", "kafka")} == IN_REAL_TIME
+    assert {name for name in names() if not refusal(name, "spark-dstream", "flight")} == IN_DSTREAMS
+    assert {name for name in names() if not refusal(name, "spark-dstream", "socket")} == OVER_SOCKETS

@@ -33,10 +33,24 @@ def _spark_rtm() -> Entry:
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.spark.engine import SparkEngine
+        from streamgauge.engines.spark.ways import REAL_TIME
 
-        return SparkEngine(cpus, real_time=True)
+        return SparkEngine(cpus, REAL_TIME)
 
     return Entry(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make)
+
+
+def _spark_dstream() -> Entry:
+    from streamgauge.engines.spark.dstream import CAPABILITIES, check, interval
+    from streamgauge.engines.spark.settings import heap_bytes
+
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.spark.engine import SparkEngine
+        from streamgauge.engines.spark.ways import DSTREAM
+
+        return SparkEngine(cpus, DSTREAM)
+
+    return Entry(CAPABILITIES, check, interval, heap_bytes=heap_bytes, make=make)
 
 
 def _known() -> Entry:
@@ -59,6 +73,7 @@ def _oracle() -> Entry:
 _ENGINES: dict[str, Callable[[], Entry]] = {
     "spark": _spark,
     "spark-rtm": _spark_rtm,
+    "spark-dstream": _spark_dstream,
     "known": _known,
     "oracle": _oracle,
 }

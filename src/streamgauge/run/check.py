@@ -408,7 +408,7 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
     else:
         yield from transports.problems(experiment.transport, experiment.transport_options)
-    if experiment.transport in names and experiment.transport not in transports.STAMPS and experiment.port is not None:
+    if experiment.transport in transports.BROKERED and experiment.port is not None:
         rule = f"is not for the transport {experiment.transport}: its broker takes a free one"
         yield Problem("port", rule, experiment.port, "leave --port out")
     if not _usable(experiment.bind):

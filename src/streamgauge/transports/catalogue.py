@@ -33,10 +33,21 @@ def _kafka() -> Transport:
     return Transport(KafkaOutlet, KafkaInlet)
 
 
-_TRANSPORTS: dict[str, Callable[[], Transport]] = {"flight": _flight, "kafka": _kafka}
+def _socket() -> Transport:
+    from streamgauge.transports.flight.inlet import FlightInlet
+    from streamgauge.transports.socket.outlet import SocketOutlet
+
+    return Transport(SocketOutlet, FlightInlet)
+
+
+_TRANSPORTS: dict[str, Callable[[], Transport]] = {"flight": _flight, "kafka": _kafka, "socket": _socket}
 
 STAMPS = ("flight",)
-"""Those that see every hand-out, so that events carry the time of theirs. A broker hands out unseen."""
+"""Those that see every hand-out, so that events carry the time of theirs. A broker hands out unseen, and of what went
+into a socket nobody knows when it is in a batch.
+"""
+BROKERED = ("kafka",)
+"""Those whose ends meet at a place of its own."""
 
 NAMES = tuple(_TRANSPORTS)
 

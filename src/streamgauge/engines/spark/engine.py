@@ -10,9 +10,9 @@ import psutil
 
 from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts, OperatorRows
 from streamgauge.engines.spark.connectors import jars_for
-from streamgauge.engines.spark.realtime import master_for
 from streamgauge.engines.spark.settings import CAPABILITIES
 from streamgauge.engines.spark.start import spark_process, started
+from streamgauge.engines.spark.ways import MICRO_BATCH, Way
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow.nodes import Flow
 from streamgauge.system.children import Child, ChildFailed
@@ -24,12 +24,12 @@ LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 
 
 class SparkEngine:
-    """One start of Spark for one flow."""
+    """One start of Spark for one flow, in one of the ways in which it streams."""
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None, real_time: bool = False) -> None:
-        self._cpus, self._real_time = on_cpus, real_time
+    def __init__(self, on_cpus: Sequence[int] | None = None, way: Way = MICRO_BATCH) -> None:
+        self._cpus, self._way = on_cpus, way
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
@@ -43,10 +43,11 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        job = SparkJob(flow, edges, options, master or self.default_master(flow), str(private), checkpoint, jars)
+        at = master or self._way.master(flow, len(self._cpus or cpus()), edges)
+        job = SparkJob(flow, edges, options, at, str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
-        self._child = spark_process(self._module, job, private, log, self._cpus)
+        self._child = spark_process(self._way.module, job, private, log, self._cpus)
         try:
             self._settings = {"master": job.master, **started(self._child)}
         except (EngineError, InputError):
@@ -88,14 +89,6 @@ class SparkEngine:
 
     def settings(self) -> dict[str, str]:
         return self._settings
-
-    @property
-    def _module(self) -> str:
-        return f"streamgauge.engines.spark.{'realtime_main' if self._real_time else 'main'}"
-
-    def default_master(self, flow: Flow) -> str:
-        processors = len(self._cpus or cpus())
-        return master_for(flow, processors) if self._real_time else f"local[{processors}]"
 
     def stop(self) -> None:
         if self._child is not None:

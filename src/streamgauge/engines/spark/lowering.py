@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.engines.spark.blocks import Packing
+from streamgauge.engines.spark.combining import can_be_joined
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.interval_join import interval_join
-from streamgauge.engines.spark.panes import by_panes, can_be_joined
+from streamgauge.engines.spark.panes import by_panes
 from streamgauge.engines.spark.parts import ROWS, Side, with_parts
 from streamgauge.engines.spark.queries import Query, last_shared, operator_of, steps_to
 from streamgauge.engines.spark.settings import LOWERINGS
@@ -135,24 +136,29 @@ class Lowering:
     @_lowered.register
     def _(self, node: WindowAggregate) -> DataFrame:
         keys = [F.col(key) for key in node.keys]
-        if lowering_of(node, self._choices) == "panes":
-            rows = by_panes(self._marked(node.input), node, TIME, WINDOW)
-        else:
-            grouped = self._marked(node.input).groupBy(_window(node.window).alias(WINDOW), *keys)
-            rows = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        rows = self._windows(node)
         return rows.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
 
     @_lowered.register
     def _(self, node: RunningAggregate) -> DataFrame:
         if isinstance(node.input, InWindows):
             return self._so_far(node, node.input)
-        grouped = self.lower(node.input).groupBy(*[F.col(key) for key in node.keys])
-        return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return self._values(node)
+
+    def _windows(self, node: WindowAggregate) -> DataFrame:
+        """Keys, window and aggregates of the windows that have closed."""
+        if lowering_of(node, self._choices) == "panes":
+            return by_panes(self._marked(node.input), node, TIME, WINDOW)
+        return aggregated(self._marked(node.input), node, window_of(node.window).alias(WINDOW))
+
+    def _values(self, node: RunningAggregate) -> DataFrame:
+        """Keys and aggregates over all events so far."""
+        return aggregated(self.lower(node.input), node)
 
     def _so_far(self, node: RunningAggregate, each: InWindows) -> DataFrame:
         """Values of windows that are still open, by Spark's own window, so that it forgets those that have closed."""
         keys = [F.col(key) for key in node.keys if key not in (WINDOW_START, WINDOW_END)]
-        grouped = self._marked(each.input).groupBy(_window(each.windows).alias(WINDOW), *keys)
+        grouped = self._marked(each.input).groupBy(window_of(each.windows).alias(WINDOW), *keys)
         found = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
         return found.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates])
 
@@ -195,7 +201,7 @@ class Lowering:
     def _(self, node: Distinct) -> DataFrame:
         if node.window is None:
             return first_of_all(self.lower(node.input), node, TIME)
-        first = first_of_each_window(self._marked(node.input), node, TIME, _window(node.window).alias(WINDOW))
+        first = first_of_each_window(self._marked(node.input), node, TIME, window_of(node.window).alias(WINDOW))
         return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
 
     @_lowered.register
@@ -219,7 +225,7 @@ class Lowering:
         return joined.select(*columns, *_borders(), *_window_time())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
-        return self._marked(node).withColumn(WINDOW, _window(window)).drop(TIME)
+        return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)
 
     def _marked(self, node: Node) -> DataFrame:
         """The input of an operator that closes windows; marked here, not at the source: a mark cannot be set twice."""
@@ -227,7 +233,13 @@ class Lowering:
         return frame if _is_marked(frame) else frame.withWatermark(TIME, self._delay)
 
 
-def _window(window: Window) -> Any:
+def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more: Any) -> DataFrame:
+    """The aggregates of a node by its keys, and by more columns."""
+    grouped = frame.groupBy(*more, *[F.col(key) for key in node.keys])
+    return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+
+
+def window_of(window: Window) -> Any:
     return F.window(TIME, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
 
 

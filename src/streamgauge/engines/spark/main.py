@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
@@ -155,7 +155,7 @@ class Sut:
 
     def _run(self, session: Any, query: Query) -> Any:
         if not self._on_kafka:
-            session.dataSource.register(named(_format(query.name)))
+            session.dataSource.register(named(format_of(query.name)))
         read = self._reading(session, query)
         if self._native is not None:
             frame = self._native.streaming(
@@ -187,7 +187,7 @@ class Sut:
             return (
                 writer.outputMode("update").foreachBatch(partial(self._write_batch, query, self._sender(query))).start()
             )
-        return writer.outputMode("append").format(_format(query.name)).options(**self._output(query)).start()
+        return writer.outputMode("append").format(format_of(query.name)).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
         return interval_of(query.sinks, self._ours)
@@ -211,7 +211,8 @@ class Sut:
             found["jit"] = "jvm (executors elsewhere are started with options of their own)"
         if self._on_kafka:
             found |= self._edges_in_force()
-        found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
+        if "trigger" in self._ours:
+            found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
         if "watermark_delay" in self._ours:
             found["watermark_delay"] = _with_choice(self._delay, self._ours["watermark_delay"])
         for node in graph.operators(self._job.flow):
@@ -232,13 +233,15 @@ class Sut:
             return next(iter(intervals.values()))
         return "; ".join(f"{name}: {interval}" for name, interval in intervals.items())
 
-    def _reading(self, session: Any, query: Query) -> Callable[..., Any]:
-        """What reads a source for a query; each call is a reader of its own, numbered stream by stream."""
+    def _reading(self, session: Any, query: Query, more: Mapping[str, str] = {}) -> Callable[..., Any]:
+        """What reads a source for a query, with more options; each call is a reader of its own, numbered stream by
+        stream.
+        """
         numbers: dict[str, count[int]] = defaultdict(count)
         given = query.columns(self._job.flow, self._job.edges.columns)
 
         def read(source: Source, packing: Packing | None = None) -> Any:
-            who = {"query": query.name, "reader": str(next(numbers[source.name]))}
+            who = {"query": query.name, "reader": str(next(numbers[source.name])), **more}
             return self._read(session, source, given[source.name], who, packing)
 
         return read
@@ -247,13 +250,19 @@ class Sut:
         self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
     ) -> Any:
         """A source's streaming frame: the given columns, or packed blocks of them."""
-        from pyspark.sql.types import _parse_datatype_string
-
-        edges = self._job.edges
         if self._on_kafka:
             from streamgauge.engines.spark.kafka import read
 
-            return read(session, source, given, edges)
+            return read(session, source, given, self._job.edges)
+        return self._from_queue(session.readStream, source, given, who, packing)
+
+    def _from_queue(
+        self, reader: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
+    ) -> Any:
+        """What a reader of Spark's, of a stream or of a batch, makes of the queue."""
+        from pyspark.sql.types import _parse_datatype_string
+
+        edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
         columns = {name: _parse_datatype_string(types[name]) for name in given}
         nullable = [field.name for field in source.schema.fields if field.nullable]
@@ -266,12 +275,12 @@ class Sut:
             "nullable": json.dumps(nullable),
             **who,
         }
-        stream = session.readStream.format(_format(who["query"]))
+        way = reader.format(format_of(who["query"])).options(**options)
         if packing is not None:
-            return stream.schema(PACKED).options(**options, packing=json.dumps(asdict(packing))).load()
+            return way.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
         if self._ours["source"] == "rows":
-            return stream.schema(row_schema(columns, nullable)).options(**options).load()
-        return unbundled(stream.schema(bundle_schema(columns, nullable)).options(**options, bundled="yes").load())
+            return way.schema(row_schema(columns, nullable)).load()
+        return unbundled(way.schema(bundle_schema(columns, nullable)).option("bundled", "yes").load())
 
     def _output(self, query: Query) -> dict[str, str]:
         edge, sinks = self._job.edges.output, json.dumps([sink.name for sink in query.sinks])
@@ -282,7 +291,7 @@ class Sut:
 
         def send(frame: Any, batch: int) -> None:
             options = {**self._output(query), "batch": str(batch)}
-            frame.write.format(_format(query.name)).options(**options).mode("append").save()
+            frame.write.format(format_of(query.name)).options(**options).mode("append").save()
 
         return send
 
@@ -304,7 +313,7 @@ class Sut:
             print(f"streamgauge: the rows of operators are counted no more: {error}", file=sys.stderr, flush=True)
 
 
-def _format(query: str) -> str:
+def format_of(query: str) -> str:
     """What Spark calls the edges of a query."""
     return f"streamgauge_{query}"
 

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
+    DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
@@ -48,9 +49,12 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options: query, token; for reading: stream, reader, columns, locations, frontier, nullable, bundled, packing; for
-    writing: location, sinks, batch.
+    """Options: query, token; for reading: stream, reader, columns, locations, frontier, nullable, bundled, packing, and
+    from_us, to_us, batch where one range is read as a batch; for writing: location, sinks, batch.
     """
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return RangeReader(dict(self.options))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         return Reader(dict(self.options))
@@ -71,18 +75,43 @@ def named(format_name: str) -> type[StreamgaugeSource]:
     return type("StreamgaugeSource", (StreamgaugeSource,), {"name": classmethod(lambda cls: format_name)})
 
 
-class Reader(DataSourceStreamReader):
-    """An offset is the event time up to which each generator was read, exclusive."""
+class _Reading:
+    """What both readers share: a range of one generator's events, as rows of a query's reader."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._stream, self._token = options["stream"], options["token"]
         self._locations: list[str] = json.loads(options["locations"])
         self._query, self._number = options["query"], int(options["reader"])
-        self._common = options["frontier"] == "common"
         self._columns: list[str] = json.loads(options["columns"])
         self._bundled = "bundled" in options
         self._nullable: list[str] = json.loads(options.get("nullable", "[]"))
         self._packing = _packing(json.loads(options["packing"])) if "packing" in options else None
+
+    def _rows(self, partition: InputPartition, batch: int) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        settle()
+        rows = client.read_range(
+            partition.location,
+            self._token,
+            self._stream,
+            partition.from_us,
+            partition.to_us,
+            self._columns,
+            batch,
+            self._query,
+            self._number,
+        )
+        if self._packing is not None:
+            return self._packing.rows(rows, first_serial(_attempt()))
+        return (bundled if self._bundled else single)(rows, self._nullable)
+
+
+class Reader(DataSourceStreamReader, _Reading):
+    """An offset is the event time up to which each generator was read, exclusive."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Reading.__init__(self, options)
+        self._common = options["frontier"] == "common"
 
     def initialOffset(self) -> dict[str, list[int]]:
         return {POSITIONS: [0] * len(self._locations)}
@@ -100,25 +129,24 @@ class Reader(DataSourceStreamReader):
         return [Range(location, from_us, to_us) for location, from_us, to_us in spans if from_us < to_us]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range)
-        settle()
-        rows = client.read_range(
-            partition.location,
-            self._token,
-            self._stream,
-            partition.from_us,
-            partition.to_us,
-            self._columns,
-            _batch_id(),
-            self._query,
-            self._number,
-        )
-        if self._packing is not None:
-            return self._packing.rows(rows, first_serial(_attempt()))
-        return (bundled if self._bundled else single)(rows, self._nullable)
+        return self._rows(partition, _batch_id())
 
     def commit(self, end: dict[str, list[int]]) -> None:
         """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""
+
+
+class RangeReader(DataSourceReader, _Reading):
+    """The events of [from_us, to_us) of all generators, as the batch of that number."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Reading.__init__(self, options)
+        self._from_us, self._to_us, self._batch = (int(options[name]) for name in ("from_us", "to_us", "batch"))
+
+    def partitions(self) -> list[InputPartition]:
+        return [Range(location, self._from_us, self._to_us) for location in self._locations]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._rows(partition, self._batch)
 
 
 class _Sending:

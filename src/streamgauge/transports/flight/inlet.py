@@ -1,4 +1,4 @@
-"""The Flight server beside the recorder: takes results (`do_put`) and commits (`do_action`)."""
+"""The Flight server beside the recorder: takes results (`do_put`), commits and what batches read (`do_action`)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class FlightInlet(flight.FlightServerBase):
         writer.write(b"kept")
 
     def do_action(self, context: Any, action: flight.Action) -> Iterator[bytes]:
-        if action.type != "commit":
+        if action.type not in ("commit", "read"):
             raise flight.FlightServerError(f"no such action: {action.type}")
-        yield json.dumps(self._receiver.commit(**json.loads(action.body.to_pybytes()))).encode()
+        do = getattr(self._receiver, action.type)
+        yield json.dumps(do(**json.loads(action.body.to_pybytes()))).encode()

@@ -1,0 +1,155 @@
+"""A generator's end: it listens, takes one connection of this run, and sends lines there as fast as they are taken.
+
+Nothing is sent twice, and nothing can be asked for again: whoever loses the connection loses what it had not read. How
+far the system has come is told by `handed_out`, as soon as the recorder knows that a batch has begun: what a receiver
+took and no batch has yet counts as waiting.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from streamgauge.events import US
+from streamgauge.transports.busy import Spent
+from streamgauge.transports.seam import Chunk, HandOut, Held, Listen, Overflow
+from streamgauge.transports.socket.lines import bytes_of, lines_of
+from streamgauge.transports.socket.peer import of_this_run
+
+SEND_BUFFER = 65_536
+"""Bytes that the kernel keeps on our side, or twice as many: what lies there counts as taken, and is to be little."""
+PIECE = 262_144
+"""Bytes given to the kernel at a time, so that what waits is known while it waits."""
+
+
+class SocketOutlet:
+    """Fills the seam's `Outlet`.
+
+    Args:
+        at: where it listens; Spark's receiver can send no token, so `trusted` looks at who connects instead.
+        held: the stream and the bounds.
+    """
+
+    def __init__(self, at: Listen, held: Held, trusted: Callable[[tuple[str, int]], bool] = of_this_run) -> None:
+        self._held, self._trusted = held, trusted
+        self._changed = threading.Condition()
+        self._pending: deque[memoryview] = deque()
+        self._bytes = 0
+        self._chunks: list[Chunk] = []
+        self._aborted: list[int] = []
+        self._frontier_us = self._read_us = 0
+        self._first_us: int | None = None
+        self._sent = dict.fromkeys(held.schemas, 0)
+        self.overflowed = False
+        self.memory_full_us: int | None = None
+        self._listener = socket.create_server((at.host, at.port), backlog=1)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        self._at = self._listener.getsockname()
+        threading.Thread(target=self._serve, name="lines", daemon=True).start()
+
+    @property
+    def location(self) -> str:
+        return f"tcp://{self._at[0]}:{self._at[1]}"
+
+    @property
+    def bytes_waiting(self) -> int:
+        """Bytes that nobody has taken yet."""
+        return self._bytes
+
+    def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The events as lines, in one column."""
+        return pa.RecordBatch.from_arrays([lines_of(batch)], names=["line"])
+
+    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
+        """Send a chunk of what was `prepared`. One without events only moves the frontier.
+
+        Raises:
+            Overflow: more event time waits to be in a batch, or more bytes to be taken, than the bounds allow; nothing
+                was sent.
+        """
+        events = sum(batch.num_rows for batch in batches.values())
+        if self._first_us is None or from_us != self._frontier_us:
+            self._first_us = from_us  # a gap between two plans counts for nothing
+        new = [memoryview(bytes_of(batch.column(0))) for batch in batches.values() if batch.num_rows]
+        self._refuse_beyond(to_us, sum(map(len, new)))
+        with self._changed:
+            self._frontier_us = to_us
+            self._chunks.append(Chunk(from_us, to_us, events, published_us))
+            for stream, batch in batches.items():
+                self._sent[stream] += batch.num_rows
+            self._pending.extend(view[start : start + PIECE] for view in new for start in range(0, len(view), PIECE))
+            self._bytes += sum(map(len, new))
+            self._changed.notify()
+
+    def waiting_us(self, to_us: int) -> int:
+        """How much event time would wait to be in a batch, were everything sent up to `to_us`."""
+        begun_us = to_us if self._first_us is None else self._first_us
+        return to_us - max(self._read_us, begun_us)
+
+    def frontier(self) -> int:
+        return self._frontier_us
+
+    def positions(self) -> dict[str, int]:
+        with self._changed:
+            return dict(self._sent)
+
+    def handed_out(self, before_us: int) -> None:
+        self._read_us = max(self._read_us, before_us)
+
+    def commit(self, before_us: int) -> None:
+        """What was sent is not kept."""
+
+    def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
+        """What was offered; what batches read is told by the recorder."""
+        with self._changed:
+            chunks, self._chunks = self._chunks, []
+            return chunks, []
+
+    def drain_aborted(self) -> list[int]:
+        with self._changed:
+            aborted, self._aborted = self._aborted, []
+            return aborted
+
+    def drain_handing_out(self) -> list[Spent]:
+        """Nothing: nobody waits for us longer than until an event is due."""
+        return []
+
+    def _refuse_beyond(self, to_us: int, more_bytes: int) -> None:
+        waiting_us = self.waiting_us(to_us)
+        if more_bytes and (waiting_us > self._held.bound_us or self._bytes + more_bytes > self._held.bytes_max):
+            self.overflowed = True
+            self.memory_full_us = waiting_us if waiting_us <= self._held.bound_us else None
+            raise Overflow(
+                f"{waiting_us / US:.1f} s wait to be in a batch, {self._bytes + more_bytes} bytes to be taken"
+            )
+
+    def _serve(self) -> None:
+        connection = self._accepted()
+        try:
+            with connection:
+                while True:
+                    connection.sendall(self._next())
+                    with self._changed:
+                        self._bytes -= len(self._pending.popleft())
+        except OSError:
+            with self._changed:
+                self._aborted.append(self._held.now_us())
+
+    def _next(self) -> memoryview:
+        """The first of what waits; it stays there until it is taken."""
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._pending))
+            return self._pending[0]
+
+    def _accepted(self) -> socket.socket:
+        """The one connection that is taken; nobody can connect after it."""
+        while True:
+            connection, address = self._listener.accept()
+            if self._trusted(address):
+                self._listener.close()
+                return connection
+            connection.close()

@@ -1,0 +1,90 @@
+"""A DStream's batches: when their data is fixed, in what order they are worked off, what one that fails does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.streaming import StreamingContext
+
+from streamgauge.engines.spark.batches import Batches
+from streamgauge.engines.spark.kept import Batch
+from streamgauge.engines.spark.session import open_session
+from streamgauge.system.children import wait_until
+
+pytestmark = pytest.mark.spark
+
+INTERVAL_S, WITHIN_S = 0.2, 60.0
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[SparkSession]:
+    """Of its own: a stream that has been started ends with its session."""
+    opened = open_session("local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}, tmp_path)
+    yield opened
+    if (started := StreamingContext.getActive()) is not None:
+        started.stop(stopSparkContext=False)
+    opened.stop()
+
+
+class Numbered:
+    """A receiver whose batches hold their own numbers."""
+
+    def __init__(self) -> None:
+        self.made: list[int] = []
+
+    def stream(self, context: Any) -> Any:
+        nothing = context.sparkContext.emptyRDD()
+        return context.queueStream([nothing], default=nothing)
+
+    def next(self, _: int, number: int) -> Batch | None:
+        self.made.append(number)
+        return Batch(number, number, number + 1, number + 1)
+
+    def begin(self, _: int, made: Batch, __: Any) -> Batch:
+        return made
+
+
+def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
+    """The data of one that waits is fixed before its turn; all have their turns in their order."""
+    receiver, done, go_on = Numbered(), list[int](), Event()
+
+    def work(batch: Batch, _: Any) -> None:
+        go_on.wait(WITHIN_S)
+        done.append(batch.number)
+
+    stream = Batches(session, "q", INTERVAL_S, receiver, work)
+    stream.start()
+    assert wait_until(lambda: len(receiver.made) >= 3, WITHIN_S)
+    assert done == []
+    assert stream.working
+    go_on.set()
+    assert wait_until(lambda: len(done) >= 3, WITHIN_S)
+    assert done[:3] == receiver.made[:3]
+    assert wait_until(lambda: len(stream.told()) >= 2, WITHIN_S)
+    assert stream.failed == ""
+
+
+@pytest.mark.parametrize("where", ["made", "worked on"])
+def test_nothing_follows_a_batch_that_fails(session: SparkSession, where: str) -> None:
+    """Spark itself would go on; here its reason is told, and later batches do nothing."""
+    receiver, turns = Numbered(), list[int]()
+
+    def fails(*_: Any) -> Any:
+        raise ValueError("planted")
+
+    def work(batch: Batch, rdd: Any) -> None:
+        turns.append(batch.number)
+        fails()
+
+    if where == "made":
+        receiver.next = fails  # type: ignore[method-assign]
+    stream = Batches(session, "q", INTERVAL_S, receiver, work)
+    stream.start()
+    assert wait_until(lambda: bool(stream.failed), WITHIN_S)
+    assert "planted" in stream.failed
+    assert len(turns) == (1 if where == "worked on" else 0)

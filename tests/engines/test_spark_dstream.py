@@ -1,0 +1,90 @@
+"""The whole path on Spark's DStreams: rows, updates and windows, all verified; a Spark that dies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.engines.over_a_broker import WINDOW, check_answers, started, trial
+
+from streamgauge.report.terminal import TrialSnapshot
+
+pytestmark = pytest.mark.spark
+
+ENGINE = "spark-dstream"
+BATCHES = {"batch_interval": "500ms"}
+
+# (workload, parameters, options, fewest answers)
+CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
+    ("identity", {}, {}, 20_000),
+    ("filter", {"above": "50"}, {"source": "rows"}, 10_000),
+    ("count", {"packs": "100"}, {}, 100),
+    ("stamped_text", {}, {}, 20_000),
+    ("windowed_aggregation", WINDOW, {}, 1000),
+    ("windowed_aggregation", WINDOW, {"lowering.aggregate": "window"}, 1000),
+    ("windowed_join", {"range": "2s", "slide": "1s"}, {}, 100),
+    ("trending_topics", {"window": "2s", "frequency": "1s"}, {}, 10),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join((case[0], *case[2].values())))
+def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], dict[str, str], int]) -> None:
+    """Of ranges of the queue: rows, updates of keys, and windows that close over several batches."""
+    workload, parameters, options, rows_least = case
+    with started(
+        tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
+    ) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, rows_least)
+    assert judged.result.settings["batch_interval"] == "500ms"
+
+
+# (workload, parameters, generators, fewest answers)
+BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
+    ("identity", {}, 1, 20_000),
+    ("filter", {"above": "50"}, 2, 10_000),
+    ("count", {"packs": "100"}, 1, 100),
+    ("stamped_text", {}, 1, 20_000),
+    ("windowed_aggregation", WINDOW, 2, 1000),
+]
+
+
+@pytest.mark.parametrize("case", BY_RECEIVERS, ids=lambda case: case[0])
+def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], int, int]) -> None:
+    """Lines of each generator by a receiver of Spark's own, taken apart natively; windows wait for the slowest."""
+    workload, parameters, generators, rows_least = case
+    options = BATCHES | {"block_interval": "50ms", "back_pressure": "on"}
+    with started(
+        tmp_path, workload, "5k", ENGINE, generators=generators, transport="socket", options=options, **parameters
+    ) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, rows_least)
+    assert judged.result.settings["block_interval"] == "50ms"
+    assert judged.result.settings["spark.streaming.backpressure.enabled"] == "true"
+
+
+def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
+    """By the number under which a batch was read and committed; it began after it was made, and not before."""
+    with started(tmp_path, "identity", "5k", ENGINE, transport="flight", options=BATCHES) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+        told = {one["batchId"]: one for one in rig.engine.evidence()}
+    committed = {commit.batch for commit in judged.done.journal.commits}
+    assert committed
+    assert committed <= told.keys()
+    for one in told.values():
+        assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
+        assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
+
+
+def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path) -> None:
+    """With a verdict, not with a defect of ours."""
+    with started(tmp_path, "identity", "5k", ENGINE, transport="flight", options=BATCHES) as (ready, rig, folder):
+
+        def kill(_: TrialSnapshot) -> None:
+            for pid in rig.engine.pids()[:1]:
+                psutil.Process(pid).kill()
+
+        judged = trial(ready, rig, folder, on_progress=kill)
+    assert judged.result.verdict.value == "not_sustained"
+    assert "ended" in judged.done.engine_failed
