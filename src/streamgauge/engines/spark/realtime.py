@@ -46,7 +46,7 @@ WHY_NOT = {
     "SessionAggregate": "real-time mode has no session windows",
     "WindowJoin": "real-time mode joins no two streams",
     "IntervalJoin": "real-time mode joins no two streams",
-    "Distinct": "the earliest of each key is found in Python here, and real-time mode runs no Python",
+    "Distinct": "rows are put in order before the earliest of each key is kept, and real-time mode sorts nothing",
     "TopN": "real-time mode has no aggregate of an aggregate",
     "Lookup": "tables are broadcast in each batch here",
     "Union": "real-time mode takes a union of different sources only",
