@@ -45,6 +45,25 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
 
 
 @pytest.mark.spark
+def test_a_batch_of_a_dstream_is_made_at_its_time(tmp_path: Path) -> None:
+    """An event waits half an interval on average for it; where batches keep up, none waits long for its turn."""
+    load = {"duration": "8s", "warmup": "5s", "generators": 2}
+    asked = {"command": "anatomy", "workload": "stamped_text", "engine": "spark-dstream", "out": str(tmp_path)}
+    found = anatomy(build({**asked, "load": load, "anatomy": {"rates": "2k", "batch_windows": "1s"}}))
+    (trial,) = found["trials"]
+    assert trial["reason"] == ""
+    assert trial["latency"]["results"] > 10_000
+    assert abs(trial["remainder_share"]) < 0.02
+    assert trial["latency"]["contradicted_share"] < 0.02
+    assert (trial["contradicting_batches"], trial["doubts"]) == (0, [])
+    stages = {stage["name"]: stage["mean_us"] for stage in trial["stages"]}
+    assert list(stages) == list(MODES["spark-dstream"].stages)
+    assert sum(stages.values()) == pytest.approx(trial["latency"]["mean_us"])
+    assert 250_000 < stages["waiting"] < 750_000
+    assert trial["batch_window_s"] == 1.0
+
+
+@pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.parametrize("engine", ["spark-rtm", "spark"])
 def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:

@@ -28,6 +28,7 @@ from streamgauge.run.check import check
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.ready import Ready
 from streamgauge.run.single import Progress, require_machine, run_judged
+from streamgauge.studies.d_stream import DStream
 from streamgauge.studies.dissect import nothing, taken_apart
 from streamgauge.studies.micro_batch import MicroBatch
 from streamgauge.studies.modes import Mode
@@ -36,7 +37,7 @@ from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 
 SCHEMA_VERSION = 2
-MODES: dict[str, Mode] = {"spark": MicroBatch(), "spark-rtm": RealTime()}
+MODES: dict[str, Mode] = {"spark": MicroBatch(), "spark-rtm": RealTime(), "spark-dstream": DStream()}
 """Engine to the way in which it streams."""
 RECORD_SIZE = "record_bytes"
 """The parameter of a workload that has records of a chosen size."""

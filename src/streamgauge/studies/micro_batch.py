@@ -54,6 +54,10 @@ STAGES = {
 }
 
 
+BETWEEN = {"offset fixed": "fixed_us", "planned": "planned_us"}
+"""The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
+
+
 @dataclass(frozen=True)
 class MicroBatch:
     """Fills the seam's `Mode`."""
@@ -63,9 +67,7 @@ class MicroBatch:
     interval: str | None = "trigger"
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
-        for name in event_log.options(Path()):
-            if name in trial.options:
-                yield Problem(f"option {name}", "is set by the anatomy itself", trial.options[name], "leave it out")
+        yield from event_log.taken(trial.options)
         if trial.options[PROBES] == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")
@@ -121,6 +123,7 @@ class ByBatch:
     logs: Path
     seen: Seen
     broker: BrokerStamps = field(default_factory=BrokerStamps)
+    between: Mapping[str, str] = field(default_factory=lambda: BETWEEN)
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -129,12 +132,16 @@ class ByBatch:
     def look(self, rig: Rig, judged: Judged) -> None:
         self.broker.look(rig, judged)
 
+    def batches(self, progress: list[dict[str, Any]], journal: Journal) -> dict[int, Batch]:
+        """Those of which everything is known; `progress` are rows of the table of batches."""
+        return batches_of(progress, event_log.work(self.logs), journal)
+
     def taken(self, judged: Judged, folder: Path, results: KeptResults) -> Taken | str:
         journal = judged.done.journal
-        batches = batches_of(RunFolder.open(folder).read_batches().to_pylist(), event_log.work(self.logs), journal)
+        batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), journal)
         sample = self.broker.sample(results)
         mine = results if sample is None else results.of(sample.places)
-        ways, of_batch, known = ways_of(journal, batches, mine, self.seen, sample)
+        ways, of_batch, known = ways_of(journal, batches, mine, self.seen, sample, self.between)
         if not known.any():
             return "no batch of a result is known"
         written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
@@ -169,7 +176,12 @@ def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], jo
 
 
 def ways_of(
-    journal: Journal, batches: Mapping[int, Batch], results: KeptResults, seen: Seen, sample: Sample | None = None
+    journal: Journal,
+    batches: Mapping[int, Batch],
+    results: KeptResults,
+    seen: Seen,
+    sample: Sample | None = None,
+    between: Mapping[str, str] = BETWEEN,
 ) -> tuple[Ways, Times, NDArray[np.bool_]]:
     """The ways of the results whose batch is known, the batch of each of these, and which of all they are. Of a
     `sample`, which these results are, the broker's moments are known too.
@@ -186,11 +198,8 @@ def ways_of(
 
     moments = [Moment("generated", published_us)]
     moments += [] if sample is None else [sample.in_kafka()]
-    moments += [
-        Moment("waiting", at("begun_us"), may_precede=True),
-        Moment("offset fixed", at("fixed_us")),
-        Moment("planned", at("planned_us")),
-    ]
+    moments.append(Moment("waiting", at("begun_us"), may_precede=True))
+    moments += [Moment(stage, at(moment)) for stage, moment in between.items()]
     if seen.stamped:
         moments += [Moment("scheduled", at("launched_us")), Moment("read", read_us)]
     else:

@@ -72,9 +72,9 @@ _JOBS_AT_ONCE = "spark.streaming.concurrentJobs"
 
 
 def seconds(interval: str) -> float:
-    """`200ms` as 0.2; 0 where it is not written so."""
-    found = re.fullmatch(r"([0-9]+)(ms|s)", interval)
-    return int(found.group(1)) * {"ms": 0.001, "s": 1.0}[found.group(2)] if found else 0.0
+    """`200ms`, or `200 milliseconds` as Spark has it, as 0.2; 0 where it is not written so."""
+    found = re.fullmatch(r"([0-9]+)(?:(ms| milliseconds?)|s| seconds?)", interval)
+    return int(found.group(1)) * (0.001 if found.group(2) else 1.0) if found else 0.0
 
 
 def asked_for(options: Mapping[str, str], name: str) -> str:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from streamgauge.errors import Problem
 
 MS = 1000
 """Microseconds."""
@@ -29,6 +31,13 @@ def options(folder: Path) -> dict[str, str]:
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
     }
+
+
+def taken(given: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with options that are those of the log already."""
+    for name in options(Path()):
+        if name in given:
+            yield Problem(f"option {name}", "is set by the anatomy itself", given[name], "leave it out")
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,16 @@ def work(folder: Path, by: str = BATCH_ID) -> dict[int, BatchWork]:
     found: dict[int, BatchWork] = {}
     for one in _work_in(_events(folder, (_JOB, _END)), by):
         found[one.batch] = _together(found[one.batch], one) if one.batch in found else one
+    return found
+
+
+def batch_times(folder: Path) -> dict[int, int]:
+    """Of each batch of DStreams that has run a job: the time at which it was made, microseconds since the epoch."""
+    found: dict[int, int] = {}
+    for event in _events(folder, (_JOB,)):
+        said = event.get("Properties") or {}
+        if BATCH_ID in said and BATCH_TIME in said:
+            found[int(said[BATCH_ID])] = int(said[BATCH_TIME]) * MS
     return found
 
 

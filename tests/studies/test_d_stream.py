@@ -1,0 +1,57 @@
+"""What is particular of the anatomy of DStreams; its stages are those of micro-batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamgauge.engines.spark.event_log import BATCH_ID, BATCH_TIME, batch_times
+from streamgauge.errors import InputError
+from streamgauge.experiment import build
+from streamgauge.studies.anatomy import check_trials
+from streamgauge.studies.d_stream import STAGES
+from streamgauge.studies.micro_batch import STAGES as OF_MICRO_BATCHES
+
+ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}
+
+
+def job(batch: int, when_ms: int, **more: str) -> str:
+    said = {BATCH_ID: str(batch), BATCH_TIME: str(when_ms), **more}
+    return json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": [batch], "Properties": said})
+
+
+def test_a_batch_was_made_at_the_time_of_its_jobs(tmp_path: Path) -> None:
+    """Jobs of no batch, or of a query's, say nothing of it."""
+    other = json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": [7], "Properties": {BATCH_ID: "7"}})
+    lines = [job(3, 1000), job(3, 1000), job(4, 2000), other]
+    (tmp_path / "log").write_text("\n".join([*lines, json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": []})]))
+    assert batch_times(tmp_path) == {3: 1_000_000, 4: 2_000_000}
+
+
+def test_stages_that_both_have_mean_the_same() -> None:
+    """But for the wait: a DStream's batch is made at its time."""
+    both = STAGES.keys() & OF_MICRO_BATCHES.keys()
+    assert both == {"generated", "waiting", "scheduled", "read", "processed and written"}
+    assert {name for name in both if STAGES[name] != OF_MICRO_BATCHES[name]} == {"waiting"}
+
+
+def test_an_interval_is_asked_for_as_of_micro_batches() -> None:
+    """By the words in which Spark has it."""
+    (ready,) = check_trials(build({**ASKED, "anatomy": {"rates": "1k", "batch_windows": "500ms"}}))
+    assert ready.experiment.options["batch_interval"] == "500 milliseconds"
+
+
+@pytest.mark.parametrize(
+    ("more", "setting"),
+    [
+        ({"transport": "socket"}, "transport"),
+        ({"options": {"spark.eventLog.enabled": "true"}}, "option spark.eventLog.enabled"),
+    ],
+)
+def test_what_is_not_known_is_refused(more: dict[str, object], setting: str) -> None:
+    """Before anything starts."""
+    with pytest.raises(InputError) as refused:
+        check_trials(build({**ASKED, **more}))
+    assert [problem.setting for problem in refused.value.problems] == [setting]
