@@ -28,7 +28,7 @@ from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering import Lowering
 from streamgauge.engines.spark.queries import queries
-from streamgauge.engines.spark.settings import UNCHECKED, sorts, with_rocksdb
+from streamgauge.engines.spark.settings import UNCHECKED, keeps_first_rows, with_rocksdb
 from streamgauge.events import US, Schema, arrow_type, event_id_base
 from streamgauge.flow import schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
@@ -283,7 +283,7 @@ def streamed(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] | 
         _cut(rows, folder / name)
     batches: list[list[Any]] = []
     for name, value in UNCHECKED.items():
-        spark.conf.set(name, value if sorts(flow) else "true")
+        spark.conf.set(name, value if keeps_first_rows(flow) else "true")
     frame = lowered(flow, partial(_stream, spark, folder, flow), choices)
     writer = frame.writeStream.outputMode(flow.sink.mode).trigger(availableNow=True)
     query = writer.foreachBatch(lambda rows, _: batches.append(rows.collect()))

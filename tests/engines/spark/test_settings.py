@@ -67,9 +67,9 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
 def test_which_flows_spark_is_not_to_check() -> None:
     """Those that put rows of a batch in order, and no other: its refusals are worth having."""
     rows = source("rows", Schema.of(who="string"))
-    assert settings.sorts(rows.distinct(keys="who").sink("firsts"))
-    assert not settings.sorts(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
-    assert not settings.sorts(rows.running(keys="who", n="count(*)").sink("counts"))
+    assert settings.keeps_first_rows(rows.distinct(keys="who").sink("firsts"))
+    assert not settings.keeps_first_rows(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
+    assert not settings.keeps_first_rows(rows.running(keys="who", n="count(*)").sink("counts"))
 
 
 def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:

@@ -36,8 +36,8 @@ from streamgauge.engines.spark.settings import (
     SETTINGS,
     UNCHECKED,
     defaults,
+    keeps_first_rows,
     needs_rocksdb,
-    sorts,
     split,
     with_rocksdb,
 )
@@ -132,7 +132,7 @@ class Sut:
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
-        conf |= UNCHECKED if sorts(self._job.flow) else {}
+        conf |= UNCHECKED if keeps_first_rows(self._job.flow) else {}
         conf |= PROBED if self._probed else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         conf |= REDACTED if "client" in self._job.edges.transport_options else {}

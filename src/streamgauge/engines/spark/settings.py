@@ -164,7 +164,7 @@ def needs_rocksdb(flow: Flow) -> bool:
     process in Python, and every key that ever came.
     """
     keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(flow))
-    return any(keyed) or sorts(flow)
+    return any(keyed) or keeps_first_rows(flow)
 
 
 def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
@@ -183,8 +183,10 @@ UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
 """Spark refuses every sort of a stream, also one within the parts of a batch (`distinct`)."""
 
 
-def sorts(flow: Flow) -> bool:
-    """Whether a flow puts rows of a batch in order, which Spark allows only unchecked."""
+def keeps_first_rows(flow: Flow) -> bool:
+    """Whether a flow keeps every key that ever came, with its first row; rows of a batch are put in order for it, which
+    Spark allows only unchecked.
+    """
     return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
 
 
