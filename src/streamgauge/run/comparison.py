@@ -128,13 +128,8 @@ def _watermark_us(plan: Plan, cut_us: int) -> int:
     the others, in whole milliseconds. It stays below the cut, so a window that ends there closes a batch later.
     """
     streams, partitions = range(len(plan.streams)), range(plan.partitions)
-    last_us = min(max(_last_before(plan, stream, each, cut_us) for each in partitions) for stream in streams)
+    last_us = min(max(plan.last_before(stream, each, cut_us) or 0 for each in partitions) for stream in streams)
     return last_us // MS * MS
-
-
-def _last_before(plan: Plan, stream: int, partition: int, cut_us: int) -> int:
-    count = plan.count_before(stream, partition, cut_us)
-    return int(plan.event_times(stream, partition, count - 1, count)[0]) if count else 0
 
 
 def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:

@@ -200,9 +200,7 @@ class Journal:
 
     def _last_before(self, stream: str, partition: int, end_us: int) -> int:
         """The time of the last event of a partition before `end_us`; 0 where there is none."""
-        number = next(number for number, spec in enumerate(self.plan.streams) if spec.name == stream)
-        count = self.plan.count_before(number, partition, end_us)
-        return int(self.plan.event_times(number, partition, count - 1, count)[0]) if count else 0
+        return self.plan.last_before(self.plan.number_of(stream), partition, end_us) or 0
 
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""

@@ -257,7 +257,6 @@ class _LastInWindow:
         for number in self._numbers:
             stream = self._plan.streams[number]
             for partition in range(self._plan.partitions):
-                count = self._plan.count_before(number, partition, end_us)
-                if count:
-                    times = self._plan.event_times(number, partition, count - 1, count)
-                    yield int(times[0]), int(self._ingest.of(stream.name, partition, times)[0])
+                last_us = self._plan.last_before(number, partition, end_us)
+                if last_us is not None:
+                    yield last_us, int(self._ingest.of(stream.name, partition, np.array([last_us]))[0])

@@ -139,7 +139,7 @@ def _alone_flow(node: Node) -> Flow:
 
 def _offer(connection: Any, source: Source, plan: Plan, span: Span) -> None:
     """A source's table: the planned events themselves."""
-    number = next(n for n, stream in enumerate(plan.streams) if stream.name == source.name)
+    number = plan.number_of(source.name)
     there = schema.columns(source)
     columns = tuple(name for name in dict.fromkeys((*there, EVENT_TIME)) if name != INGEST_TIME)
     handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in there else ""
