@@ -22,6 +22,7 @@ from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
+from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, look
@@ -458,7 +459,7 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
             f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
             "and a trend may be its doing"
         )
-    skew_us = done.journal.read_skew_us(done.spans.measured_from_us, done.spans.measured_to_us)
+    skew_us = read_skew_us(done.journal, done.spans.measured_from_us, done.spans.measured_to_us)
     if skew_us > ready.watermark_delay_us and ready.closing_sinks:
         warnings.append(
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "

@@ -39,6 +39,7 @@ from streamgauge.measure.answers_sql import DUE, quoted
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification
+from streamgauge.run.batch_ends import cuts
 from streamgauge.run.comparison import (
     Asked,
     Comparison,
@@ -128,7 +129,7 @@ def _owed(ready: Ready, done: Conducted) -> str:
     """Which updates could not be asked for, in words; nothing where all could."""
     if not isinstance(ready.flow.sink.input, RunningAggregate):
         return ""
-    times, uneven = done.journal.cuts()
+    times, uneven = cuts(done.journal)
     if not uneven:
         return ""
     whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
@@ -186,10 +187,10 @@ def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: An
     early, what was offered after the last of its batches makes one more, which never came.
     """
     keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
-    cuts = done.journal.cuts().times
-    if cuts and not done.owes_all:
-        cuts.append(max(cuts[-1], _measured_until(done)))
-    connection.register("cuts", pa.table({"cut": pa.array(cuts, pa.int64())}))
+    times, _ = cuts(done.journal)
+    if times and not done.owes_all:
+        times.append(max(times[-1], _measured_until(done)))
+    connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
     query, kept = kept_rows(ready.lineage_flow, _planned(ready, done, source, connection), "kept")
     connection.execute(query)
     connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
