@@ -48,7 +48,7 @@ from streamgauge.run.watching import (
 )
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import cpus, environment, only_on
-from streamgauge.transports.catalogue import in_force
+from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Chunk
 
 _QUERY_STOPPED = "interrupted"
@@ -418,7 +418,7 @@ def _unjudged(
             "driver_cpus": list(ready.driver_cpus or cpus()),
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
-        settings={**rig.engine.settings(), **in_force(experiment.transport, experiment.transport_options)},
+        settings={**rig.engine.settings(), **transport(experiment.transport).in_force(experiment.transport_options)},
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s),
         backlog=figures.backlog(done),
