@@ -30,12 +30,13 @@ from streamgauge.events import (
     WINDOW_START,
     arrow_type,
     quote,
+    quoted,
 )
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
 from streamgauge.flow.nodes import Flow, Process, RunningAggregate
 from streamgauge.flow.reach import reach_us
-from streamgauge.measure.answers_sql import DUE, quoted
+from streamgauge.measure.answers_sql import DUE
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification

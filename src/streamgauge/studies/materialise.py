@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.oracle.process import computed
-from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote
+from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote, quoted
 from streamgauge.flow import expressions, graph, schema
 from streamgauge.flow.binder import element_type
 from streamgauge.flow.lineage import needed_columns
@@ -164,7 +164,7 @@ def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
     if isinstance(alone, RunningAggregate):
         query = _updates(connection, alone, relations, span)
     else:
-        own = ", ".join(quote(name) for name in schema.columns(alone))
+        own = quoted(schema.columns(alone))
         query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(alone, relations)})"
     connection.execute(f"CREATE TABLE {quote(table)} AS {query}")
 
