@@ -188,14 +188,7 @@ def conclude(
     """Verify, judge and write down; what was measured is written before it is judged."""
     folder.forget_answers()
     base = _unjudged(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
-    if told.progress or told.counts.rows:
-        known = operators.counted(told.counts.rows, done.journal)
-        found = operators.summaries(ready.flow, known, done.journal, done.spans)
-        base = base.model_copy(update={"operators": found})
-        folder.write_operators(operators.table(ready.flow, known))
-    if told.counts.ended:
-        said = f"rows of operators were not counted to the end: {told.counts.ended}"
-        base = base.model_copy(update={"warnings": (*base.warnings, said)})
+    base = _with_operators(ready, folder, done, told, base)
     folder.write_result(base)
     counted = ready.engine.own_batches
     folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
@@ -231,6 +224,19 @@ def conclude(
     folder.write_hlog(_hlog(verified, done.spans))
     folder.write_result(result)
     return Judged(result, done, verified)
+
+
+def _with_operators(ready: Ready, folder: RunFolder, done: Conducted, told: Told, base: Result) -> Result:
+    """With figures by operator, which are also written down; a warning where the engine counts no more."""
+    if told.progress or told.counts.rows:
+        known = operators.counted(told.counts.rows, done.journal)
+        found = operators.summaries(ready.flow, known, done.journal, done.spans)
+        base = base.model_copy(update={"operators": found})
+        folder.write_operators(operators.table(ready.flow, known))
+    if told.counts.ended:
+        said = f"rows of operators were not counted to the end: {told.counts.ended}"
+        base = base.model_copy(update={"warnings": (*base.warnings, said)})
+    return base
 
 
 def _with_appends(rig: Rig, done: Conducted, base: Result) -> Result:
