@@ -83,7 +83,7 @@ def test_the_verdict_is_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, code: int
 ) -> None:
     """0 done, 1 the criterion failed, 3 the figures must not be used."""
-    monkeypatch.setattr(cli, "_run_with_view", lambda experiment: result_of(value))
+    monkeypatch.setattr(cli, "run_with_view", lambda experiment: result_of(value))
     assert call(monkeypatch, "run", "identity", "--json") == code
     assert Result.model_validate_json(capsys.readouterr().out).verdict.value == value
 
@@ -106,7 +106,7 @@ def test_errors_are_one_message_on_stderr(
     def fail(experiment: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(cli, "_run_with_view", fail)
+    monkeypatch.setattr(cli, "run_with_view", fail)
     assert call(monkeypatch, "run", "identity", "--json") == code
     said = capsys.readouterr()
     assert said.out == ""
@@ -123,7 +123,7 @@ def test_a_defect_is_no_verdict(
     def fail(experiment: Any) -> Any:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(cli, "_run_with_view", fail)
+    monkeypatch.setattr(cli, "run_with_view", fail)
     monkeypatch.setenv(cli.TRACEBACK, "1" if shown else "")
     assert call(monkeypatch, "run", "identity", "--json") == 3
     said = capsys.readouterr()

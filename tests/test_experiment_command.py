@@ -24,7 +24,7 @@ def asked(tmp_path: Path, text: str, *options: str) -> Result:
     return CliRunner().invoke(cli.app, ["experiment", str(file), *options])
 
 
-@pytest.mark.parametrize(("command", "function"), [("run", "_run_with_view"), ("sustain", "_sustain_with_view")])
+@pytest.mark.parametrize(("command", "function"), [("run", "run_with_view"), ("sustain", "sustain_with_view")])
 def test_the_file_chooses_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str
 ) -> None:

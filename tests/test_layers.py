@@ -48,7 +48,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "studies": BASE | LOAD_AND_FLOW | ABOVE_RUN | {"run"},
     "cli_options": set(),
     "cli_asked": BASE | {"run", "report", "experiment"},
-    "cli": BASE | {"cli_options", "cli_asked", "studies", "run", "report", "experiment"},
+    "cli_shown": {"errors", "studies", "run", "report", "experiment"},
+    "cli": BASE | {"cli_options", "cli_asked", "cli_shown", "studies", "run", "report", "experiment"},
     "__main__": {"cli"},
 }
 """Room to the rooms that it may import, itself too."""

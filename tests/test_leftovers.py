@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge import cli
+from streamgauge.cli_shown import EXITS
 from streamgauge.report.store import STARTED, RunFolder
 from streamgauge.result import Result
 from streamgauge.studies.sustain import recorded
@@ -145,7 +146,7 @@ def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     again = [sys.executable, "-m", "streamgauge", "sustain", "--resume", str(path), "--json"]
     done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
     found = Result.model_validate(json.loads(done.stdout))
-    assert done.returncode == cli.EXITS[found.verdict.value], done.stderr
+    assert done.returncode == EXITS[found.verdict.value], done.stderr
     assert found == folder.read_result()
     assert found.search is not None
     # Two where the first is undecided on a busy machine: that and one below it are a bracket.

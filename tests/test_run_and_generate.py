@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge import cli
+from streamgauge.cli_shown import EXITS
 from streamgauge.events import US
 
 RANGE_US, SLIDE_US, PACKS = US, US // 2, 50
@@ -30,7 +31,7 @@ def said(*words: str) -> dict[str, Any]:
     """What the command prints with --json. Which verdict a run gets is the machine's affair; it has all its answers."""
     done = CliRunner().invoke(cli.app, [*words, "--json"])
     found: dict[str, Any] = json.loads(done.stdout)
-    assert done.exit_code == (cli.EXITS[found["verdict"]["value"]] if words[0] == "run" else 0), done.output
+    assert done.exit_code == (EXITS[found["verdict"]["value"]] if words[0] == "run" else 0), done.output
     return found
 
 

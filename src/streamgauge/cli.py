@@ -6,9 +6,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -42,6 +41,16 @@ from streamgauge.cli_options import (
     Warmup,
     Workload,
 )
+from streamgauge.cli_shown import (
+    EXITS,
+    answer,
+    characterize_with_view,
+    run_with_view,
+    show_toml,
+    sustain_with_view,
+    take_apart,
+    write_input,
+)
 from streamgauge.errors import InputError, Problem, StreamgaugeError, attempt
 from streamgauge.events import parse_share
 
@@ -50,7 +59,6 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 
-EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
 DEFECT_EXIT = 3
 """Of an error that nobody foresaw: never 1, which would say that a rate is not sustained."""
 TRACEBACK = "STREAMGAUGE_TRACEBACK"
@@ -99,27 +107,6 @@ def _as_interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _answer(
-    experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: bool, print_toml: bool, shown: bool = False
-) -> None:
-    if print_toml:
-        from streamgauge.experiment import to_toml
-        from streamgauge.run.check import check
-
-        if experiment.workload and experiment.load.of is None:  # else a run's folder says what is asked
-            check(experiment, new_folder=False)
-        print(to_toml(experiment), end="")
-        return
-    from streamgauge.report.terminal import show_result
-
-    result = run(experiment)
-    if as_json:
-        print(result.to_json())
-    elif not shown:
-        show_result(result, verbose)
-    sys.exit(EXITS[result.verdict.value])
-
-
 @app.command(short_help="One trial: is a rate sustained, how late, are the answers right?")
 def run(
     workload: Workload, rate: Rate = "100k", duration: Duration = "60s", warmup: Warmup = None,
@@ -139,15 +126,7 @@ def run(
         load={"rate": rate, "duration": duration, "warmup": warmup, "generators": generators, "seed": seed,
               "profile": profile, "chunk": chunk, "bound": bound, "memory": memory, "frontier": frontier},
     )  # fmt: skip
-    _answer(experiment, _run_with_view, json_, verbose, print_toml)
-
-
-def _run_with_view(experiment: Any) -> Any:
-    from streamgauge.report.terminal import TrialView
-    from streamgauge.run.single import run_single
-
-    with TrialView() as view:
-        return run_single(experiment, view.update)
+    answer(experiment, run_with_view, json_, verbose, print_toml)
 
 
 @app.command(short_help="The highest rate that is sustained, by a search")
@@ -185,16 +164,7 @@ def sustain(
         search={"tolerance": tolerance, "quick": quick, "start_rate": start_rate,
                 "resume": resume, "trials_max": trials_max},
     )  # fmt: skip
-    _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
-
-
-def _sustain_with_view(experiment: Any, verbose: bool) -> Any:
-    """The search's own view shows its result too."""
-    from streamgauge.report.terminal import SearchView
-    from streamgauge.studies.sustain import sustain as search
-
-    with SearchView(verbose=verbose) as view:
-        return search(experiment, view)
+    answer(experiment, lambda asked: sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
 
 
 @app.command()
@@ -228,27 +198,9 @@ def generate(
               "profile": profile, "start": start, "of": of},
     )  # fmt: skip
     if print_toml:
-        _answer(experiment, lambda _: None, json_, False, True)
+        show_toml(experiment)
         return
-    _write_input(experiment, json_)
-
-
-def _write_input(experiment: Any, as_json: bool) -> None:
-    if experiment.out is None:
-        raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
-    from streamgauge.report.terminal import InputView, tell
-    from streamgauge.run.generate import generate as write
-
-    out = Path(experiment.out)
-    with InputView() as view:
-        written = write(experiment, out, view.update)
-    if as_json:
-        print(json.dumps(written, indent=2))
-        return
-    for name, events in written["events"].items():
-        tell(f"{events:,} events  {out / name}")
-    for note in written["notes"]:
-        tell(f"note  {note}")
+    write_input(experiment, json_)
 
 
 @app.command("experiment", short_help="A declared experiment: a command as a TOML file")
@@ -261,15 +213,15 @@ def declared(
 
     experiment = read(file)
     if experiment.command == "generate" and not print_toml:
-        _write_input(experiment, json_)
+        write_input(experiment, json_)
         return
     if experiment.command == "anatomy":
-        _take_apart(experiment, json_, print_toml)
+        take_apart(experiment, json_, print_toml)
         return
     if experiment.command == "sustain":
-        _answer(experiment, lambda asked: _sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
+        answer(experiment, lambda asked: sustain_with_view(asked, verbose), json_, verbose, print_toml, shown=True)
     else:
-        _answer(experiment, _run_with_view, json_, verbose, print_toml)
+        answer(experiment, run_with_view, json_, verbose, print_toml)
 
 
 @app.command(short_help="The workloads there are, and all that is known of one")
@@ -332,28 +284,7 @@ def anatomy(
         anatomy={"rates": rates, "batch_windows": batch_windows, "record_sizes": record_size},
         load={"duration": duration, "warmup": warmup, "generators": generators, "seed": seed, "chunk": chunk},
     )  # fmt: skip
-    _take_apart(experiment, json_, print_toml)
-
-
-def _take_apart(experiment: Any, as_json: bool, print_toml: bool) -> None:
-    from streamgauge.studies.anatomy import anatomy as study
-    from streamgauge.studies.anatomy import check_trials
-
-    if print_toml:
-        from streamgauge.experiment import to_toml
-
-        check_trials(experiment)
-        print(to_toml(experiment), end="")
-        return
-    from streamgauge.report.anatomy_terminal import show_anatomy
-    from streamgauge.report.terminal import TrialView
-
-    with TrialView() as view:
-        found = study(experiment, view.update)
-    print(json.dumps(found, indent=2)) if as_json else show_anatomy(found)
-    verdicts = [trial["verdict"] for trial in found["trials"]]
-    whole = EXITS["invalid"] if "invalid" in verdicts else 0
-    sys.exit(whole if found["finished"] else EXITS["interrupted"])
+    take_apart(experiment, json_, print_toml)
 
 
 @app.command()
@@ -444,8 +375,7 @@ def characterize(
 ) -> None:  # fmt: skip
     """Selectivity, tuple size and time per tuple of each operator alone, Spark's memory, and advised instances."""
     from streamgauge.run.check import check
-    from streamgauge.studies.apply import apply_advice, check_trial
-    from streamgauge.studies.characterize import characterize as study
+    from streamgauge.studies.apply import check_trial
     from streamgauge.studies.characterize import read
 
     words = {"slices": slices, "slice_events": slice_events, "warmup_slices": warmup_slices, "target": target,
@@ -459,21 +389,9 @@ def characterize(
         attempt(lambda: (check_trial if apply else check)(experiment), problems)
     if problems:
         raise InputError(problems)
-    from streamgauge.report.characterization_terminal import show_applied, show_characterization
-    from streamgauge.report.terminal import StepView, TrialView
-
-    with StepView() as view:
-        found = study(experiment, sizes, view.update)
-    if not json_:
-        show_characterization(found, apply)
-    if apply:
-        with TrialView() as trial_view:
-            found = apply_advice(experiment, found, trial_view.update)
-    if json_:
-        print(json.dumps(found, indent=2))
-    elif applied := found["applied"]:
-        show_applied(applied)
-    sys.exit(EXITS[found["applied"]["verdict"]] if found["applied"] else 0)
+    assert experiment is not None
+    assert sizes is not None
+    characterize_with_view(experiment, sizes, apply, json_)
 
 
 @app.command(short_help="Make the HTML report of a run folder again")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,11 @@ class Schema:
 def quote(name: str) -> str:
     """A name as DuckDB reads it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as DuckDB reads a list of them."""
+    return ", ".join(map(quote, names))
 
 
 def arrow_type(name: str) -> pa.DataType:

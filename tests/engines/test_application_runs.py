@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bench.applications import NATIVE, OTHERS, floor_of
 
-from streamgauge.cli import EXITS
+from streamgauge.cli_shown import EXITS
 from streamgauge.result import Result
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

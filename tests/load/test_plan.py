@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.errors import InputError
 from streamgauge.events import US, event_id_base
 from streamgauge.load.fields import Integer, Key, StreamSpec, Text
-from streamgauge.load.plan import Plan
+from streamgauge.load.plan import EVENTS_MAX, Plan
 from streamgauge.load.rates import RateProfile, parse_profile
 
 START = 1_700_000_000_000_000
@@ -166,6 +166,7 @@ PROFILE = parse_profile("constant", 1000.0, 60.0)
         ({"seed": -1}, "seed"),
         ({"duration_s": 0.0}, "duration"),
         ({"profile": parse_profile("constant", 1e15, 60.0)}, "rate"),
+        ({"profile": parse_profile("constant", 1.01 * EVENTS_MAX / 60, 60.0)}, "rate"),
     ],
 )
 def test_wrong_plans_are_refused(values: dict, setting: str) -> None:
@@ -183,8 +184,28 @@ def test_all_problems_are_said_at_once() -> None:
     assert [problem.setting for problem in caught.value.problems] == ["partitions", "seed"]
 
 
-def test_a_guess_that_is_far_off_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong analytic guess changes no count."""
+@pytest.mark.parametrize("guess", [5.0, 50_000.0])
+def test_a_guess_that_is_far_off_is_mended(monkeypatch: pytest.MonkeyPatch, guess: float) -> None:
+    """An analytic guess that is far too low, or too high, changes no count."""
     right = STEADY.count_before(0, 1, START + 7 * US + 123)
-    monkeypatch.setattr(RateProfile, "events_by", lambda self, t_s: 5.0)
+    monkeypatch.setattr(RateProfile, "events_by", lambda self, t_s: guess)
     assert STEADY.count_before(0, 1, START + 7 * US + 123) == right
+
+
+@given(PLANS, st.integers(0, 1), st.data())
+def test_the_last_event_before_a_time_is_the_last_of_those_counted(
+    plan: Plan, stream: int, data: st.DataObject
+) -> None:
+    """None where none is; any other lies before the time, and no event of the partition between both."""
+    partition = data.draw(st.integers(0, plan.partitions - 1))
+    t_us = START + data.draw(st.integers(-10, round(plan.duration_s * US)))
+    found, count = plan.last_before(stream, partition, t_us), plan.count_before(stream, partition, t_us)
+    assert (found is None) == (count == 0)
+    if found is not None:
+        last_us, next_us = plan.event_times(stream, partition, count - 1, count + 1).tolist()
+        assert found == last_us < t_us <= next_us
+
+
+def test_streams_are_known_by_name() -> None:
+    """A plan asks by number."""
+    assert [STEADY.number_of(stream.name) for stream in BOTH] == [0, 1]

@@ -32,6 +32,7 @@ from streamgauge.run import figures, trial
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.measured import measured, warnings_of
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, snapshot
 from streamgauge.run.unverified import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.system.machine import cpus
@@ -98,11 +99,11 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     ready, done = check(build({"workload": "identity"})), make.story().done()
     for percent, warned in ((20.0, False), (30.0, True)):
         done.journal.others = [(make.start + 6 * US, percent)]
-        warnings = trial._warnings(ready, done, 1000.0)
+        warnings = warnings_of(ready, done, 1000.0)
         assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
     done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
-    assert any("used 60% of the machine for 5 s:" in warning for warning in trial._warnings(ready, done, 1000.0))
+    assert any("used 60% of the machine for 5 s:" in warning for warning in warnings_of(ready, done, 1000.0))
 
 
 @pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
@@ -112,7 +113,7 @@ def test_more_generators_than_processors_are_warned_of(
     """They wait for each other."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     ready = check(build({"workload": "identity", "load": {"generators": 3}}))
-    warnings = trial._warnings(ready, make.story().done(), 1000.0)
+    warnings = warnings_of(ready, make.story().done(), 1000.0)
     assert any("3 generators, more than there are processors (2)" in warning for warning in warnings) is warned
 
 
@@ -122,7 +123,7 @@ def test_a_machine_that_became_slower_is_warned_of(
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
     monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
-    warnings = trial._warnings(check(build({"workload": "identity"})), make.story().done(), 1000.0)
+    warnings = warnings_of(check(build({"workload": "identity"})), make.story().done(), 1000.0)
     assert any("the machine itself became slower by 16%" in warning for warning in warnings) is warned
 
 
@@ -566,7 +567,7 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     done = make.story().done(engine_failed="gone")
-    assert trial._unjudged(ready, rig, folder, done, 1000.0, None).job_files == {"job.py": "a" * 64}
+    assert measured(ready, rig, folder, done, 1000.0, None).job_files == {"job.py": "a" * 64}
 
 
 def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path) -> None:
@@ -578,7 +579,7 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     done.journal.plan = replace(done.journal.plan, streams=ready.streams(1000.0))
     rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    result = trial._unjudged(ready, rig, folder, done, 1000.0, None)
+    result = measured(ready, rig, folder, done, 1000.0, None)
     (data,) = result.data
     assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]

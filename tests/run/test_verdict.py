@@ -9,9 +9,10 @@ import pytest
 from tests.run.made_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
 from streamgauge.result import Latencies
-from streamgauge.run.criteria import CHECKS
+from streamgauge.run.criteria import CHECKS, answer
 from streamgauge.run.facts import Samples
-from streamgauge.run.verdict import hopeless, judge
+from streamgauge.run.verdict import _advice_undecided, hopeless, judge
+from streamgauge.stats.bootstrap import Interval
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
@@ -74,6 +75,21 @@ FAULTS = [
     ("evidence", "undecided", {"draining_at_start": True}),
     ("event_time_p99", "not_sustained", {"levels": (LEVEL,)}),
 ]
+
+
+def test_what_became_of_the_system_is_told_though_the_driver_failed() -> None:
+    """An invalid trial says nothing against it, and that it died as well, but not that it lived."""
+    failed = {"slip_us_p99": 150_000}
+    died = judge(evidence(**failed, sut_alive=False, sut_reason="out of memory")).sentence
+    assert "connected: a process of the system under test died, or does not answer: out of memory" in died
+    assert "connected" not in judge(evidence(**failed)).sentence
+
+
+@pytest.mark.parametrize(("half_width", "says"), [(0.02, "about 1.6 times as long"), (0.2, "so close to the border")])
+def test_how_much_longer_is_asked_for_goes_by_the_width_of_the_interval(half_width: float, says: str) -> None:
+    """It narrows with the span's power 1.5; where that would take more than five times as long, another rate does."""
+    check = answer("backlog_trend", "undecided", 0.0, 0.01, "s/s", "", Interval(0.0, -half_width, half_width, 0.95, 60))
+    assert says in _advice_undecided(check, evidence())
 
 
 def test_a_recorder_that_stood_still_is_no_fault_of_the_system() -> None:

@@ -38,6 +38,9 @@ class Given:
         self.streams = tuple(SimpleNamespace(name=name) for name in rows)
         self._rows = list(rows.values())
 
+    def number_of(self, name: str) -> int:
+        return [stream.name for stream in self.streams].index(name)
+
     def count_before(self, stream: int, partition: int, time_us: int) -> int:
         return int((self._rows[stream][EVENT_TIME].to_numpy() < time_us).sum())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
-from streamgauge.transports.catalogue import NAMES, transport
+from streamgauge.transports.catalogue import BROKERED, NAMES, STAMPS, found_anywhere, problems, transport
 from streamgauge.transports.flight import client
 from streamgauge.transports.seam import Held, Listen, Outlet
 
@@ -72,3 +73,29 @@ def test_names_are_known_without_loading_a_transport() -> None:
     """What checks a name, or lists them, needs no Flight."""
     code = "import sys, streamgauge.transports.catalogue as c; assert c.NAMES; assert 'pyarrow' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_is_known_of_a_transport_is_in_its_entry() -> None:
+    """Which stamp hand-outs, which meet at a broker, which have options, and which of those name files."""
+    there = {name: transport(name) for name in NAMES}
+    assert (STAMPS, BROKERED) == (("flight",), ("kafka",))
+    assert {name for name, each in there.items() if each.settings} == {"kafka"}
+    assert {file for name, each in there.items() for file in each.files} <= {
+        one.name for one in there["kafka"].settings
+    }
+
+
+def test_options_of_a_transport_without_any_are_refused() -> None:
+    """By name, with the transport that has options as the way out."""
+    (problem,) = problems("socket", {"acks": "all"})
+    assert problem.setting == "transport option acks"
+    assert "--transport kafka" in problem.way_out
+    assert problems("kafka", {"acks": "all"}) == []
+
+
+def test_files_among_options_are_found_from_anywhere() -> None:
+    """What names no file stays as it is, and so does an empty one, which is refused as what it is."""
+    found = found_anywhere("kafka", {"client": "login.txt", "acks": "all"})
+    assert found == {"client": os.path.abspath("login.txt"), "acks": "all"}
+    assert found_anywhere("kafka", {"client": ""}) == {"client": ""}
+    assert found_anywhere("flight", {"client": "login.txt"}) == {"client": "login.txt"}

@@ -69,6 +69,10 @@ class Plan:
         """Events of each stream, all partitions together."""
         return tuple(self._first_at(stream, self.end_us) for stream in range(len(self.streams)))
 
+    def number_of(self, name: str) -> int:
+        """The number of the stream of that name, by which everything here is asked."""
+        return next(number for number, stream in enumerate(self.streams) if stream.name == name)
+
     def event_times(self, stream: int, partition: int, first: int, last: int) -> Times:
         """Event times of sequences [first, last), shape (last - first,), never falling; also past the plan's end."""
         out, step = empty(last - first, np.int64), self.partitions
@@ -125,6 +129,11 @@ class Plan:
     def count_before(self, stream: int, partition: int, t_us: int) -> int:
         """Exactly how many of the partition's events have event time < t_us, within [0, total]."""
         return self._of_partition(self._numbers_before(stream, t_us), partition)
+
+    def last_before(self, stream: int, partition: int, t_us: int) -> int | None:
+        """The time of the partition's last event before `t_us`; None where there is none."""
+        count = self.count_before(stream, partition, t_us)
+        return int(self.event_times(stream, partition, count - 1, count)[0]) if count else None
 
     def planned_events(self, from_us: int, to_us: int, stream: int | None = None) -> int:
         """Events with from_us <= event time < to_us, over all partitions, of one stream or of all."""

@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.errors import EngineError
-from streamgauge.events import EMISSION_TIME
+from streamgauge.events import EMISSION_TIME, quoted
 from streamgauge.measure import answers_sql as sql
 from streamgauge.measure.answers_sql import Question
 
@@ -183,7 +183,7 @@ def _lost_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any], ..
     question = sides.question
     lost = f"({question.judged}) AND {sql.among(question, buckets)}"
     with sides.open() as (expected, _):
-        query = f"SELECT {sql.quoted(question.identity)} FROM {expected} WHERE {lost} LIMIT {EXAMPLES_MAX}"
+        query = f"SELECT {quoted(question.identity)} FROM {expected} WHERE {lost} LIMIT {EXAMPLES_MAX}"
         rows = sides.con.execute(query).fetchall()
     ids = [dict(zip(question.identity, row, strict=True)) for row in rows]
     return _examples(sides, [("missing", 0, 0, ids, None)])
@@ -240,7 +240,7 @@ def _rows_of(sides: _Sides, rows: str, ids: list[dict[str, Any]]) -> dict[tuple[
     one = " AND ".join(f"{sql.quote(name)} IS NOT DISTINCT FROM ?" for name in question.identity)
     names = (*question.identity, *question.values)
     any_of = " OR ".join(f"({one})" for _ in ids)
-    query = f"SELECT {sql.quoted(names)} FROM {rows} WHERE {any_of} LIMIT {10 * EXAMPLES_MAX}"
+    query = f"SELECT {quoted(names)} FROM {rows} WHERE {any_of} LIMIT {10 * EXAMPLES_MAX}"
     result: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in sides.con.execute(query, [value for id_ in ids for value in id_.values()]).fetchall():
         key, values = row[: len(question.identity)], row[len(question.identity) :]

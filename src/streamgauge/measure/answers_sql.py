@@ -6,10 +6,10 @@ of a flow does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, quote
+from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, quote, quoted
 
 BUCKETS = 256
 DUE = "__due"
@@ -35,10 +35,6 @@ class Question:
     @property
     def in_time(self) -> str:
         return "true" if self.deadline_us is None else f"{quote(EMISSION_TIME)} <= {self.deadline_us}"
-
-
-def quoted(names: Sequence[str]) -> str:
-    return ", ".join(quote(name) for name in names)
 
 
 def kind_of(type_: str) -> str:

@@ -197,13 +197,9 @@ class Histogram:
             hdr.set_internal_tacking_values(int(used[0]), int(used[-1]), self.count)
         return hdr
 
-    def to_hdr_base64(self) -> str:
-        """HdrHistogram's compressed form (V2), as its own tools read it."""
-        return str(self.to_hdr().encode().decode("ascii"))
-
     @classmethod
     def from_hdr_base64(cls, text: str) -> Histogram:
-        """The histogram that `to_hdr_base64` wrote. ValueError where range or digits are others than ours."""
+        """From HdrHistogram's compressed form (V2). ValueError where range or digits are others than ours."""
         from hdrh.histogram import HdrHistogram
 
         hdr = HdrHistogram.decode(text)

@@ -282,14 +282,14 @@ def _cut_note(timeline: Timeline) -> str:
 def _percentile_chart(curves: dict[str, list[Point]], width: int) -> Any:
     top = max(point.latency_us for points in curves.values() for point in points)
     factor, unit = unit_of_time(top)
-    layers = [_percentile_line(kind, points, factor, unit) for kind, points in reversed(curves.items())]
+    layers = [_percentile_line(kind, points, factor) for kind, points in reversed(curves.items())]
     return alt.layer(*layers).properties(width=width, height=230, title=axis_title(f"latency ({unit})"))
 
 
 _TICKS = {1: "0", 2: "50", 4: "75", 10: "90", 20: "95", 100: "99", 1000: "99.9", 10_000: "99.99", 100_000: "99.999"}
 
 
-def _percentile_line(kind: str, points: list[Point], factor: float, unit: str) -> Any:
+def _percentile_line(kind: str, points: list[Point], factor: float) -> Any:
     rows = [{"x": point.tail, "v": point.latency_us / factor} for point in points]
     labels = " : ".join(f"datum.value == {tick} ? '{text}'" for tick, text in _TICKS.items()) + " : ''"
     axis = alt.Axis(

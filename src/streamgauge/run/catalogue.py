@@ -121,7 +121,7 @@ def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
     """MachineError where this machine lacks what a transport needs with its options, or the engine to read it, and
     cannot get it.
     """
-    transports.require(transport, options)
+    transports.transport(transport).require(options)
     _ENGINES[engine]().require(transport, options)
 
 
@@ -158,7 +158,7 @@ def matrix() -> list[dict[str, Any]]:
 
 def transport_rows() -> list[dict[str, Any]]:
     """Every transport with its options, as plain data."""
-    return [{"name": name, "options": _told(transports.settings(name))} for name in transports.NAMES]
+    return [{"name": name, "options": _told(transports.transport(name).settings)} for name in transports.NAMES]
 
 
 def _told(settings: Sequence[Setting]) -> list[dict[str, Any]]:

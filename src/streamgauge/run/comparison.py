@@ -21,6 +21,7 @@ from streamgauge.load.plan import Plan
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.result import Latency, SinkResult, Verification
+from streamgauge.run.batch_ends import committed_ends
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.spool import Received, keep_results
 from streamgauge.system.machine import memory_bytes
@@ -116,7 +117,7 @@ def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0, delay
     """
     if held_us is None:
         return "false"
-    (reached,) = done.journal.committed_ends().values()
+    (reached,) = committed_ends(done.journal).values()
     if not windowed and not held_us:
         return f"event_time < {reached[-1] if reached else 0}"
     passed_us = _watermark_us(done.journal.plan, reached[-2]) - delay_us if len(reached) > 1 else 0
@@ -128,13 +129,8 @@ def _watermark_us(plan: Plan, cut_us: int) -> int:
     the others, in whole milliseconds. It stays below the cut, so a window that ends there closes a batch later.
     """
     streams, partitions = range(len(plan.streams)), range(plan.partitions)
-    last_us = min(max(_last_before(plan, stream, each, cut_us) for each in partitions) for stream in streams)
+    last_us = min(max(plan.last_before(stream, each, cut_us) or 0 for each in partitions) for stream in streams)
     return last_us // MS * MS
-
-
-def _last_before(plan: Plan, stream: int, partition: int, cut_us: int) -> int:
-    count = plan.count_before(stream, partition, cut_us)
-    return int(plan.event_times(stream, partition, count - 1, count)[0]) if count else 0
 
 
 def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:

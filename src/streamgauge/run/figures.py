@@ -21,6 +21,7 @@ from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import RUNNER, Usage, machine_percent
 from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
+from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.run.facts import OTHERS_BURST_S
@@ -154,7 +155,7 @@ def driver(done: Conducted) -> DriverResult:
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
         recorder_stood_still_us=stood_still_us(done),
-        read_skew_us_max=journal.read_skew_us(done.spans.measured_from_us, done.spans.measured_to_us),
+        read_skew_us_max=read_skew_us(journal, done.spans.measured_from_us, done.spans.measured_to_us),
         hand_out_share=hand_out_share(done),
         receive_share=receive_share(done),
         disk_share=disk_share(done),

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +33,6 @@ Floats = NDArray[np.float64]
 
 SLIP_POINTS = 8
 """A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
-
-
-class Cuts(NamedTuple):
-    """Event times at which all readers of a committed batch ended, ascending, and how many batches have no such time,
-    as without a common frontier. What such a batch gave is owed, as far as it is the last, at the next of these times.
-    """
-
-    times: list[int]
-    uneven: int
 
 
 @dataclass
@@ -132,77 +123,6 @@ class Journal:
             batch = (part.query, part.batch)
             ends[batch] = max(ends[batch], part.to_us)
         return dict(ends)
-
-    def committed_ends(self) -> dict[str, list[int]]:
-        """Sink to the event times up to which its committed batches, with those before them, had read every partition
-        and stream that their query has read at all, ascending.
-        """
-        ends = self._reached_by_batch()
-        found: dict[str, list[int]] = {sink: [] for sink in self.sinks}
-        for commit in self.commits:
-            if commit.sink in found and (commit.query, commit.batch) in ends:
-                found[commit.sink].append(ends[commit.query, commit.batch])
-        return {sink: sorted(reached) for sink, reached in found.items()}
-
-    def _reached_by_batch(self) -> dict[Batch, int]:
-        places: dict[str, dict[tuple[int, str, int], dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-        for partition, log in enumerate(self.hand_outs):
-            for part in log:
-                ends = places[part.query][partition, part.stream, part.reader]
-                ends[part.batch] = max(ends.get(part.batch, 0), part.to_us)
-        found: dict[Batch, int] = {}
-        for query, of_query in places.items():
-            so_far = dict.fromkeys(of_query, 0)
-            for batch in sorted({batch for ends in of_query.values() for batch in ends}):
-                so_far |= {place: max(so_far[place], ends.get(batch, 0)) for place, ends in of_query.items()}
-                found[query, batch] = min(so_far.values())
-        return found
-
-    def cuts(self) -> Cuts:
-        """Where this sink's committed batches end.
-
-        One read may be noted in parts, at borders of other queries' reads: its last part is where it ends.
-        """
-        last: dict[Batch, dict[tuple[int, str, int], int]] = defaultdict(dict)
-        for partition, log in enumerate(self.hand_outs):
-            for part in log:
-                ends, place = last[part.query, part.batch], (partition, part.stream, part.reader)
-                ends[place] = max(ends.get(place, 0), part.to_us)
-        batches = [(commit.query, commit.batch) for commit in self.commits]
-        reached = [set(last[batch].values()) for batch in batches if batch in last]
-        common = sorted(end for ends in reached if len(ends) == 1 for end in ends)
-        return Cuts(common, len(reached) - len(common))
-
-    def read_skew_us(self, from_us: int, to_us: int) -> int:
-        """How far behind an event that was read the first of its stream was that was not, after a batch of the span at
-        most, in event time: partitions may be read at no common one. 0 where none was.
-        """
-        logs: dict[tuple[str, str], dict[int, list[HandOut]]] = defaultdict(lambda: defaultdict(list))
-        for partition, log in enumerate(self.hand_outs):
-            for part in log:
-                logs[part.query, part.stream][partition].append(part)
-        several = ((stream, of) for (_, stream), of in logs.items() if len(of) > 1)
-        return max((self._skew_us(stream, of, from_us, to_us) for stream, of in several), default=0)
-
-    def _skew_us(self, stream: str, logs: dict[int, list[HandOut]], from_us: int, to_us: int) -> int:
-        ends = {
-            partition: {part.batch: part.to_us for part in sorted(log, key=lambda part: (part.batch, part.to_us))}
-            for partition, log in logs.items()
-        }
-        when_us = {part.batch: part.when_us for log in logs.values() for part in log}
-        so_far, most_us = dict.fromkeys(logs, 0), 0
-        for batch in sorted(when_us):
-            so_far = {partition: max(end, ends[partition].get(batch, 0)) for partition, end in so_far.items()}
-            if from_us <= when_us[batch] < to_us and min(so_far.values()):
-                latest_us = max(self._last_before(stream, partition, end) for partition, end in so_far.items())
-                most_us = max(most_us, latest_us - min(so_far.values()))
-        return most_us
-
-    def _last_before(self, stream: str, partition: int, end_us: int) -> int:
-        """The time of the last event of a partition before `end_us`; 0 where there is none."""
-        number = next(number for number, spec in enumerate(self.plan.streams) if spec.name == stream)
-        count = self.plan.count_before(number, partition, end_us)
-        return int(self.plan.event_times(number, partition, count - 1, count)[0]) if count else 0
 
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""

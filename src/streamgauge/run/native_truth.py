@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.errors import EngineError, InputError
-from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quoted
 from streamgauge.measure import answers
-from streamgauge.measure.answers_sql import kind_of, quoted
+from streamgauge.measure.answers_sql import kind_of
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.run import reference

@@ -89,7 +89,7 @@ class Offsets:
         """
         for place, segments in self._segments.items():
             segment, partition = segments[-1], place[1]
-            stream, plan = self._number(segment.plan, place[0]), segment.plan
+            stream, plan = segment.plan.number_of(place[0]), segment.plan
             first, last = (plan.count_before(stream, partition, when) for when in (from_us, to_us))
             numbers = [first + one for one in one_of_each(last - first, each).tolist()]
             times = [int(plan.event_times(stream, partition, number, number + 1)[0]) for number in numbers]
@@ -122,7 +122,7 @@ class Offsets:
         """The event time up to which everything before that offset lies, exclusive."""
         segments = self._segments[place]
         segment = segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
-        stream, number = self._number(segment.plan, place[0]), offset - segment.first
+        stream, number = segment.plan.number_of(place[0]), offset - segment.first
         if number >= segment.plan.count_before(stream, place[1], segment.plan.end_us):
             return segment.plan.end_us
         return int(segment.plan.event_times(stream, place[1], number, number + 1)[0])
@@ -132,16 +132,14 @@ class Offsets:
         segments = self._segments[place]
         begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
         segment = segments[max(0, begun - 1)]
-        number = self._number(segment.plan, place[0])
+        number = segment.plan.number_of(place[0])
         return segment.first + segment.plan.count_before(number, place[1], until_us)
 
     def _events(self, place: Place, from_us: int, to_us: int) -> int:
         stream, partition = place
         counts = 0
         for segment in self._segments[place]:
-            number, plan = self._number(segment.plan, stream), segment.plan
+            plan = segment.plan
+            number = plan.number_of(stream)
             counts += plan.count_before(number, partition, to_us) - plan.count_before(number, partition, from_us)
         return counts
-
-    def _number(self, plan: Plan, stream: str) -> int:
-        return next(number for number, spec in enumerate(plan.streams) if spec.name == stream)

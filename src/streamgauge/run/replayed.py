@@ -30,7 +30,7 @@ from streamgauge.workloads.base import Job, Parameters, Workload
 def found_anywhere(experiment: Experiment) -> Experiment:
     """The experiment with its files, an own job's, data, a client's, as they can be found from any working folder."""
     parameters = whole_paths(experiment.workload, experiment.parameters)
-    options = transports.found_anywhere(experiment.transport_options)
+    options = transports.found_anywhere(experiment.transport, experiment.transport_options)
     whole = {"workload": own_job.found_anywhere(experiment.workload), "parameters": parameters}
     whole |= {"transport_options": options}
     return experiment.model_copy(update=whole)

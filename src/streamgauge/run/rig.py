@@ -26,7 +26,7 @@ from streamgauge.run.offsets import Offsets
 from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
 from streamgauge.transports.busy import Spent
-from streamgauge.transports.catalogue import carrier
+from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Asked, Carrier, Chunk, Edge, HandOut, Listen, Reached, Read, new_run, new_token
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Rig:
         """Where the recorder and each generator open their ends; what stands between them is started."""
         settings, token = self.settings, new_token()
         count = settings.generators + 1
-        open_carrier = carrier(settings.transport)
+        open_carrier = transport(settings.transport).open_carrier
         if open_carrier is None:
             return [Listen(settings.host, port, token) for port in settings.ports or (0,) * count]
         log = self.folder / "engine" / "broker.log"

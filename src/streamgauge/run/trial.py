@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
@@ -26,13 +25,11 @@ from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
-from streamgauge.run.data_facts import input_notes, replayed_data
 from streamgauge.run.evidence import evidence_of
-from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
+from streamgauge.run.measured import measured
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
-from streamgauge.run.repeated import done_twice, read_twice, times
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.unverified import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, unverified
 from streamgauge.run.verdict import judge
@@ -46,8 +43,7 @@ from streamgauge.run.watching import (
     worth_extending,
 )
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.machine import cpus, environment, only_on
-from streamgauge.transports.catalogue import in_force
+from streamgauge.system.machine import only_on
 from streamgauge.transports.seam import Chunk
 
 _QUERY_STOPPED = "interrupted"
@@ -186,15 +182,8 @@ def conclude(
 ) -> Judged:
     """Verify, judge and write down; what was measured is written before it is judged."""
     folder.forget_answers()
-    base = _unjudged(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
-    if told.progress or told.counts.rows:
-        known = operators.counted(told.counts.rows, done.journal)
-        found = operators.summaries(ready.flow, known, done.journal, done.spans)
-        base = base.model_copy(update={"operators": found})
-        folder.write_operators(operators.table(ready.flow, known))
-    if told.counts.ended:
-        said = f"rows of operators were not counted to the end: {told.counts.ended}"
-        base = base.model_copy(update={"warnings": (*base.warnings, said)})
+    base = measured(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
+    base = _with_operators(ready, folder, done, told, base)
     folder.write_result(base)
     counted = ready.engine.own_batches
     folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
@@ -230,6 +219,19 @@ def conclude(
     folder.write_hlog(_hlog(verified, done.spans))
     folder.write_result(result)
     return Judged(result, done, verified)
+
+
+def _with_operators(ready: Ready, folder: RunFolder, done: Conducted, told: Told, base: Result) -> Result:
+    """With figures by operator, which are also written down; a warning where the engine counts no more."""
+    if told.progress or told.counts.rows:
+        known = operators.counted(told.counts.rows, done.journal)
+        found = operators.summaries(ready.flow, known, done.journal, done.spans)
+        base = base.model_copy(update={"operators": found})
+        folder.write_operators(operators.table(ready.flow, known))
+    if told.counts.ended:
+        said = f"rows of operators were not counted to the end: {told.counts.ended}"
+        base = base.model_copy(update={"warnings": (*base.warnings, said)})
+    return base
 
 
 def _with_appends(rig: Rig, done: Conducted, base: Result) -> Result:
@@ -395,79 +397,6 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if holds_too_little(ready, done) else EXTENSION_SHARE)
     longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
     return round(extension_s * US) if worth_extending(ready, done, settings.rate_per_s, longest) else 0
-
-
-def _unjudged(
-    ready: Ready, rig: Rig, folder: RunFolder, done: Conducted, rate_per_s: float, ceiling_per_s: float | None
-) -> Result:
-    load = ready.experiment.load.model_copy(update={"rate": rate_per_s})
-    experiment = ready.experiment.model_copy(update={"load": load})
-    start = datetime.fromtimestamp(done.spans.start_us / US, UTC)
-    return Result(
-        run_id=folder.read_result().run_id,
-        start_time=start.isoformat(),
-        workload=ready.workload.name,
-        engine=experiment.engine,
-        isolation=experiment.isolation,
-        experiment=experiment.model_dump(mode="json"),
-        environment=environment()
-        | {
-            "generators": ready.generators,
-            "chunk_ms": ready.chunk_for(rate_per_s) / 1000,
-            "driver_cpus": list(ready.driver_cpus or cpus()),
-            "sut_cpus": list(ready.sut_cpus or cpus()),
-        },
-        settings={**rig.engine.settings(), **in_force(experiment.transport, experiment.transport_options)},
-        verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
-        rate=figures.rates(done, ceiling_per_s),
-        backlog=figures.backlog(done),
-        driver=figures.driver(done),
-        processes=figures.processes(done),
-        others_cpu_percent=figures.others_percent(done),
-        reference_work_us=figures.reference_work_us(done),
-        phases=figures.phases(done.offered_spans, done.deadline_us),
-        input=figures.offered_input(done),
-        data=(data := replayed_data(done.journal.plan, done.offered_until())),
-        job_files=dict(ready.workload.files),
-        warnings=_warnings(ready, done, rate_per_s),
-        notes=input_notes(ready.workload, data),
-        folder=str(folder.path),
-    )
-
-
-def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ...]:
-    warnings = []
-    bound_s, cut = ready.bound_s(rate_per_s)
-    if cut:
-        warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
-    if ready.experiment.isolation == "shared":
-        warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
-    if ready.generators > len(cpus()):
-        warnings.append(
-            f"{ready.generators_in_words}: they wait for each other, and make no more events than fewer would"
-        )
-    if done.hopeless:
-        warnings.append(f"ended early: {done.hopeless}")
-    if done.prolonged_us:
-        reason = "the engine's first batch was not done, or its backlog still draining"
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
-    if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
-        warnings.append(f"other processes used {busy[0]}: figures hold only beside such a load")
-    if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
-        warnings.append(
-            f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
-            "and a trend may be its doing"
-        )
-    skew_us = done.journal.read_skew_us(done.spans.measured_from_us, done.spans.measured_to_us)
-    if skew_us > ready.watermark_delay_us and ready.closing_sinks:
-        warnings.append(
-            f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
-            f"{ready.watermark_delay_us / US:g} s behind: rows that come later than that are dropped"
-        )
-    warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
-    if done.looks > 1:
-        warnings.append(f"extended {times(done.looks - 1)} because a trend was undecided")
-    return tuple(warnings)
 
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:

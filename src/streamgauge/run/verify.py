@@ -30,15 +30,17 @@ from streamgauge.events import (
     WINDOW_START,
     arrow_type,
     quote,
+    quoted,
 )
 from streamgauge.flow import graph, schema
 from streamgauge.flow.lineage import identity
 from streamgauge.flow.nodes import Flow, Process, RunningAggregate
 from streamgauge.flow.reach import reach_us
-from streamgauge.measure.answers_sql import DUE, quoted
+from streamgauge.measure.answers_sql import DUE
 from streamgauge.measure.latency import LatencyRule
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification
+from streamgauge.run.batch_ends import cuts
 from streamgauge.run.comparison import (
     Asked,
     Comparison,
@@ -128,7 +130,7 @@ def _owed(ready: Ready, done: Conducted) -> str:
     """Which updates could not be asked for, in words; nothing where all could."""
     if not isinstance(ready.flow.sink.input, RunningAggregate):
         return ""
-    times, uneven = done.journal.cuts()
+    times, uneven = cuts(done.journal)
     if not uneven:
         return ""
     whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
@@ -186,10 +188,10 @@ def _expect_updates(ready: Ready, done: Conducted, source: Input, connection: An
     early, what was offered after the last of its batches makes one more, which never came.
     """
     keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
-    cuts = done.journal.cuts().times
-    if cuts and not done.owes_all:
-        cuts.append(max(cuts[-1], _measured_until(done)))
-    connection.register("cuts", pa.table({"cut": pa.array(cuts, pa.int64())}))
+    times, _ = cuts(done.journal)
+    if times and not done.owes_all:
+        times.append(max(times[-1], _measured_until(done)))
+    connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
     query, kept = kept_rows(ready.lineage_flow, _planned(ready, done, source, connection), "kept")
     connection.execute(query)
     connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
@@ -257,7 +259,6 @@ class _LastInWindow:
         for number in self._numbers:
             stream = self._plan.streams[number]
             for partition in range(self._plan.partitions):
-                count = self._plan.count_before(number, partition, end_us)
-                if count:
-                    times = self._plan.event_times(number, partition, count - 1, count)
-                    yield int(times[0]), int(self._ingest.of(stream.name, partition, times)[0])
+                last_us = self._plan.last_before(number, partition, end_us)
+                if last_us is not None:
+                    yield last_us, int(self._ingest.of(stream.name, partition, np.array([last_us]))[0])

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Literal
 
 from streamgauge.errors import InputError, Problem, attempt
 from streamgauge.report import words
@@ -27,8 +26,6 @@ from streamgauge.studies.sides import Kind, Observed, Side, not_the_same, read_s
 
 CONFIDENCES = (0.5, 0.999)
 _OPEN = "the runs vary too much to bound it"
-
-Method = Literal["runs", "seconds", "brackets"]
 
 
 def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.oracle.process import computed
-from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote
+from streamgauge.events import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote, quoted
 from streamgauge.flow import expressions, graph, schema
 from streamgauge.flow.binder import element_type
 from streamgauge.flow.lineage import needed_columns
@@ -139,7 +139,7 @@ def _alone_flow(node: Node) -> Flow:
 
 def _offer(connection: Any, source: Source, plan: Plan, span: Span) -> None:
     """A source's table: the planned events themselves."""
-    number = next(n for n, stream in enumerate(plan.streams) if stream.name == source.name)
+    number = plan.number_of(source.name)
     there = schema.columns(source)
     columns = tuple(name for name in dict.fromkeys((*there, EVENT_TIME)) if name != INGEST_TIME)
     handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in there else ""
@@ -164,7 +164,7 @@ def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
     if isinstance(alone, RunningAggregate):
         query = _updates(connection, alone, relations, span)
     else:
-        own = ", ".join(quote(name) for name in schema.columns(alone))
+        own = quoted(schema.columns(alone))
         query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(alone, relations)})"
     connection.execute(f"CREATE TABLE {quote(table)} AS {query}")
 

@@ -1,109 +1,126 @@
-"""The transports there are, by name. One more is a folder that fills the seam, and its line here."""
+"""The transports there are, by name. One more is a folder that fills the seam, and its entry here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamgauge.errors import Problem
 from streamgauge.options import Setting, problems_of
 from streamgauge.transports.seam import Asked, Carrier, Held, Inlet, Listen, Outlet, Receiver
 
+Options = Mapping[str, str]
+
 
 @dataclass(frozen=True)
 class Transport:
-    """What opens a transport's two ends on the driver's side."""
+    """A transport as the catalogue has it: what opens its two ends on the driver's side, which alone loads its
+    libraries, and what is to be known before.
+
+    `open_carrier` opens what stands between both ends; None where nothing does. `stamps`: it sees every hand-out, so
+    that events carry the time of theirs. `settings` are its options, of which `files` name files of the user's;
+    `problems` says what is wrong with those given, where names and choices are not all. `in_force` are its settings as
+    a result tells them. `require` raises MachineError where this machine lacks what it needs, and cannot get it.
+    """
 
     open_outlet: Callable[[Listen, Held], Outlet]
     open_inlet: Callable[[Listen, Receiver], Inlet]
+    open_carrier: Callable[[Asked], Carrier] | None = None
+    stamps: bool = False
+    settings: tuple[Setting, ...] = ()
+    files: tuple[str, ...] = ()
+    problems: Callable[[Options], Iterable[Problem]] | None = None
+    in_force: Callable[[Options], dict[str, str]] = lambda _: {}
+    require: Callable[[Options], None] = lambda _: None
 
 
 def _flight() -> Transport:
-    from streamgauge.transports.flight.endpoint import FlightOutlet
+    def outlet(at: Listen, held: Held) -> Outlet:
+        from streamgauge.transports.flight.endpoint import FlightOutlet
+
+        return FlightOutlet(at, held)
+
+    return Transport(outlet, _flight_inlet, stamps=True)
+
+
+def _flight_inlet(at: Listen, receiver: Receiver) -> Inlet:
     from streamgauge.transports.flight.inlet import FlightInlet
 
-    return Transport(FlightOutlet, FlightInlet)
+    return FlightInlet(at, receiver)
 
 
 def _kafka() -> Transport:
-    from streamgauge.transports.kafka.inlet import KafkaInlet
-    from streamgauge.transports.kafka.outlet import KafkaOutlet
+    from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, problems
 
-    return Transport(KafkaOutlet, KafkaInlet)
+    def outlet(at: Listen, held: Held) -> Outlet:
+        from streamgauge.transports.kafka.outlet import KafkaOutlet
+
+        return KafkaOutlet(at, held)
+
+    def inlet(at: Listen, receiver: Receiver) -> Inlet:
+        from streamgauge.transports.kafka.inlet import KafkaInlet
+
+        return KafkaInlet(at, receiver)
+
+    def carrier(asked: Asked) -> Carrier:
+        from streamgauge.transports.kafka.carrier import KafkaCarrier
+
+        return KafkaCarrier(asked)
+
+    def in_force(options: Options) -> dict[str, str]:
+        return {"producer": KafkaSettings.of(options).in_force}
+
+    def require(options: Options) -> None:
+        if not options.get("brokers"):
+            from streamgauge.transports.kafka.broker import require_jars
+
+            require_jars()
+
+    # A broker hands out unseen: no `stamps`.
+    return Transport(
+        outlet, inlet, carrier, settings=SETTINGS, files=("client",), problems=problems, in_force=in_force,
+        require=require,
+    )  # fmt: skip
 
 
 def _socket() -> Transport:
-    from streamgauge.transports.flight.inlet import FlightInlet
-    from streamgauge.transports.socket.outlet import SocketOutlet
+    def outlet(at: Listen, held: Held) -> Outlet:
+        from streamgauge.transports.socket.outlet import SocketOutlet
 
-    return Transport(SocketOutlet, FlightInlet)
+        return SocketOutlet(at, held)
+
+    # Of what went into a socket nobody knows when it is in a batch: no `stamps`.
+    return Transport(outlet, _flight_inlet)
 
 
 _TRANSPORTS: dict[str, Callable[[], Transport]] = {"flight": _flight, "kafka": _kafka, "socket": _socket}
-
-STAMPS = ("flight",)
-"""Those that see every hand-out, so that events carry the time of theirs. A broker hands out unseen, and of what went
-into a socket nobody knows when it is in a batch.
-"""
-BROKERED = ("kafka",)
-"""Those whose ends meet at a place of its own."""
 
 NAMES = tuple(_TRANSPORTS)
 
 
 def transport(name: str) -> Transport:
-    """A transport by its name, which is one of `NAMES`; only this loads its libraries."""
+    """A transport by its name, which is one of `NAMES`."""
     return _TRANSPORTS[name]()
 
 
-def settings(name: str) -> tuple[Setting, ...]:
-    """What may be asked of a transport by options."""
-    if name != "kafka":
-        return ()
-    from streamgauge.transports.kafka.settings import SETTINGS
-
-    return SETTINGS
-
+STAMPS = tuple(name for name in NAMES if transport(name).stamps)
+"""Those that see every hand-out."""
+BROKERED = tuple(name for name in NAMES if transport(name).open_carrier is not None)
+"""Those whose ends meet at a place of its own."""
 
 _INSTEAD = "leave it out, or --transport kafka"
 
 
-def problems(name: str, options: Mapping[str, str]) -> list[Problem]:
+def problems(name: str, options: Options) -> list[Problem]:
     """What is wrong with a transport's options."""
-    if name != "kafka":
-        return list(problems_of(options, (), f"the transport {name}", "transport option", _INSTEAD))
-    from streamgauge.transports.kafka.settings import problems
+    there = transport(name)
+    if there.problems is not None:
+        return list(there.problems(options))
+    return list(problems_of(options, there.settings, f"the transport {name}", "transport option", _INSTEAD))
 
-    return list(problems(options))
 
-
-def found_anywhere(options: Mapping[str, str]) -> dict[str, str]:
+def found_anywhere(name: str, options: Options) -> dict[str, str]:
     """Options with the whole paths of files; an empty one stays so, and is refused as what it is."""
-    return {name: os.path.abspath(value) if name == "client" and value else value for name, value in options.items()}
-
-
-def in_force(name: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Settings of the driver's end, as a result tells them."""
-    if name != "kafka":
-        return {}
-    from streamgauge.transports.kafka.settings import KafkaSettings
-
-    return {"producer": KafkaSettings.of(options).in_force}
-
-
-def require(name: str, options: Mapping[str, str]) -> None:
-    """MachineError where this machine lacks what stands between a transport's ends, and cannot get it."""
-    if name == "kafka" and not options.get("brokers"):
-        from streamgauge.transports.kafka.broker import require_jars
-
-        require_jars()
-
-
-def carrier(name: str) -> Callable[[Asked], Carrier] | None:
-    """What opens that which stands between a transport's ends; None where nothing does."""
-    if name != "kafka":
-        return None
-    from streamgauge.transports.kafka.carrier import KafkaCarrier
-
-    return KafkaCarrier
+    files = transport(name).files if name in NAMES else ()
+    return {key: os.path.abspath(value) if key in files and value else value for key, value in options.items()}

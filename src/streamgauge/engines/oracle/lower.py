@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from streamgauge.engines.oracle.static import relation_of
-from streamgauge.events import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, Schema, quote
+from streamgauge.events import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, Schema, quote, quoted
 from streamgauge.flow import expressions, graph, schema, truth
 from streamgauge.flow.expressions import DUCKDB_TYPES, Checked
 from streamgauge.flow.nodes import (
@@ -57,7 +57,7 @@ def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     times only, and the last one of each key: ten times faster, where its aggregates are sums, counts, minima, maxima.
     """
     last = flow.sink.input
-    names = ", ".join(quote(name) for name in schema.columns(last))
+    names = quoted(schema.columns(last))
     relations, once = _read_once(last, relations)
     if points is not None and isinstance(last, RunningAggregate) and _divisible(last) is not None:
         return f"{once}SELECT {names} FROM ({_running_at(last, relations, points)})"
@@ -73,7 +73,7 @@ def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
     relations, once = _read_once(last, relations)
-    keys = _names(last.keys)
+    keys = quoted(last.keys)
     return (
         f"{once}SELECT {keys}, max({TIME}) AS {quote(EVENT_TIME)} FROM ({lower(last.input, relations)}) AS __rows"
         f" ASOF JOIN {cuts} AS __cuts ON __rows.{TIME} < __cuts.cut GROUP BY {keys}, cut"
@@ -89,7 +89,7 @@ def kept_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
     there = schema.columns(last.input)
     named = {EVENT_TIME, *last.keys} | expressions.columns_of_all(last.aggregates)
     relations, once = _read_once(last, relations)
-    names = ", ".join(quote(name) for name in there if name in named)
+    names = quoted(name for name in there if name in named)
     query = f"CREATE TABLE {quote(table)} AS {once}SELECT {names} FROM ({lower(last.input, relations)})"
     fields = Schema.of(**{name: kind for name, kind in there.items() if name in named and name not in LINEAGE})
     kept = Source(table, fields, tuple(name for name in LINEAGE if name in named and name in there))
@@ -159,8 +159,8 @@ def _(node: WindowAggregate, relations: Relations) -> str:
     parts = _divisible(node)
     rows = lower(node.input, relations)
     grouped = _each_window(node, rows) if parts is None else _by_panes(node, rows, parts)
-    aggregates = ", ".join(quote(name) for name, _ in node.aggregates)
-    return f"SELECT {_names(node.keys)}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
+    aggregates = quoted(name for name, _ in node.aggregates)
+    return f"SELECT {quoted(node.keys)}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
 
 
 @_lowered.register
@@ -170,7 +170,7 @@ def _(node: RunningAggregate, relations: Relations) -> str:
     aggregates = ", ".join(
         f"{expressions.checked(text, there, node.name).over} AS {quote(name)}" for name, text in node.aggregates
     )
-    keys = _names(node.keys)
+    keys = quoted(node.keys)
     return (
         f"SELECT {keys}, {aggregates}, {TIME} FROM ({lower(node.input, relations)})"
         f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} RANGE UNBOUNDED PRECEDING)"
@@ -183,7 +183,7 @@ def _(node: WindowJoin, relations: Relations) -> str:
     left, right = lower(node.left, relations), lower(node.right, relations)
     pairs = _pairs_tumbling(node, left, right) if node.window.panes == 1 else _pairs_hopping(node, left, right)
     others = [name for side in (node.left, node.right) for name in schema.columns(side) if name not in node.keys]
-    return f"SELECT {_names((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
+    return f"SELECT {quoted((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
 
 
 @_lowered.register
@@ -221,7 +221,7 @@ def _(node: Union, relations: Relations) -> str:
 
 @_lowered.register
 def _(node: SessionAggregate, relations: Relations) -> str:
-    keys, gap = _names(node.keys), node.session.gap_us
+    keys, gap = quoted(node.keys), node.session.gap_us
     by_time = f"(PARTITION BY {keys} ORDER BY {TIME}"
     begins = f"CASE WHEN {TIME} - lag({TIME}) OVER {by_time}) <= {gap} THEN 0 ELSE 1 END"
     marked = f"SELECT *, {begins} AS __begins FROM ({lower(node.input, relations)})"
@@ -232,7 +232,7 @@ def _(node: SessionAggregate, relations: Relations) -> str:
         f" FROM ({numbered}) GROUP BY {keys}, __session"
     )
     borders = f"make_timestamp(__first) AS {quote(WINDOW_START)}, make_timestamp(__end) AS {quote(WINDOW_END)}"
-    names = _names(tuple(name for name, _ in node.aggregates))
+    names = quoted(name for name, _ in node.aggregates)
     return f"SELECT {keys}, {borders}, {names}, __end - 1 AS {TIME} FROM ({grouped})"
 
 
@@ -241,10 +241,10 @@ def _(node: Distinct, relations: Relations) -> str:
     rows = lower(node.input, relations)
     order = ", ".join([TIME, *(f"{quote(tie)} NULLS FIRST" for tie in node.ties)])
     if node.window is None:
-        first = f"row_number() OVER (PARTITION BY {_names(node.keys)} ORDER BY {order}) = 1"
+        first = f"row_number() OVER (PARTITION BY {quoted(node.keys)} ORDER BY {order}) = 1"
         return f"SELECT * FROM ({rows}) QUALIFY {first}"
     hidden = "__w, __k" if node.window.panes > 1 else "__w"
-    first = f"row_number() OVER (PARTITION BY {_names(node.keys)}, __w ORDER BY {order}) = 1"
+    first = f"row_number() OVER (PARTITION BY {quoted(node.keys)}, __w ORDER BY {order}) = 1"
     return (
         f"SELECT * EXCLUDE ({hidden}, {TIME}), {_window_columns(node.window)}"
         f" FROM (SELECT * FROM ({_windows_of(node.window, TIME, rows)}) QUALIFY {first})"
@@ -255,8 +255,8 @@ def _(node: Distinct, relations: Relations) -> str:
 def _(node: IntervalJoin, relations: Relations) -> str:
     left, right = _sides(lower(node.left, relations), lower(node.right, relations))
     return (
-        f"SELECT {_names(tuple(schema.columns(node)))}, greatest(__left, __right) AS {TIME}"
-        f" FROM ({left}) JOIN ({right}) USING ({_names(node.keys)})"
+        f"SELECT {quoted(schema.columns(node))}, greatest(__left, __right) AS {TIME}"
+        f" FROM ({left}) JOIN ({right}) USING ({quoted(node.keys)})"
         f" WHERE __right - __left BETWEEN {node.earliest_us} AND {node.latest_us}"
     )
 
@@ -266,7 +266,7 @@ def _(node: TopN, relations: Relations) -> str:
     there = schema.columns(node.input)
     by = expressions.to_duckdb(node.by, there)
     ties = ", ".join(f"{quote(name)} NULLS FIRST" for name in schema.tie_order(node))
-    groups = f"PARTITION BY {_names(node.groups)}"
+    groups = f"PARTITION BY {quoted(node.groups)}"
     latest = ", ".join(f"max({quote(name)}) OVER ({groups}) AS {quote(name)}" for name in node.latest)
     columns = f"* REPLACE ({latest})" if latest else "*"
     place = f"row_number() OVER ({groups} ORDER BY ({by}) DESC{', ' if ties else ''}{ties})"
@@ -283,10 +283,6 @@ def _(node: Process, relations: Relations) -> str:
         return f"SELECT * FROM {relations[node.name]}"
     inputs = [lower(input_, relations) for input_ in node.inputs]
     return truth.statement(node, inputs, [schema.columns(input_) for input_ in node.inputs], TIME)
-
-
-def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(quote(name) for name in names)
 
 
 def _floor(time: str, step: int) -> str:
@@ -328,12 +324,12 @@ def _windows_of(window: Window, time: str, rows: str) -> str:
 def _each_window(node: WindowAggregate, rows: str) -> str:
     aggregates = ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
     expanded = _windows_of(node.window, TIME, rows)
-    return f"SELECT {_names(node.keys)}, __w, {aggregates} FROM ({expanded}) GROUP BY {_names(node.keys)}, __w"
+    return f"SELECT {quoted(node.keys)}, __w, {aggregates} FROM ({expanded}) GROUP BY {quoted(node.keys)}, __w"
 
 
 def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:
     """Aggregates each pane once, then joins the panes of each window: rows are not repeated for every window."""
-    keys = _names(node.keys)
+    keys = quoted(node.keys)
     pane = _floor(TIME, math.gcd(node.window.range_us, node.window.slide_us))
     partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
     panes = f"SELECT {keys}, {pane} AS __pane, {partial} FROM ({rows}) GROUP BY {keys}, __pane"
@@ -354,7 +350,7 @@ def _pairs_tumbling(node: WindowJoin, left: str, right: str) -> str:
     step = node.window.slide_us
     return (
         f"SELECT * FROM (SELECT *, {_floor('__left', step)} AS __w FROM ({a}))"
-        f" JOIN (SELECT *, {_floor('__right', step)} AS __w FROM ({b})) USING ({_names(node.keys)}, __w)"
+        f" JOIN (SELECT *, {_floor('__right', step)} AS __w FROM ({b})) USING ({quoted(node.keys)}, __w)"
     )
 
 
@@ -373,7 +369,7 @@ def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
     pairs = (
         f"SELECT * EXCLUDE (__k), least(__left, __right) AS __early, greatest(__left, __right) AS __late"
         f" FROM (SELECT *, {_floor('__left', bucket)} AS __bucket FROM ({a}))"
-        f" JOIN ({repeated}) USING ({_names(node.keys)}, __bucket) WHERE abs(__left - __right) < {reach}"
+        f" JOIN ({repeated}) USING ({quoted(node.keys)}, __bucket) WHERE abs(__left - __right) < {reach}"
     )
     return f"SELECT * FROM ({_windows_of(node.window, '__early', pairs)}) WHERE __late < __w + {reach}"
 
@@ -383,7 +379,7 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
 
     The asked times of all rows past the last one are null, and sort last.
     """
-    keys, parts = _names(node.keys), _aggregate_checks(node)
+    keys, parts = quoted(node.keys), _aggregate_checks(node)
     asked = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
     same = " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)
     met = (
