@@ -96,7 +96,7 @@ class Lowering:
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
         delay: how far behind the latest event the watermark stays, in Spark's words.
-        probe: counts what leaves the operators.
+        probe: counts what leaves the operators; nobody does without.
     """
 
     def __init__(
@@ -106,10 +106,10 @@ class Lowering:
         choices: dict[str, str],
         buckets: int,
         delay: str = NONE,
-        probe: Probe = Uncounted(),
+        probe: Probe | None = None,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._delay, self._probe = delay, probe
+        self._delay, self._probe = delay, probe or Uncounted()
         self._counted_by_spark: frozenset[Node] = frozenset()
 
     def output(self, query: Query) -> DataFrame:
