@@ -33,7 +33,8 @@ FIELDS = Schema.of(k="int", v="int", text="string")
 A, B = source("a", FIELDS), source("b", FIELDS)
 KINDS = table("kinds", {"k": [1, 2], "kind": ["odd", "even"]}, Schema.of(k="int", kind="string"))
 WORDS = A.explode(word="split(text, ' ')", name="words")
-ROWS = [(1, 0, "the cat"), (2, 1, "a"), (None, 2, "no key here"), (3, 3, ""), (1, 4, None), (2, 5, "six words are in this line")]
+SAID = ["the cat", "a", "no key here", "", None, "six words are in this line"]
+ROWS = [(key, number, text) for number, (key, text) in enumerate(zip([1, 2, None, 3, 1, 2], SAID, strict=True))]
 """(k, v, text) of both streams, a second apart."""
 
 FLOWS: dict[str, Flow] = {
@@ -41,7 +42,9 @@ FLOWS: dict[str, Flow] = {
     "a condition": A.where("v > 1").select(v="v").where("v < 5").sink("out"),
     "windows": A.window(tumble("2s"), keys="k").aggregate(n="count(*)").sink("out"),
     "words": WORDS.select(low="lower(word)").sink("out"),
-    "windows of words": WORDS.select(low="lower(word)").window(tumble("2s"), keys="low").aggregate(n="count(*)").sink("out"),
+    "windows of words": (
+        WORDS.select(low="lower(word)").window(tumble("2s"), keys="low").aggregate(n="count(*)").sink("out")
+    ),
     "words of words": WORDS.explode(n="array(v, k, 7)", name="numbers").select(n="n").sink("out"),
     "a condition behind words": WORDS.where("v > 1").sink("out"),
     "one further behind": WORDS.explode(n="array(v, 7)", name="numbers").select(v="v").where("v > 1").sink("out"),
@@ -49,10 +52,12 @@ FLOWS: dict[str, Flow] = {
         WORDS.window(tumble("2s"), keys="v").aggregate(n="count(*)").where("v > 1").sink("out")
     ),
     "keys behind words, where one is null": WORDS.lookup(KINDS, on="k").sink("out"),
-    "a join of words": WORDS.select(k="k", word="word").join(B.select(k="k", v="v"), window=tumble("2s"), on="k").sink("out"),
+    "a join of words": (
+        WORDS.select(k="k", word="word").join(B.select(k="k", v="v"), window=tumble("2s"), on="k").sink("out")
+    ),
     "words beside words": union(WORDS.select(x="word"), B.select(x="text")).select(y="x").sink("out"),
     "several sinks": flow(WORDS.where("v > 1").sink("late"), WORDS.select(word="word").sink("all")),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
