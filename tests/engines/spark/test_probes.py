@@ -253,7 +253,9 @@ EXPLODED = "Generate explode(split(text#5, [_counted_1#6)), [_counted_1#3, price
 
 
 def test_a_node_that_makes_a_column_of_that_name_is_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what takes one along or computes with it; no filter is put behind the operator."""
+    """Not what takes one along or computes with it. No filter is put behind the operator where it is done so; elsewhere
+    there is one.
+    """
     found = probed(Store([execution(0, 0)]), operators=())
     assert [found.column("purchases"), found.column("words")] == ["_counted_1", "_counted_2"]
     frame = Frame()
@@ -262,6 +264,8 @@ def test_a_node_that_makes_a_column_of_that_name_is_a_probe(monkeypatch: pytest.
     other = "Generate explode(x#1), [_counted_2#9], false, [word#4]"
     found.count_in("q0", running_one(Plan("Project [_counted_2#9 AS word#10]", other, EXPLODED, OPENED)), 3)
     assert {(one.operator, one.rows) for one in found.taken()} == {("words", 200), ("purchases", 300)}
+    found.behind("words", frame)
+    assert found._operators == ["purchases", "words", "words"]
     drawn = f'  4 [id="node4" label="Generate" tooltip="{OPENED}"];'
     monkeypatch.setitem(globals(), "DRAWING", "\n".join((*DRAWING.splitlines()[:-3], drawn, "}")))
     assert ("purchases", 20_000) in {(one.operator, one.rows) for one in read(found)}

@@ -64,7 +64,7 @@ class Probe(Protocol):
 
     def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
         """The frame, counted; `rows` names a column that says how many they are, where they are not those of the frame.
-        An operator of which one of the other two was asked is left as it is.
+        An operator that a column was asked for is left as it is.
         """
 
     def column(self, operator: str) -> str:
@@ -96,7 +96,7 @@ class Lowering:
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
         delay: how far behind the latest event the watermark stays, in Spark's words.
-        probe: counts what leaves the operators; nobody does without.
+        probe: counts what leaves the operators; nothing without.
     """
 
     def __init__(

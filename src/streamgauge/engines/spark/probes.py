@@ -71,7 +71,10 @@ class Probes:
 
     def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
         """The same rows, counted as those of the operator; `rows`: a column of updates whose sum says how many."""
-        if operator in self._without or operator in self._own:
+        if operator in self._without:
+            return frame
+        if operator in self._own:
+            self._own.remove(operator)
             return frame
         if rows:
             self._stated.append(operator)
@@ -79,7 +82,9 @@ class Probes:
         return frame.where(f"spark_partition_id() > -{self._number(operator)}")
 
     def column(self, operator: str) -> str:
-        """What to call a column that a `Generate` node makes, whose rows are the operator's; nothing goes behind it."""
+        """What to call a column that a `Generate` node makes, whose rows are the operator's. Nothing goes behind it then;
+        another query may have to do the operator otherwise.
+        """
         self._own.add(operator)
         return f"{_COLUMN}{self._number(operator)}"
 
