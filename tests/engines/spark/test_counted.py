@@ -1,4 +1,4 @@
-"""Which operators Spark's own nodes count; that those counts are right is seen in `tests/engines/test_spark_counts.py`."""
+"""Which operators Spark's own nodes count; that they count right is seen in `tests/engines/test_spark_counts.py`."""
 
 from __future__ import annotations
 

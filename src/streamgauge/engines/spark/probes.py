@@ -82,8 +82,8 @@ class Probes:
         return frame.where(f"spark_partition_id() > -{self._number(operator)}")
 
     def column(self, operator: str) -> str:
-        """What to call a column that a `Generate` node makes, whose rows are the operator's. Nothing goes behind it then;
-        another query may have to do the operator otherwise.
+        """What to call a column that a `Generate` node makes, whose rows are the operator's. Nothing goes behind it
+        then; another query may have to do the operator otherwise.
         """
         self._own.add(operator)
         return f"{_COLUMN}{self._number(operator)}"
