@@ -2,7 +2,8 @@
 
 Draining a stream with and without, on a Spark of its own each time, told less than what two such starts differ by
 (0.8 to 1.3 of each other). So both are done by one Spark that is warm, in turn, on the same rows in its memory: a
-batch's worth of them, planned, run with its results thrown away, and, where counted, the counts read, as in a stream.
+batch's worth of them in bundles, planned, run with its results thrown away, and, where counted, the counts read, as
+in a stream. The flow is lowered once, as for a stream: no batch does that again.
 A batch has as many events as one near the rate that such a flow sustains. What a stream's batch costs besides (its
 log, its state, the transport) is on neither side, so that the share is rather too large. In batch a stateful operator
 begins each time with no state. The last flow is made to show the worst: a condition that Spark would move before a
@@ -23,17 +24,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import _parse_datatype_string
 
 from bench._drain import ready_for
 from bench._row import Row, row
 from streamgauge.engines.spark.blocks import Packing
-from streamgauge.engines.spark.lowering import Lowering, Probe
+from streamgauge.engines.spark.bundles import bundle_schema, bundled, unbundled
+from streamgauge.engines.spark.lowering import Lowering, Probe, Uncounted
 from streamgauge.engines.spark.probes import Probes
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.session import end_session, open_session
 from streamgauge.engines.spark.settings import JVM_OPTIONS, PROBED, defaults
-from streamgauge.events import US
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
+from streamgauge.flow import graph
 from streamgauge.flow.lineage import added
 from streamgauge.flow.nodes import Flow, Source, Where
 from streamgauge.load.export import write_input
@@ -66,32 +71,47 @@ class Sides:
     """Both ways to do a batch of one query over the same rows.
 
     Args:
-        frames: the rows of each source, in Spark's memory.
+        frames: the bundles of each source, in Spark's memory.
+        events: how many events each of them holds.
     """
 
-    def __init__(self, session: Any, flow: Flow, query: Query, frames: dict[str, Any]) -> None:
-        self._session, self._without, self._query = session, added(flow), query
-        self._frames = frames
+    def __init__(
+        self, session: Any, flow: Flow, query: Query, frames: dict[str, DataFrame], events: dict[str, int]
+    ) -> None:
+        self._session, self._query, self._frames, self._events = session, query, frames, events
+        self._probes = Probes(session, added(flow))
+        self._counted, self._uncounted = self._lowered(self._probes), self._lowered(Uncounted())
 
     def counted(self) -> float:
         """Seconds of a batch whose operators are counted, the reading of the counts included."""
-        probes, begun = Probes(self._session, self._without), time.perf_counter()
-        execution = self._done(probes.behind)
+        begun = time.perf_counter()
+        execution = self._done(self._counted)
         stream = SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: execution))
-        probes.count_in(self._query.name, SimpleNamespace(_jsq=stream), 0)
+        self._probes.count_in(self._query.name, SimpleNamespace(_jsq=stream), 0)
         took = time.perf_counter() - begun
-        assert probes.taken(), "nothing was counted"
+        counted = {one.operator: one.rows for one in self._probes.taken()}
+        assert counted.items() >= self._events.items(), f"counted {counted} of {self._events}"
         return took
 
     def uncounted(self) -> float:
         """Seconds of the same batch."""
         begun = time.perf_counter()
-        self._done(lambda operator, frame, rows="": frame)
+        self._done(self._uncounted)
         return time.perf_counter() - begun
 
-    def _done(self, probe: Probe) -> Any:
-        lowering = Lowering(lambda source: self._frames[source.name], _nothing_packed, {}, 1, probe=probe)
-        execution = lowering.output(self._query)._jdf.queryExecution()
+    def _lowered(self, probe: Probe) -> Any:
+        """Spark's plan of the query, before anything that each batch does with it."""
+
+        def read(source: Source) -> DataFrame:
+            column = probe.column(source.name)
+            return unbundled(self._frames[source.name], column) if column else unbundled(self._frames[source.name])
+
+        output = Lowering(read, _nothing_packed, {}, 1, probe=probe).output(self._query)
+        return output._jdf.queryExecution().analyzed()
+
+    def _done(self, plan: Any) -> Any:
+        made = self._session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session._jsparkSession, plan)
+        execution = made.queryExecution()
         execution.toRdd().count()
         return execution
 
@@ -110,17 +130,28 @@ def spark(folder: Path) -> Iterator[Any]:
         end_session()
 
 
-def held(session: Any, ready: Ready, events: int, folder: Path) -> dict[str, Any]:
-    """A batch's rows of each source, in Spark's memory, in as many parts as generators would send."""
+def held(session: Any, ready: Ready, events: int, folder: Path) -> tuple[dict[str, DataFrame], dict[str, int]]:
+    """A batch of each source as bundles in Spark's memory, in as many parts as generators would send, as if handed out
+    at once; and how many events are in it.
+    """
     plan = ready.plan(US, RATE_PER_S, events / RATE_PER_S)
     write_input(plan, folder, US, plan.end_us)
-    frames = {}
-    for stream, columns in ready.columns.items():
-        rows = session.read.parquet(str(folder / stream)).coalesce(2)
-        rows = rows.withColumns({name: F.unix_micros("event_time") for name in ("event_time", "ingest_time")})
-        frames[stream] = rows.select(*columns).persist(StorageLevel.MEMORY_ONLY)
-        frames[stream].count()
-    return frames
+    frames, numbers = {}, {}
+    for source in graph.sources(ready.lineage_flow):
+        rows = session.read.parquet(str(folder / source.name)).coalesce(2)
+        numbers[source.name] = rows.count()
+        rows = rows.withColumns({EVENT_TIME: F.unix_micros(EVENT_TIME), INGEST_TIME: F.lit(US).cast("bigint")})
+        frames[source.name] = in_bundles(rows.select(*ready.columns[source.name]), source)
+        frames[source.name].persist(StorageLevel.MEMORY_ONLY).count()
+    return frames, numbers
+
+
+def in_bundles(rows: DataFrame, source: Source) -> DataFrame:
+    """Rows as the adapter's source gives them."""
+    kinds = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "bigint")}
+    nullable = [field.name for field in source.schema.fields if field.nullable]
+    wanted = bundle_schema({name: _parse_datatype_string(kinds[name]) for name in rows.columns}, nullable)
+    return rows.mapInArrow(lambda batches: bundled(batches, nullable), wanted)
 
 
 def pairs(sides: Sides) -> list[tuple[float, float]]:
@@ -146,8 +177,8 @@ def measured(session: Any, name: str, ready: Ready, events: int) -> Row:
     """The row of a flow: uncounted over counted, that is how much of the rate is left."""
     query, *_ = queries(ready.lineage_flow)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
-        frames = held(session, ready, events, Path(folder))
-        found = pairs(Sides(session, ready.lineage_flow, query, frames))
+        frames, numbers = held(session, ready, events, Path(folder))
+        found = pairs(Sides(session, ready.lineage_flow, query, frames, numbers))
         for frame in frames.values():
             frame.unpersist(blocking=True)
     left = [uncounted / counted for uncounted, counted in found]

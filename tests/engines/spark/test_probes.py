@@ -1,5 +1,5 @@
-"""Which finished executions probes read, and what they make of their drawing; that Spark counts right is seen in trials
-(`tests/engines/test_spark_path.py`).
+"""Which finished executions probes read, and what they make of their drawing; that Spark counts right is seen in
+`tests/engines/test_spark_counts.py`, and in trials (`tests/engines/test_spark_path.py`).
 """
 
 from __future__ import annotations
@@ -246,6 +246,40 @@ def test_a_probe_that_is_not_where_the_text_says_is_left_out() -> None:
     found = probed(Store([]))
     found.count_in("q0", running_one(Plan(SECOND, FIRST, text=f"{SECOND}\nand\nmore\n{FIRST}")), 2)
     assert found.taken() == [OperatorRows("q0", 2, "dear", 0)]
+
+
+OPENED = "Generate posexplode(price#1), [_counted_7#2, false], false, [_counted_1#3, price#4]"
+EXPLODED = "Generate explode(split(text#5, [_counted_1#6)), [_counted_1#3, price#4], true, [_counted_2#9]"
+
+
+def test_a_node_that_makes_a_column_of_that_name_is_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what takes one along or computes with it. No filter is put behind the operator where it is done so; elsewhere
+    there is one.
+    """
+    found = probed(Store([execution(0, 0)]), operators=())
+    assert [found.column("purchases"), found.column("words")] == ["_counted_1", "_counted_2"]
+    frame = Frame()
+    assert found.behind("words", frame) is frame  # type: ignore[arg-type]
+    assert found._operators == ["purchases", "words"]
+    other = "Generate explode(x#1), [_counted_2#9], false, [word#4]"
+    found.count_in("q0", running_one(Plan("Project [_counted_2#9 AS word#10]", other, EXPLODED, OPENED)), 3)
+    assert {(one.operator, one.rows) for one in found.taken()} == {("words", 200), ("purchases", 300)}
+    found.behind("words", frame)
+    assert found._operators == ["purchases", "words", "words"]
+    drawn = f'  4 [id="node4" label="Generate" tooltip="{OPENED}"];'
+    monkeypatch.setitem(globals(), "DRAWING", "\n".join((*DRAWING.splitlines()[:-3], drawn, "}")))
+    assert ("purchases", 20_000) in {(one.operator, one.rows) for one in read(found)}
+
+
+def test_an_operator_that_computes_rows_anew_gives_as_many() -> None:
+    """One after the other; what the rewrite adds is looked through and not told of, and nothing is said of one whose
+    rows nobody counts.
+    """
+    found = probed(Store([]), without={"join.lineage"})
+    for operator, before in (("join.lineage", "purchases"), ("named", "join.lineage"), ("other", "elsewhere")):
+        found.alike(operator, before)
+    found.count_in("q0", running_one(), 4)
+    assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), ("named", 500)}
 
 
 def test_an_operator_that_is_done_twice_stands_once() -> None:

@@ -80,13 +80,16 @@ def _bundles(batch: pa.RecordBatch, borders: np.ndarray) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def unbundled(frame: DataFrame) -> DataFrame:
-    """One row an event again, with the columns of `frame` in their order."""
+def unbundled(frame: DataFrame, place_column: str = _PLACE) -> DataFrame:
+    """One row an event again, with the columns of `frame` in their order.
+
+    `place_column`: a name for the column of places in bundles, by which the node that opens them is found in a plan.
+    """
     each = _each(frame.columns)
     first = each[0]
     others = [name for name in frame.columns if name != first]
-    placed = frame.select(F.posexplode(first).alias(_PLACE, first), *others)
-    place = F.col(_PLACE)
+    placed = frame.select(F.posexplode(first).alias(place_column, first), *others)
+    place = F.col(place_column)
     return placed.select(
         *[F.col(name)[place].alias(name) if name in each and name != first else F.col(name) for name in frame.columns]
     )

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.engines.spark.blocks import Packing
 from streamgauge.engines.spark.combining import can_be_joined
+from streamgauge.engines.spark.counted import counted_by_spark
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.interval_join import interval_join
 from streamgauge.engines.spark.panes import by_panes
@@ -59,9 +60,31 @@ def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) 
 
 
 class Probe(Protocol):
-    """Counts what leaves an operator."""
+    """Counts what leaves operators, by their names: `probes.Probes`."""
 
-    def __call__(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame: ...
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        """The frame, counted; `rows` names a column that says how many they are, where they are not those of the frame.
+        An operator that a column was asked for is left as it is.
+        """
+
+    def column(self, operator: str) -> str:
+        """A name for a column that is made with an operator's rows; empty where none is wanted."""
+
+    def alike(self, operator: str, before: str) -> None:
+        """An operator gives a row for each that the one before it gives."""
+
+
+class Uncounted:
+    """Counts nothing."""
+
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        return frame
+
+    def column(self, operator: str) -> str:
+        return ""
+
+    def alike(self, operator: str, before: str) -> None:
+        """Nobody asks."""
 
 
 class Lowering:
@@ -73,8 +96,7 @@ class Lowering:
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
         delay: how far behind the latest event the watermark stays, in Spark's words.
-        probe: counts what leaves an operator, given its name and frame; it is put behind each. `rows` names a
-            column that says how many they are, where they are not those of the frame.
+        probe: counts what leaves the operators; nothing without.
     """
 
     def __init__(
@@ -84,14 +106,16 @@ class Lowering:
         choices: dict[str, str],
         buckets: int,
         delay: str = NONE,
-        probe: Probe = lambda _, frame, rows="": frame,
+        probe: Probe | None = None,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._delay, self._probe = delay, probe
+        self._delay, self._probe = delay, probe or Uncounted()
+        self._counted_by_spark: frozenset[Node] = frozenset()
 
     def output(self, query: Query) -> DataFrame:
         """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
         inputs = [sink.input for sink in query.sinks]
+        self._counted_by_spark = counted_by_spark(inputs)
         if len(inputs) == 1:
             return self.lower(inputs[0]).drop(TIME)
         aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
@@ -105,13 +129,17 @@ class Lowering:
         shared = last_shared(aggregates)
 
         def made(process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]) -> DataFrame:
-            return self._probe(process.name, with_parts(process, aggregates, behind, frame, sides), ROWS)
+            return self._probe.behind(process.name, with_parts(process, aggregates, behind, frame, sides), ROWS)
 
         return tagged(self.lower(shared), shared, aggregates, made)
 
     def lower(self, node: Node) -> DataFrame:
         """The rows that leave an operator."""
-        return self._probe(node.name, self._lowered(node))
+        frame = self._lowered(node)
+        if isinstance(node, Select):
+            self._probe.alike(node.name, node.input.name)
+            return frame
+        return self._probe.behind(node.name, frame)
 
     @singledispatchmethod
     def _lowered(self, node: Any) -> DataFrame:
@@ -173,10 +201,13 @@ class Lowering:
     @_lowered.register
     def _(self, node: Explode) -> DataFrame:
         frame, array = self.lower(node.input), F.expr(node.array)
+        marked = self._probe.column(node.name) if node in self._counted_by_spark else ""
         if node.ordinal is None:
-            return frame.select("*", F.explode(array).alias(node.column))
-        rows = frame.select("*", F.posexplode(array).alias(node.ordinal, node.column))
-        return rows.withColumn(node.ordinal, F.col(node.ordinal).cast("bigint"))
+            column = marked or node.column
+            return frame.select("*", F.explode(array).alias(column)).withColumnRenamed(column, node.column)
+        place = marked or node.ordinal
+        rows = frame.select("*", F.posexplode(array).alias(place, node.column))
+        return rows.withColumn(place, F.col(place).cast("bigint")).withColumnRenamed(place, node.ordinal)
 
     @_lowered.register
     def _(self, node: Lookup) -> DataFrame:

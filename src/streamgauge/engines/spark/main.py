@@ -162,7 +162,7 @@ class Sut:
                 session, [read(each) for each in self._native.job.inputs], Path(self._job.folder)
             )
         else:
-            probe = {"probe": self._probes.behind} if self._probes is not None else {}
+            probe = {"probe": self._probes} if self._probes is not None else {}
             buckets = int(self._ours.get("buckets", 1))
             frame = Lowering(read, read, self._choices, buckets, self._delay, **probe).output(query)
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
@@ -280,7 +280,8 @@ class Sut:
             return way.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
         if self._ours["source"] == "rows":
             return way.schema(row_schema(columns, nullable)).load()
-        return unbundled(way.schema(bundle_schema(columns, nullable)).option("bundled", "yes").load())
+        bundles = way.schema(bundle_schema(columns, nullable)).option("bundled", "yes").load()
+        return unbundled(bundles, self._probes.column(source.name)) if self._probes is not None else unbundled(bundles)
 
     def _output(self, query: Query) -> dict[str, str]:
         edge, sinks = self._job.edges.output, json.dumps([sink.name for sink in query.sinks])

@@ -1,10 +1,12 @@
 """Probes: how many rows left each operator in each batch, by Spark's own count.
 
-Behind each operator of the workload stands a filter that lets every row through. Spark counts the rows of a filter
-anyhow, and because this one's condition depends on no row, it is neither moved nor removed. Its number says whose it
-is. `observe`, which is meant for this, costs a fifth to a half of the rate, so it is for those rows alone that state
-how many they stand for (`parts`), of which there are few. What a filter costs a plan: Spark moves no other condition
-past it either.
+Spark counts the rows of most of its own nodes anyhow. Where such a node makes an operator's rows and no others, it is
+only marked, by the name of a column that it makes: bundles that are opened, arrays that are exploded (`counted`). Rows
+that are only computed anew are as many as before. Behind every other operator stands a filter that lets every row
+through: because its condition depends on no row, it is neither moved nor removed. Its number says whose it is.
+`observe`, which is meant for this, costs a fifth to a half of the rate, so it is for those rows alone that state how
+many they stand for (`parts`), of which there are few. What a filter costs: some nanoseconds for every row, and a plan
+in which Spark moves no other condition past it.
 
 Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
 so of updates they are read in the batch itself, from its plan. Where the probes are in a plan is found in its drawing
@@ -30,7 +32,11 @@ WAITING_MAX = 400
 READ_S = 0.5
 """So long may somebody who asks how the engine is wait for the reading of more than that."""
 _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
-_MARK = re.compile(r"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)", re.IGNORECASE)
+_COLUMN = "_counted_"
+_MARK = re.compile(
+    rf"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)|\bGenerate .*(?:true|false), \[{_COLUMN}(\d+)#", re.IGNORECASE
+)
+"""Of a filter; of what makes a column, those that it takes along stand before the word, those that it makes behind."""
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
 _STATED = "rows of "
 ROWS_OUT = "numOutputRows"
@@ -55,6 +61,8 @@ class Probes:
     ) -> None:
         self._session, self._without, self._clock = session, without, clock
         self._operators: list[str] = []
+        self._own: set[str] = set()
+        self._alike: dict[str, str] = {}
         self._stated: list[str] = []
         self._runs: dict[str, str] = {}
         self._read_until = -1
@@ -65,11 +73,28 @@ class Probes:
         """The same rows, counted as those of the operator; `rows`: a column of updates whose sum says how many."""
         if operator in self._without:
             return frame
+        if operator in self._own:
+            self._own.remove(operator)
+            return frame
         if rows:
             self._stated.append(operator)
             return frame.observe(_STATED + operator, F.sum(rows))
+        return frame.where(f"spark_partition_id() > -{self._number(operator)}")
+
+    def column(self, operator: str) -> str:
+        """What to call a column that a `Generate` node makes, whose rows are the operator's. Nothing goes behind it
+        then; another query may have to do the operator otherwise.
+        """
+        self._own.add(operator)
+        return f"{_COLUMN}{self._number(operator)}"
+
+    def alike(self, operator: str, before: str) -> None:
+        """An operator gives a row for each that the one before it gives; to be said of those before it first."""
+        self._alike[operator] = before
+
+    def _number(self, operator: str) -> int:
         self._operators.append(operator)
-        return frame.where(f"spark_partition_id() > -{len(self._operators)}")
+        return len(self._operators)
 
     def started(self, query: str, running: Any) -> None:
         """A query runs: its executions are known by its run."""
@@ -102,14 +127,14 @@ class Probes:
         """
         before, behind = -1, -1
         for line, text in enumerate(str(plan.treeString()).splitlines()):
-            if (mark := _MARK.search(text)) is not None:
+            if mark := _mark(text):
                 number = behind + line - before
-                while (node := plan.p(number)) is not None and mark.group() not in str(node.simpleString(LONGEST)):
+                while (node := plan.p(number)) is not None and _mark(str(node.simpleString(LONGEST))) != mark:
                     number += 1
                 if node is None:
                     return
                 before, behind = line, number
-                yield self._operators[int(mark.group(1)) - 1], node
+                yield self._operators[mark - 1], node
 
     def _said(self, execution: Any) -> dict[str, int]:
         """Operator to rows, of those that state them."""
@@ -177,8 +202,18 @@ class Probes:
                 yield self._operators[mark - 1], int(nodes.apply(place).metrics().apply(0).accumulatorId())
 
     def _add(self, query: str, batch: int, rows: dict[str, int]) -> None:
+        for operator, before in self._alike.items():
+            if before in rows:
+                rows[operator] = rows[before]
+        told = [OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without]
         with self._adding:
-            self._counted += [OperatorRows(query, batch, *each) for each in rows.items()]
+            self._counted += told
+
+
+def _mark(text: str) -> int:
+    """The number of the probe that a node's text tells of, 0 where it is none."""
+    found = _MARK.search(text)
+    return int(found.group(1) or found.group(2)) if found is not None else 0
 
 
 def _marks(drawing: str) -> Iterator[int]:
@@ -186,8 +221,7 @@ def _marks(drawing: str) -> Iterator[int]:
     within = False
     for line in drawing.splitlines():
         if _NODE.match(line):
-            mark = _MARK.search(line)
-            yield int(mark.group(1)) if mark is not None else 0
+            yield _mark(line)
         elif "subgraph cluster" in line:
             within = True
         elif within and line.strip() == "}":
