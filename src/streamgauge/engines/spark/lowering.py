@@ -75,6 +75,7 @@ class Lowering:
         delay: how far behind the latest event the watermark stays, in Spark's words.
         probe: counts what leaves an operator, given its name and frame; it is put behind each. `rows` names a
             column that says how many they are, where they are not those of the frame.
+        in_order: whether rows come in the order of events, and one task of each operator takes all of them.
     """
 
     def __init__(
@@ -85,9 +86,10 @@ class Lowering:
         buckets: int,
         delay: str = NONE,
         probe: Probe = lambda _, frame, rows="": frame,
+        in_order: bool = False,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._delay, self._probe = delay, probe
+        self._delay, self._probe, self._in_order = delay, probe, in_order
 
     def output(self, query: Query) -> DataFrame:
         """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
@@ -200,7 +202,7 @@ class Lowering:
     @_lowered.register
     def _(self, node: Distinct) -> DataFrame:
         if node.window is None:
-            return first_of_all(self.lower(node.input), node, TIME)
+            return first_of_all(self.lower(node.input), node, TIME, self._in_order)
         first = first_of_each_window(self._marked(node.input), node, TIME, window_of(node.window).alias(WINDOW))
         return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
 

@@ -16,7 +16,7 @@ from streamgauge.engines.spark.interval import seconds
 from streamgauge.engines.spark.settings import SETTINGS as MICRO_BATCH
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Explode, Flow, RunningAggregate, Source, Where
+from streamgauge.flow.nodes import Distinct, Explode, Flow, RunningAggregate, Source, Where
 from streamgauge.options import Setting
 
 INSTANCES = "1"
@@ -46,7 +46,6 @@ WHY_NOT = {
     "SessionAggregate": "real-time mode has no session windows",
     "WindowJoin": "real-time mode joins no two streams",
     "IntervalJoin": "real-time mode joins no two streams",
-    "Distinct": "rows are put in order before the earliest of each key is kept, and real-time mode sorts nothing",
     "TopN": "real-time mode has no aggregate of an aggregate",
     "Lookup": "tables are broadcast in each batch here",
     "Union": "real-time mode takes a union of different sources only",
@@ -58,7 +57,7 @@ WHY_NOT = {
 CAPABILITIES = Capabilities(
     name="spark-rtm",
     summary="Spark Structured Streaming, real-time mode",
-    nodes=("Source", "Select", "Where", "Explode", "InWindows", "RunningAggregate"),
+    nodes=("Source", "Select", "Where", "Explode", "InWindows", "RunningAggregate", "Distinct"),
     sink_modes=("append", "update"),
     transports=("kafka",),
     runs_streams=True,
@@ -83,7 +82,7 @@ def trigger(flow: Flow, asked: str) -> str:
 def slots(flow: Flow) -> int:
     """How many tasks run at once, all of a query's: one for each source, and one behind each exchange."""
     sources = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
-    return len(sources) + sum(isinstance(node, RunningAggregate) for node in graph.operators(flow))
+    return len(sources) + sum(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow))
 
 
 def master_for(flow: Flow, processors: int) -> str:
@@ -96,7 +95,7 @@ def check(wanted: Wanted) -> None:
     problems = list(asked.problems(wanted, CAPABILITIES, {"trigger": _check_trigger}))
     problems += _one_by_one(wanted)
     if wanted.flow is not None:
-        problems += [*_of_one_time(wanted.flow), *_few_slots(wanted.flow, wanted.master)]
+        problems += [*_of_one_time(wanted.flow), *_of_windows(wanted.flow), *_few_slots(wanted.flow, wanted.master)]
         problems += _seldom(wanted.flow, wanted.options.get("trigger", "auto"))
     if problems:
         raise InputError(problems)
@@ -104,7 +103,7 @@ def check(wanted: Wanted) -> None:
 
 def _silent(flow: Flow) -> str:
     """The first operator whose rows may leave none; nothing where every row leaves one."""
-    return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode)), "")
+    return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
 
 
 def _one_by_one(wanted: Wanted) -> Iterator[Problem]:
@@ -125,6 +124,14 @@ def _of_one_time(flow: Flow) -> Iterator[Problem]:
                 rule = f"makes an update of every row, and {each.name} makes several of one event"
                 way_out = f"--engine {CAPABILITIES.instead}: here nobody could tell them apart"
                 yield Problem("engine", rule, CAPABILITIES.name, way_out)
+
+
+def _of_windows(flow: Flow) -> Iterator[Problem]:
+    """A window's first rows are an aggregate here, of which real-time mode would give values so far."""
+    for node in graph.operators(flow):
+        if isinstance(node, Distinct) and node.window is not None:
+            rule = f"gives nothing at a window's end, and the first rows of {node.name} are those of windows"
+            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.instead}")
 
 
 def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:
