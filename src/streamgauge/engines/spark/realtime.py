@@ -91,7 +91,7 @@ def master_for(flow: Flow, processors: int) -> str:
 
 
 def check(wanted: Wanted) -> None:
-    """Refuse what real-time mode would refuse, or would wait for without end; InputError with every problem."""
+    """Refuse what real-time mode would refuse, or would end as it starts; InputError with every problem."""
     problems = list(asked.problems(wanted, CAPABILITIES, {"trigger": _check_trigger}))
     problems += _one_by_one(wanted)
     if wanted.flow is not None:
@@ -142,7 +142,7 @@ def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:
 
 
 def _few_slots(flow: Flow, master: str | None) -> Iterator[Problem]:
-    """Spark would wait for a slot without end. Only those of `local[N]` can be counted before the start."""
+    """Spark would end the query when it is to run. Only those of `local[N]` can be counted before the start."""
     found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
     if master is None or (found is not None and int(found.group(1) or 1) >= slots(flow)):
         return
