@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +15,14 @@ from streamgauge.errors import MachineError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
+from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.carrier import KafkaCarrier
 
 DURATION_S = 6.0
 WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
@@ -62,6 +65,25 @@ def trial(ready: Ready, rig: Rig, folder: RunFolder, number: int = 1, on_progres
         ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
     )
     return run_trial(ready, rig, folder.trial(number, datetime.now(UTC)), settings, on_progress=on_progress)
+
+
+class InMidTrial:
+    """Does something once, at the first look at the measured span; `done` says whether it has."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self._do, self.done = do, False
+
+    def __call__(self, snapshot: TrialSnapshot) -> None:
+        if not self.done and snapshot.phase == "measured":
+            self.done = True
+            self._do()
+
+
+def broker_of(rig: Rig) -> Broker:
+    """The one that was started for the run."""
+    assert isinstance(rig._carrier, KafkaCarrier)
+    assert rig._carrier._broker is not None
+    return rig._carrier._broker
 
 
 def check_answers(judged: Judged, rows_least: int) -> None:

@@ -20,11 +20,13 @@ class Restart:
     """Kills Spark in the middle of a trial, and starts its queries again from the checkpoints that they left.
 
     Not before every query has committed a batch, by its checkpoint and by the recorder, who may hear of it later:
-    killed earlier, it would have no state to come back to, or nothing of before would be known.
+    killed earlier, it would have no state to come back to, or nothing of before would be known. `commits_since`: so
+    many commits the recorder has to tell of after it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, commits_since: int = 0) -> None:
         self.killed_us = 0
+        self._commits_since = commits_since
         self._recorded: set[str] = set()
 
     def once(self, rig: Rig) -> Callable[[TrialSnapshot], None]:
@@ -34,12 +36,13 @@ class Restart:
         def tick() -> Tick:
             found = told()
             self._recorded |= {commit.sink for commit in found.commits}
+            if self._recorded >= set(rig.sinks) and _every_query_has_committed(_spark_of(rig)):
+                self._commits_since -= len(found.commits)
             return found
 
         def kill(_: TrialSnapshot) -> None:
-            engine = rig.engine
-            assert isinstance(engine, SparkEngine)
-            recorded = self._recorded >= set(rig.sinks)
+            engine = _spark_of(rig)
+            recorded = self._recorded >= set(rig.sinks) and self._commits_since <= 0
             if not self.killed_us and recorded and _every_query_has_committed(engine):
                 self.killed_us = rig.clock.now_us()
                 _kill_and_start(engine)
@@ -59,6 +62,11 @@ class Restart:
         assert any(commit.committed_us > self.killed_us for commit in commits)
 
 
+def _spark_of(rig: Rig) -> SparkEngine:
+    assert isinstance(rig.engine, SparkEngine)
+    return rig.engine
+
+
 def _every_query_has_committed(engine: SparkEngine) -> bool:
     """By what stands in their checkpoints."""
     assert engine._scratch is not None
@@ -76,5 +84,5 @@ def _kill_and_start(engine: SparkEngine) -> None:
     engine._child.kill()
     private, log = engine._scratch.path, engine._child.log
     environment = {"SPARK_HOME": str(private / "spark-home")}
-    engine._child = Child("spark", "streamgauge.engines.spark.main", [str(private / "job.pkl")], log, None, environment)
+    engine._child = Child("spark", engine._way.module, [str(private / "job.pkl")], log, None, environment)
     engine._child.ask("start", START_S)

@@ -1,16 +1,31 @@
-"""The whole path over a real broker and Spark in real-time mode: rows, updates, and windows so far, all verified."""
+"""The whole path over a real broker and Spark in real-time mode: rows, first rows, updates, and windows so far, all
+verified, across a restart too; a dead broker.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
-from tests.engines.over_a_broker import WINDOW, check_answers, require_jars, started, trial
+from tests.engines.over_a_broker import WINDOW, InMidTrial, broker_of, check_answers, require_jars, started, trial
+from tests.engines.restarting import Restart
 
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.stream import Stream, source
 from streamgauge.run.trial import Judged
-from streamgauge.workloads.purchases import PRICE_MAX
+from streamgauge.system.children import wait_until
+from streamgauge.workloads import base
+from streamgauge.workloads.base import Job, Workload
+from streamgauge.workloads.purchases import PRICE_MAX, Purchases, purchases
 
 ENGINE = "spark-rtm"
+USERS = {"users": "20000"}
+"""So few that about half of all events are of one who has bought before."""
+GONE_S = 10.0
+SLICES = 4
+"""A second's: what Spark has written since it kept how far it is, and will write again."""
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +70,87 @@ def test_updates_are_verified(tmp_path: Path, workload: str, parameters: dict[st
         judged = trial(ready, rig, folder)
     check_answers(judged, rows_least)
     assert {sink.kind for sink in judged.result.sinks} == {"update"}
+
+
+def first_rows(bought: Stream) -> Flow:
+    return bought.distinct(keys="user_id").sink("firsts")
+
+
+def counted_first_rows(bought: Stream) -> Flow:
+    return bought.distinct(keys="user_id").running(keys="gem_pack_id", n="count(*)").sink("firsts")
+
+
+def first_rows_of_an_array(bought: Stream) -> Flow:
+    return bought.explode(number="array(user_id, price)").distinct(keys="number").sink("firsts")
+
+
+def asking(asked: Callable[[Stream], Flow]) -> Workload:
+    """A workload of purchases."""
+
+    def build(parameters: Purchases, _: float) -> Job:
+        bought = purchases(parameters, parameters.users)
+        return Job(asked(source("purchases", bought.schema)), (bought,))
+
+    return Workload(asked.__name__, "", "", "", Purchases, build)
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+@pytest.mark.parametrize("asked", [first_rows, counted_first_rows, first_rows_of_an_array])
+def test_first_rows_are_the_earliest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Stream], Flow]
+) -> None:
+    """Of every user, by the event that they come from, though nothing is put in order; an aggregate may follow."""
+    monkeypatch.setitem(base._all(), asked.__name__, asking(asked))
+    with started(tmp_path, asked.__name__, "2k", ENGINE, **USERS) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, 3000)
+    driver = judged.result.driver
+    assert driver is not None
+    assert sum(sink.verification.expected for sink in judged.result.sinks) < driver.events_planned
+    assert judged.result.settings["trigger"] == "5 seconds (auto)"
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+@pytest.mark.parametrize("workload", ["identity", "windowed_aggregation"])
+def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path: Path, workload: str) -> None:
+    """Spark is killed in mid-trial and comes back with its state: no answer is lost or wrong, and what comes twice is
+    counted as what it is.
+    """
+    restart, parameters = Restart(SLICES), WINDOW if workload == "windowed_aggregation" else {}
+    options = {"trigger": "5 seconds"}
+    with started(tmp_path, workload, "2k", ENGINE, options=options, **parameters) as (ready, rig, folder):
+        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+    restart.check(judged)
+    found = judged.result.verification
+    assert found is not None
+    assert judged.done.drained
+    assert (found.judged, found.independent) == (True, True)
+    assert (found.missing, found.extra, found.wrong, found.late) == (0, 0, 0, 0), found.examples
+    assert found.matched == found.expected > 0
+    assert found.duplicate > 0
+    assert judged.result.verdict.value == "not_sustained"
+    assert {check.name: check.ok for check in judged.result.verdict.checks}["answers"] is False
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.usefixtures("jars")
+def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
+    """As the driver's failure, though no batch ends any more; nothing of the broker is left, nor of Spark."""
+    with started(tmp_path, "count", "2k", ENGINE, packs="20") as (ready, rig, folder):
+        processes, data = [*rig._carrier.pids(), *rig.engine.pids()], rig._private / "broker"  # type: ignore[union-attr]
+        assert data.is_dir()
+        kill = InMidTrial(broker_of(rig).kill)
+        judged = trial(ready, rig, folder, on_progress=kill)
+    assert kill.done
+    assert judged.result.verdict.value == "invalid"
+    assert "the broker ended" in judged.done.driver_failed
+    assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)
+    assert not data.exists()
 
 
 @pytest.mark.spark

@@ -88,6 +88,18 @@ def test_plans_follow_each_other() -> None:
     assert last.events == 10
 
 
+def test_a_plan_that_was_halted_counts_for_what_was_sent() -> None:
+    """The next one begins before its end would have been: what it has of that time was never there."""
+    offsets, plan = begun()
+    offsets.hand_outs([read(300)])
+    halted = START + US
+    sent = plan.count_before(0, 0, halted)
+    offsets.begin(plan_from(halted + US), [{"ads": sent, "purchases": plan.count_before(1, 0, halted)}])
+    ((both,),) = offsets.hand_outs([read(sent + 50, 1)])
+    ((last,),) = offsets.hand_outs([read(sent + 90, 2)])
+    assert (both.events, last.events) == (sent - 300 + 50, 40)
+
+
 def test_a_batch_that_is_begun_anew_is_read_once_more() -> None:
     """After a restart its mark comes again: from where it began, by the same reader."""
     offsets, _ = begun()

@@ -7,6 +7,7 @@ are read, and when it had begun by the recorder's clock; every generator's n-th 
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,10 +25,15 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class _Segment:
-    """A plan whose first event of a place is at that offset."""
+    """A plan whose first event of a place is at that offset; so many were `sent`, where another plan has followed."""
 
     first: int
     plan: Plan
+    sent: float = math.inf
+
+    def before(self, stream: int, partition: int, when_us: int) -> int:
+        """How many events of it are there before that event time: generators may be halted before a plan's end."""
+        return int(min(self.plan.count_before(stream, partition, when_us), self.sent))
 
 
 class _Reader:
@@ -58,6 +64,8 @@ class Offsets:
         for partition, of_stream in enumerate(positions):
             for stream, offset in of_stream.items():
                 segments = self._segments.setdefault((stream, partition), [])
+                if segments:
+                    segments[-1] = replace(segments[-1], sent=offset - segments[-1].first)
                 segments.append(_Segment(offset, plan))
 
     def hand_outs(self, reads: Iterable[Read]) -> list[list[HandOut]]:
@@ -139,7 +147,6 @@ class Offsets:
         stream, partition = place
         counts = 0
         for segment in self._segments[place]:
-            plan = segment.plan
-            number = plan.number_of(stream)
-            counts += plan.count_before(number, partition, to_us) - plan.count_before(number, partition, from_us)
+            number = segment.plan.number_of(stream)
+            counts += segment.before(number, partition, to_us) - segment.before(number, partition, from_us)
         return counts

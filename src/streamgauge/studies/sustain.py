@@ -148,7 +148,7 @@ class Sustain:
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
         write_page(folder, describe(self.ready.flow))
-        return outcome_of(request, judged, folder), judged.done.journal
+        return outcome_of(request, judged, folder, self.ready.engine.own_batches), judged.done.journal
 
     def _warm(self, rig: Rig, rate_per_s: float) -> None:
         """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
@@ -180,8 +180,10 @@ class Sustain:
         self.view.trial_progress(TrialSnapshot(phase, 0.0, 0.0, note=note))
 
 
-def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> TrialOutcome:
-    """What the search needs of a trial's result."""
+def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_batches: bool = True) -> TrialOutcome:
+    """What the search needs of a trial's result. Without `own_batches` nobody knows how busy the engine was: results
+    are cut into slices here, which say nothing of its time.
+    """
     result = judged.result
     event_time = result.latency.event_time_us
     slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
@@ -194,7 +196,7 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> Tria
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
         backlog_slope_share=slope,
-        busy_share=figures.busy_share(judged.done),
+        busy_share=figures.busy_share(judged.done) if own_batches else None,
         folder=str(folder.path),
     )
 

@@ -14,12 +14,15 @@ from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.experiment import build
 from streamgauge.flow.nodes import Flow
-from streamgauge.flow.stream import source
+from streamgauge.flow.stream import source, tumble
 from streamgauge.run.check import check
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
 COUNTED = BOUGHT.running(keys="pack", count="count(*)").sink("count")
+FIRSTS = BOUGHT.distinct(keys="pack", name="firsts").sink("out")
+COUNTED_FIRSTS = BOUGHT.distinct(keys="pack").running(keys="price", n="count(*)").sink("out")
+OF_WINDOWS = BOUGHT.distinct(keys="pack", window=tumble(1), name="firsts").sink("out")
 FILTERED = BOUGHT.where("price > 5", name="dear").sink("dear")
 TEXTS = source("texts", Schema.of(text="string"))
 WORDS = TEXTS.explode(word="split(text, ' ')", name="each_word").running(keys="word", n="count(*)").sink("n")
@@ -32,14 +35,17 @@ def test_each_node_is_done_or_has_its_rule() -> None:
 
 
 def test_all_tasks_of_a_query_run_at_once() -> None:
-    """One for the source, one behind the exchange of an aggregate; a master of our own has a slot for each."""
-    assert (slots(PLAIN), slots(COUNTED)) == (1, 2)
+    """One for the source, one behind the exchange of an aggregate, and of first rows; a master of our own has a slot
+    for each.
+    """
+    assert (slots(PLAIN), slots(COUNTED), slots(FIRSTS), slots(COUNTED_FIRSTS)) == (1, 2, 2, 3)
     assert (master_for(COUNTED, 1), master_for(PLAIN, 4)) == ("local[2]", "local[4]")
 
 
 def test_how_often_progress_is_kept() -> None:
     """Often where it alone shows that rows were read; as asked for where it was."""
     assert (trigger(COUNTED, "auto"), trigger(FILTERED, "auto")) == ("1 minute", "5 seconds")
+    assert trigger(FIRSTS, "auto") == "5 seconds"
     assert trigger(FILTERED, "7 seconds") == "7 seconds"
 
 
@@ -54,6 +60,9 @@ def test_how_often_progress_is_kept() -> None:
         (COUNTED, {"trigger": "1 second"}, None, "option trigger: must be auto, or at least 5 seconds"),
         (COUNTED, {"trigger": "soon"}, None, "option trigger: must be auto, or at least 5 seconds"),
         (FILTERED, {"trigger": "1 minute"}, None, r"at most 10 seconds where rows may leave no result \(dear\)"),
+        (FIRSTS, {"trigger": "1 minute"}, None, r"where rows may leave no result \(firsts\)"),
+        (COUNTED_FIRSTS, {}, "local[2]", "a slot for each task, .*: 3 here"),
+        (OF_WINDOWS, {}, None, "gives nothing at a window's end, and the first rows of firsts are those of windows"),
         (WORDS, {}, None, "makes an update of every row, and each_word makes several of one event"),
         (COUNTED, {"buckets": "8"}, None, "option buckets: is not an option of spark-rtm"),
         (COUNTED, {"spark.master": "local[4]"}, None, "spark.master: is asked for by a word of streamgauge"),

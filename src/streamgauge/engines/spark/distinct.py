@@ -3,6 +3,9 @@
 `dropDuplicates` keeps whichever row of a key comes first after the exchange. So rows are put in order between the
 exchange and it, where Spark allows no sort of a stream by its own check, which is switched off for such flows
 (`UNCHECKED`): a sort of a part of a batch has no state and changes no answer.
+
+Real-time mode has no batch that could be sorted. There all rows come through one task after the other, in the order in
+which they are read, and whichever comes first is the earliest.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from streamgauge.flow.nodes import Distinct
 FIRST = "_first"
 
 
-def first_of_all(frame: DataFrame, node: Distinct, time: str) -> DataFrame:
-    """Each key's first row, as soon as it comes; a mark on `time` is kept."""
-    in_order = frame.repartition(*node.keys).sortWithinPartitions(time, *node.ties)
-    return in_order.dropDuplicates(list(node.keys))
+def first_of_all(frame: DataFrame, node: Distinct, time: str, sorted_already: bool = False) -> DataFrame:
+    """Each key's first row, as soon as it comes; a mark on `time` is kept. `sorted_already`: rows come by their time
+    and `ties`, and one task takes all of them.
+    """
+    if not sorted_already:
+        frame = frame.repartition(*node.keys).sortWithinPartitions(time, *node.ties)
+    return frame.dropDuplicates(list(node.keys))
 
 
 def first_of_each_window(marked: DataFrame, node: Distinct, time: str, window: Column) -> DataFrame:

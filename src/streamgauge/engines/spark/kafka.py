@@ -22,7 +22,7 @@ from streamgauge.flow.nodes import Source
 from streamgauge.transports.kafka.encodings import encoding
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
 from streamgauge.transports.kafka.results import MARK, Mark, Position, Types, key_of, wire
-from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.settings import FOUND_AGAIN, KafkaSettings
 
 READING = {
     "startingOffsets": "earliest",
@@ -64,7 +64,7 @@ class Marks:
         from confluent_kafka import Producer
 
         self._topic, asked = results_of(edges.output.token), KafkaSettings.of(edges.transport_options)
-        own = {"bootstrap.servers": asked.brokers, "linger.ms": 0, "log_level": 0}
+        own = {"bootstrap.servers": asked.brokers, "linger.ms": 0, "log_level": 0, **FOUND_AGAIN}
         self._client: Any = Producer({**asked.login, **own})
 
     def send(self, mark: Mark) -> None:

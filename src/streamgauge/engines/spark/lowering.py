@@ -97,6 +97,7 @@ class Lowering:
         buckets: how many parts packed lowerings cut their keys into.
         delay: how far behind the latest event the watermark stays, in Spark's words.
         probe: counts what leaves the operators; nothing without.
+        in_order: whether rows come in the order of events, and one task of each operator takes all of them.
     """
 
     def __init__(
@@ -107,9 +108,10 @@ class Lowering:
         buckets: int,
         delay: str = NONE,
         probe: Probe | None = None,
+        in_order: bool = False,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._delay, self._probe = delay, probe or Uncounted()
+        self._delay, self._probe, self._in_order = delay, probe or Uncounted(), in_order
         self._counted_by_spark: frozenset[Node] = frozenset()
 
     def output(self, query: Query) -> DataFrame:
@@ -231,7 +233,7 @@ class Lowering:
     @_lowered.register
     def _(self, node: Distinct) -> DataFrame:
         if node.window is None:
-            return first_of_all(self.lower(node.input), node, TIME)
+            return first_of_all(self.lower(node.input), node, TIME, self._in_order)
         first = first_of_each_window(self._marked(node.input), node, TIME, window_of(node.window).alias(WINDOW))
         return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
 

@@ -73,6 +73,8 @@ class Sut:
     """One session; one query for all sinks that can share one."""
 
     settings: tuple[Setting, ...] = SETTINGS
+    in_order = False
+    """Whether rows come through one task after the other, in the order of events."""
 
     def __init__(self, job: SparkJob) -> None:
         self._job = job
@@ -132,7 +134,7 @@ class Sut:
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
-        conf |= UNCHECKED if keeps_first_rows(self._job.flow) else {}
+        conf |= UNCHECKED if keeps_first_rows(self._job.flow) and not self.in_order else {}
         conf |= PROBED if self._probed else {}
         conf["spark.driver.memory"] = self._ours["driver_memory"]
         conf |= REDACTED if "client" in self._job.edges.transport_options else {}
@@ -164,7 +166,8 @@ class Sut:
         else:
             probe = {"probe": self._probes} if self._probes is not None else {}
             buckets = int(self._ours.get("buckets", 1))
-            frame = Lowering(read, read, self._choices, buckets, self._delay, **probe).output(query)
+            lowering = Lowering(read, read, self._choices, buckets, self._delay, in_order=self.in_order, **probe)
+            frame = lowering.output(query)
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
             return self._start(frame, query)
 

@@ -16,7 +16,7 @@ from streamgauge.engines.spark.interval import seconds
 from streamgauge.engines.spark.settings import SETTINGS as MICRO_BATCH
 from streamgauge.errors import InputError, Problem
 from streamgauge.flow import graph
-from streamgauge.flow.nodes import Explode, Flow, RunningAggregate, Source, Where
+from streamgauge.flow.nodes import Distinct, Explode, Flow, RunningAggregate, Source, Where
 from streamgauge.options import Setting
 
 INSTANCES = "1"
@@ -46,7 +46,6 @@ WHY_NOT = {
     "SessionAggregate": "real-time mode has no session windows",
     "WindowJoin": "real-time mode joins no two streams",
     "IntervalJoin": "real-time mode joins no two streams",
-    "Distinct": "rows are put in order before the earliest of each key is kept, and real-time mode sorts nothing",
     "TopN": "real-time mode has no aggregate of an aggregate",
     "Lookup": "tables are broadcast in each batch here",
     "Union": "real-time mode takes a union of different sources only",
@@ -58,7 +57,7 @@ WHY_NOT = {
 CAPABILITIES = Capabilities(
     name="spark-rtm",
     summary="Spark Structured Streaming, real-time mode",
-    nodes=("Source", "Select", "Where", "Explode", "InWindows", "RunningAggregate"),
+    nodes=("Source", "Select", "Where", "Explode", "InWindows", "RunningAggregate", "Distinct"),
     sink_modes=("append", "update"),
     transports=("kafka",),
     runs_streams=True,
@@ -83,7 +82,7 @@ def trigger(flow: Flow, asked: str) -> str:
 def slots(flow: Flow) -> int:
     """How many tasks run at once, all of a query's: one for each source, and one behind each exchange."""
     sources = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
-    return len(sources) + sum(isinstance(node, RunningAggregate) for node in graph.operators(flow))
+    return len(sources) + sum(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow))
 
 
 def master_for(flow: Flow, processors: int) -> str:
@@ -92,11 +91,11 @@ def master_for(flow: Flow, processors: int) -> str:
 
 
 def check(wanted: Wanted) -> None:
-    """Refuse what real-time mode would refuse, or would wait for without end; InputError with every problem."""
+    """Refuse what real-time mode would refuse, or would end as it starts; InputError with every problem."""
     problems = list(asked.problems(wanted, CAPABILITIES, {"trigger": _check_trigger}))
     problems += _one_by_one(wanted)
     if wanted.flow is not None:
-        problems += [*_of_one_time(wanted.flow), *_few_slots(wanted.flow, wanted.master)]
+        problems += [*_of_one_time(wanted.flow), *_of_windows(wanted.flow), *_few_slots(wanted.flow, wanted.master)]
         problems += _seldom(wanted.flow, wanted.options.get("trigger", "auto"))
     if problems:
         raise InputError(problems)
@@ -104,7 +103,7 @@ def check(wanted: Wanted) -> None:
 
 def _silent(flow: Flow) -> str:
     """The first operator whose rows may leave none; nothing where every row leaves one."""
-    return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode)), "")
+    return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
 
 
 def _one_by_one(wanted: Wanted) -> Iterator[Problem]:
@@ -127,6 +126,14 @@ def _of_one_time(flow: Flow) -> Iterator[Problem]:
                 yield Problem("engine", rule, CAPABILITIES.name, way_out)
 
 
+def _of_windows(flow: Flow) -> Iterator[Problem]:
+    """A window's first rows are an aggregate here, of which real-time mode would give values so far."""
+    for node in graph.operators(flow):
+        if isinstance(node, Distinct) and node.window is not None:
+            rule = f"gives nothing at a window's end, and the first rows of {node.name} are those of windows"
+            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.instead}")
+
+
 def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:
     """Rows that leave nothing would wait to be known as read, until the queue is full."""
     if _silent(flow) and seconds(trigger(flow, asked_for)) > SILENT_MOST_S:
@@ -135,7 +142,7 @@ def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:
 
 
 def _few_slots(flow: Flow, master: str | None) -> Iterator[Problem]:
-    """Spark would wait for a slot without end. Only those of `local[N]` can be counted before the start."""
+    """Spark would end the query when it is to run. Only those of `local[N]` can be counted before the start."""
     found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
     if master is None or (found is not None and int(found.group(1) or 1) >= slots(flow)):
         return

@@ -31,6 +31,7 @@ class RealTimeSut(Sut):
     """One session with one query."""
 
     settings: tuple[Setting, ...] = SETTINGS
+    in_order = True
 
     def _configuration(self) -> dict[str, str]:
         conf = super()._configuration() | SHUFFLE | {SETTING: INSTANCES}

@@ -23,7 +23,7 @@ from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, arrow_type
 from streamgauge.transports.kafka.names import results_of
 from streamgauge.transports.kafka.results import MARK, Mark, Types, mark_of, table_of
-from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.settings import FOUND_AGAIN, KafkaSettings
 from streamgauge.transports.seam import Listen, Receiver
 
 SETTINGS: dict[str, Any] = {
@@ -32,6 +32,7 @@ SETTINGS: dict[str, Any] = {
     "fetch.wait.max.ms": 10,
     "socket.nagle.disable": True,
     "fetch.error.backoff.ms": 10,
+    **FOUND_AGAIN,
     "log_level": 0,
 }
 AT_ONCE = 50_000

@@ -6,14 +6,13 @@ soon as the recorder knows that a batch has begun.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 
 import pyarrow as pa
 
 from streamgauge.errors import DriverError
 from streamgauge.events import US
-from streamgauge.transports.busy import Spent
+from streamgauge.transports.counting import CountingOutlet
 from streamgauge.transports.kafka.encodings import Encoding, columns_of, encoding
 from streamgauge.transports.kafka.names import topic_of
 from streamgauge.transports.kafka.producer import Producer
@@ -21,7 +20,7 @@ from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.seam import Chunk, HandOut, Held, Listen, Overflow
 
 
-class KafkaOutlet:
+class KafkaOutlet(CountingOutlet):
     """Fills the seam's `Outlet`.
 
     Args:
@@ -30,17 +29,11 @@ class KafkaOutlet:
     """
 
     def __init__(self, at: Listen, held: Held) -> None:
-        self._settings, self._run, self._held = KafkaSettings.of(at.options), at.token, held
-        self._lock = threading.Lock()
+        super().__init__(held)
+        self._settings, self._run = KafkaSettings.of(at.options), at.token
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding] = {}
-        self._chunks: list[Chunk] = []
         self._waiting: deque[tuple[int, int]] = deque()
-        self._frontier_us = self._read_us = 0
-        self._first_us: int | None = None
-        self._sent = dict.fromkeys(held.schemas, 0)
-        self.overflowed = False
-        self.memory_full_us: int | None = None
 
     @property
     def location(self) -> str:
@@ -60,8 +53,7 @@ class KafkaOutlet:
             DriverError: the broker lost messages, takes too little, or has kept nothing for long.
         """
         events = sum(batch.num_rows for batch in batches.values())
-        if self._first_us is None or from_us != self._frontier_us:
-            self._first_us = from_us  # a gap between two plans counts for nothing
+        self._begin(from_us)
         waiting_us = self.waiting_us(to_us)
         if events and waiting_us > self._held.bound_us:
             self._refuse_unkept()
@@ -71,46 +63,20 @@ class KafkaOutlet:
             self._producer = self._producer or self._opened()
             self._producer.send({stream: batch.column(0) for stream, batch in batches.items()})
         with self._lock:
-            self._frontier_us = to_us
-            self._chunks.append(Chunk(from_us, to_us, events, published_us))
+            self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._waiting.append((to_us, events))
-            for stream, batch in batches.items():
-                self._sent[stream] += batch.num_rows
-
-    def waiting_us(self, to_us: int) -> int:
-        """How much event time would wait to be read, were everything sent up to `to_us`."""
-        begun_us = to_us if self._first_us is None else self._first_us
-        return to_us - max(self._read_us, begun_us)
-
-    def frontier(self) -> int:
-        return self._frontier_us
-
-    def positions(self) -> dict[str, int]:
-        with self._lock:
-            return dict(self._sent)
 
     def handed_out(self, before_us: int) -> None:
-        self._read_us = max(self._read_us, before_us)
+        super().handed_out(before_us)
         with self._lock:
             while self._waiting and self._waiting[0][0] <= self._read_us:
                 self._waiting.popleft()
-
-    def commit(self, before_us: int) -> None:
-        """The broker keeps everything."""
 
     def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
         """DriverError where the broker lost what was sent, which is also looked for after the last event."""
         if self._producer is not None:
             self._producer.check()
-        with self._lock:
-            chunks, self._chunks = self._chunks, []
-            return chunks, []
-
-    def drain_aborted(self) -> list[int]:
-        return []
-
-    def drain_handing_out(self) -> list[Spent]:
-        return []
+        return super().drain_logs()
 
     def _refuse_unkept(self) -> None:
         """What the broker has not kept nobody can read: where that is most of what waits to be read, it is no fault of

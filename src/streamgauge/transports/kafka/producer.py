@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.errors import DriverError
-from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.settings import FOUND_AGAIN, KafkaSettings
 
 SETTINGS: dict[str, Any] = {
     "socket.nagle.disable": True,
@@ -26,6 +26,7 @@ SETTINGS: dict[str, Any] = {
     # Without it a callback of Python's for every message that was kept.
     "delivery.report.only.error": True,
     "message.timeout.ms": 30_000,
+    **FOUND_AGAIN,
     "log_level": 0,
 }
 """Of librdkafka's producer, beside what may be asked for."""

@@ -47,6 +47,10 @@ _TOGETHER = (
     {"sasl.mechanism", "sasl.username", "sasl.password"},
     {"ssl.certificate.location", "ssl.key.location"},
 )
+FOUND_AGAIN = {"reconnect.backoff.max.ms": 250}
+"""Of librdkafka's clients: so long they wait at most before they look again for brokers that are gone. By themselves
+they come to wait 10 s, and what ours wait would look like latency of the system under test.
+"""
 _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from streamgauge.events import US
-from streamgauge.transports.busy import Spent
-from streamgauge.transports.seam import Chunk, HandOut, Held, Listen, Overflow
+from streamgauge.transports.counting import CountingOutlet
+from streamgauge.transports.seam import Chunk, Held, Listen, Overflow
 from streamgauge.transports.socket.lines import bytes_of, lines_of
 from streamgauge.transports.socket.peer import of_this_run
 
@@ -26,7 +26,7 @@ PIECE = 262_144
 """Bytes given to the kernel at a time, so that what waits is known while it waits."""
 
 
-class SocketOutlet:
+class SocketOutlet(CountingOutlet):
     """Fills the seam's `Outlet`.
 
     Args:
@@ -35,17 +35,11 @@ class SocketOutlet:
     """
 
     def __init__(self, at: Listen, held: Held, trusted: Callable[[tuple[str, int]], bool] = of_this_run) -> None:
-        self._held, self._trusted = held, trusted
-        self._changed = threading.Condition()
+        super().__init__(held)
+        self._trusted, self._changed = trusted, threading.Condition(self._lock)
         self._pending: deque[memoryview] = deque()
         self._bytes = 0
-        self._chunks: list[Chunk] = []
         self._aborted: list[int] = []
-        self._frontier_us = self._read_us = 0
-        self._first_us: int | None = None
-        self._sent = dict.fromkeys(held.schemas, 0)
-        self.overflowed = False
-        self.memory_full_us: int | None = None
         self._listener = socket.create_server((at.host, at.port), backlog=1)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._at = self._listener.getsockname()
@@ -72,51 +66,19 @@ class SocketOutlet:
                 was sent.
         """
         events = sum(batch.num_rows for batch in batches.values())
-        if self._first_us is None or from_us != self._frontier_us:
-            self._first_us = from_us  # a gap between two plans counts for nothing
+        self._begin(from_us)
         new = [memoryview(bytes_of(batch.column(0))) for batch in batches.values() if batch.num_rows]
         self._refuse_beyond(to_us, sum(map(len, new)))
         with self._changed:
-            self._frontier_us = to_us
-            self._chunks.append(Chunk(from_us, to_us, events, published_us))
-            for stream, batch in batches.items():
-                self._sent[stream] += batch.num_rows
+            self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._pending.extend(view[start : start + PIECE] for view in new for start in range(0, len(view), PIECE))
             self._bytes += sum(map(len, new))
             self._changed.notify()
-
-    def waiting_us(self, to_us: int) -> int:
-        """How much event time would wait to be in a batch, were everything sent up to `to_us`."""
-        begun_us = to_us if self._first_us is None else self._first_us
-        return to_us - max(self._read_us, begun_us)
-
-    def frontier(self) -> int:
-        return self._frontier_us
-
-    def positions(self) -> dict[str, int]:
-        with self._changed:
-            return dict(self._sent)
-
-    def handed_out(self, before_us: int) -> None:
-        self._read_us = max(self._read_us, before_us)
-
-    def commit(self, before_us: int) -> None:
-        """What was sent is not kept."""
-
-    def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
-        """What was offered; what batches read is told by the recorder."""
-        with self._changed:
-            chunks, self._chunks = self._chunks, []
-            return chunks, []
 
     def drain_aborted(self) -> list[int]:
         with self._changed:
             aborted, self._aborted = self._aborted, []
             return aborted
-
-    def drain_handing_out(self) -> list[Spent]:
-        """Nothing: nobody waits for us longer than until an event is due."""
-        return []
 
     def _refuse_beyond(self, to_us: int, more_bytes: int) -> None:
         waiting_us = self.waiting_us(to_us)
