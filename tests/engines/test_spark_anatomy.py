@@ -64,6 +64,32 @@ def test_a_batch_of_a_dstream_is_made_at_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_blocks_of_receivers_have_their_part_of_the_way(tmp_path: Path) -> None:
+    """An event waits half an interval for its block to be cut, and then for the batch that takes it."""
+    load = {"duration": "8s", "warmup": "5s", "generators": 2}
+    asked = {"command": "anatomy", "workload": "stamped_text", "engine": "spark-dstream", "transport": "socket"}
+    trials = {"rates": "2k", "batch_windows": "1s"}
+    options = {"block_interval": "100ms"}
+    found = anatomy(build({**asked, "out": str(tmp_path), "load": load, "options": options, "anatomy": trials}))
+    (trial,) = found["trials"]
+    assert trial["reason"] == ""
+    assert trial["latency"]["results"] > 10_000
+    assert trial["left_out"] == 0
+    assert abs(trial["remainder_share"]) < 0.02
+    assert trial["latency"]["contradicted_share"] < 0.02
+    assert (trial["contradicting_batches"], trial["doubts"]) == (0, [])
+    stages = {stage["name"]: stage["mean_us"] for stage in trial["stages"]}
+    assert list(stages) == [
+        "generated", "received", "in a block", "stored and announced", "in a batch", "queued", "scheduled",
+        "read, processed and written",
+    ]  # fmt: skip
+    assert sum(stages.values()) == pytest.approx(trial["latency"]["mean_us"])
+    assert 20_000 < stages["in a block"] < 100_000
+    assert 200_000 < stages["in a batch"] < 700_000
+    assert stages["stored and announced"] > 0
+
+
+@pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.parametrize("engine", ["spark-rtm", "spark"])
 def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:
