@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.engines import over_a_broker
 from tests.engines.over_a_broker import WINDOW, check_answers, started, trial
+from tests.engines.test_spark_path import gone
 
+from streamgauge.experiment import Experiment
+from streamgauge.flow.nodes import Flow
+from streamgauge.flow.stream import source
+from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.run.check import check
+from streamgauge.system.children import wait_until
+from streamgauge.workloads.base import get
 
 pytestmark = pytest.mark.spark
 
@@ -77,14 +87,43 @@ def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
         assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
 
 
-def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path) -> None:
-    """With a verdict, not with a defect of ours."""
-    with started(tmp_path, "identity", "5k", ENGINE, transport="flight", options=BATCHES) as (ready, rig, folder):
+@pytest.mark.parametrize("transport", ["flight", "socket"])
+def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
+    """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
+    with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=BATCHES) as (ready, rig, folder):
+        pids = rig.engine.pids()
 
         def kill(_: TrialSnapshot) -> None:
-            for pid in rig.engine.pids()[:1]:
-                psutil.Process(pid).kill()
+            if not gone(pids[0]):
+                psutil.Process(pids[0]).kill()
 
         judged = trial(ready, rig, folder, on_progress=kill)
+        driver = [pid for name, role, pid in rig.processes() if role == "driver" and name != RUNNER]
+        assert driver
     assert judged.result.verdict.value == "not_sustained"
     assert "ended" in judged.done.engine_failed
+    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
+
+
+@pytest.mark.parametrize("transport", ["flight", "socket"])
+def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Spark's own reason in the verdict, once the record is there that is one too many for a sum; Spark would go
+    on with the next batch.
+    """
+    monkeypatch.setattr(over_a_broker, "check", lambda asked: replace(check(asked), flow=overflowing(asked)))
+    with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=BATCHES) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+        pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
+    verdict = judged.result.verdict
+    assert verdict.value == "not_sustained", verdict.sentence
+    assert "ARITHMETIC_OVERFLOW" in judged.done.engine_failed
+    assert "ARITHMETIC_OVERFLOW" in next(check.sentence for check in verdict.checks if check.name == "connected")
+    assert judged.done.journal.commits
+    assert wait_until(lambda: all(map(gone, pids)), 20)
+
+
+def overflowing(asked: Experiment) -> Flow:
+    """Of stamped text, whose ids count from 0: a number is too large from the 25,000th on, after 5 s."""
+    (records,) = get("stamped_text").build(get("stamped_text").read({}), asked.load.rate).streams
+    ids = source("records", records.schema).select(id="try_cast(substring(record, 1, 10) AS bigint)", name="parser")
+    return ids.select(id="id", large=f"id + {2**63 - 25_000}", name="overflow").sink("times")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import altair as alt
@@ -16,6 +17,7 @@ from streamgauge.report.draw import (
     axis_title,
     figure,
     numbers,
+    stretches,
     ticks,
     unit_of_time,
     values,
@@ -26,7 +28,12 @@ Found = Mapping[str, Any]
 _COLOURS = {
     "generated": "driver",
     "in Kafka": "network",
+    "received": "network",
+    "in a block": "commit-offsets",
+    "stored and announced": "latest-offset",
+    "in a batch": "rest",
     "waiting": "rest",
+    "queued": "query-planning",
     "offset fixed": "latest-offset",
     "planned": "query-planning",
     "taken by the writer": "commit-offsets",
@@ -131,21 +138,14 @@ def _colour(stage: str) -> str:
 
 def _bars(trials: Sequence[Found], width: int) -> Any:
     factor, unit = unit_of_time(max(trial["latency"]["mean_us"] for trial in trials))
-    rows = []
+    parts: dict[str, list[dict[str, Any]]] = {}
     for number, trial in enumerate(trials):
-        begin = 0.0
-        for stage in trial["stages"]:
-            end = begin + stage["mean_us"] / factor
-            rows.append({"n": number, "t": heading(trial), "s": _colour(stage["name"]), "v": begin, "to": end})
-            begin = end
+        ends = accumulate(stage["mean_us"] / factor for stage in trial["stages"])
+        for stage, (begin, end) in zip(trial["stages"], pairwise((0.0, *ends)), strict=True):
+            parts.setdefault(_colour(stage["name"]), []).append({"n": number, "v": begin, "to": end})
     x = alt.X("v:Q", axis=numbers(6, f"time since the event ({unit})"))
     y = alt.Y("n:O", axis=None)
-    layers = [
-        alt.Chart(values([row for row in rows if row["s"] == colour]))
-        .mark_bar(color=COLOURS[colour], height=_BAR_PX - 8)
-        .encode(x=x, y=y, x2="to:Q")
-        for colour in dict.fromkeys(row["s"] for row in rows)
-    ]
+    layers = stretches(parts.items(), x, y, _BAR_PX - 8)
     names = [{"n": number, "t": heading(trial), "v": 0} for number, trial in enumerate(trials)]
     label = alt.Chart(values(names)).mark_text(align="left", dy=-_BAR_PX + 6, color=COLOURS["ink"])
     layers.append(label.encode(x="v:Q", y=y, text="t:N"))
