@@ -11,14 +11,13 @@ from tests.engines import over_a_broker
 from tests.engines.over_a_broker import WINDOW, check_answers, started, trial
 from tests.engines.test_spark_path import gone
 
-from streamgauge.experiment import Experiment
-from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import source
 from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.check import check
+from streamgauge.run.ready import Ready
+from streamgauge.run.rig import RigSettings
+from streamgauge.run.trial import rig_settings
 from streamgauge.system.children import wait_until
-from streamgauge.workloads.base import get
 
 pytestmark = pytest.mark.spark
 
@@ -107,23 +106,31 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
 
 @pytest.mark.parametrize("transport", ["flight", "socket"])
 def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Spark's own reason in the verdict, once the record is there that is one too many for a sum; Spark would go
-    on with the next batch.
-    """
-    monkeypatch.setattr(over_a_broker, "check", lambda asked: replace(check(asked), flow=overflowing(asked)))
+    """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
+    monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)
     with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=BATCHES) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
         pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
+        judged = trial(ready, rig, folder)
     verdict = judged.result.verdict
     assert verdict.value == "not_sustained", verdict.sentence
     assert "ARITHMETIC_OVERFLOW" in judged.done.engine_failed
-    assert "ARITHMETIC_OVERFLOW" in next(check.sentence for check in verdict.checks if check.name == "connected")
-    assert judged.done.journal.commits
+    connected = next(check for check in verdict.checks if check.name == "connected")
+    assert (connected.state, "ARITHMETIC_OVERFLOW" in connected.sentence) == ("failed", True), connected.sentence
+    found = judged.result.verification
+    assert found is not None
+    assert found.matched > 1000
+    assert (found.extra, found.duplicate, found.wrong) == (0, 0, 0)
     assert wait_until(lambda: all(map(gone, pids)), 20)
 
 
-def overflowing(asked: Experiment) -> Flow:
-    """Of stamped text, whose ids count from 0: a number is too large from the 25,000th on, after 5 s."""
-    (records,) = get("stamped_text").build(get("stamped_text").read({}), asked.load.rate).streams
-    ids = source("records", records.schema).select(id="try_cast(substring(record, 1, 10) AS bigint)", name="parser")
-    return ids.select(id="id", large=f"id + {2**63 - 25_000}", name="overflow").sink("times")
+def with_an_overflow(ready: Ready) -> RigSettings:
+    """The rig of stamped text, whose system adds to the ids what is too much from the 25,000th on, after 5 s."""
+    (records,) = ready.streams(ready.experiment.load.rate)
+    much = 2**63 - 25_000
+    parsed = source("records", records.schema).select(
+        id="try_cast(substring(record, 1, 10) AS bigint)",
+        created_us="try_cast(substring(record, 12, 12) AS bigint)",
+        name="parser",
+    )
+    since = parsed.select(id="id", since_us=f"created_us + ((id + {much}) - {much}) - id", name="subtract")
+    return replace(rig_settings(ready), flow=replace(ready, flow=since.sink("times")).lineage_flow)
