@@ -23,6 +23,9 @@ pytestmark = pytest.mark.spark
 
 ENGINE = "spark-dstream"
 BATCHES = {"batch_interval": "500ms"}
+RECEIVED = BATCHES | {"block_interval": "50ms"}
+OVER = {"flight": BATCHES, "socket": RECEIVED}
+"""A transport to the options there."""
 
 # (workload, parameters, options, fewest answers)
 CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
@@ -63,7 +66,7 @@ BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
 def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], int, int]) -> None:
     """Lines of each generator by a receiver of Spark's own, taken apart natively; windows wait for the slowest."""
     workload, parameters, generators, rows_least = case
-    options = BATCHES | {"block_interval": "50ms", "back_pressure": "on"}
+    options = RECEIVED | {"back_pressure": "on"}
     with started(
         tmp_path, workload, "5k", ENGINE, generators=generators, transport="socket", options=options, **parameters
     ) as (ready, rig, folder):
@@ -89,7 +92,11 @@ def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transport", ["flight", "socket"])
 def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
     """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
-    with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=BATCHES) as (ready, rig, folder):
+    with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
+        ready,
+        rig,
+        folder,
+    ):
         pids = rig.engine.pids()
 
         def kill(_: TrialSnapshot) -> None:
@@ -108,7 +115,11 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
 def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
     monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)
-    with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=BATCHES) as (ready, rig, folder):
+    with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
+        ready,
+        rig,
+        folder,
+    ):
         pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
         judged = trial(ready, rig, folder)
     verdict = judged.result.verdict
