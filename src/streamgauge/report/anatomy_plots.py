@@ -27,9 +27,9 @@ Found = Mapping[str, Any]
 
 _COLOURS = {
     "generated": "driver",
-    "in Kafka": "network",
-    "received": "network",
-    "in a block": "commit-offsets",
+    "in Kafka": "sut",
+    "received": "sut",
+    "in a block": "processing-time",
     "stored and announced": "latest-offset",
     "in a batch": "rest",
     "waiting": "rest",
@@ -114,8 +114,7 @@ def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
     factor, unit = unit_of_time(
         max(trial["latency"]["p90_us"] or trial["latency"]["mean_us"] for of in groups for trial in of)
     )
-    title = "interval of batches (ms)"
-    x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width)))
+    x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=_across("interval of batches (ms)", width))
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
     layers = []
     for of, colour in zip(groups, _LINES, strict=False):
@@ -130,6 +129,11 @@ def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
             ]  # fmt: skip
             layers.append(alt.Chart(values(rows)).mark_line(**drawn, **style).encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title(f"latency ({unit})"))
+
+
+def _across(title: str, width: int) -> Any:
+    """A horizontal axis with no more labels than have room."""
+    return alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width))
 
 
 def _colour(stage: str) -> str:
@@ -150,12 +154,12 @@ def _bars(trials: Sequence[Found], width: int) -> Any:
     label = alt.Chart(values(names)).mark_text(align="left", dy=-_BAR_PX + 6, color=COLOURS["ink"])
     layers.append(label.encode(x="v:Q", y=y, text="t:N"))
     height = 2 * _BAR_PX * len(trials)
-    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial"))
+    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial", 10))
 
 
 def _lines(trials: Sequence[Found], width: int) -> Any:
     factor, unit = unit_of_time(max(us for trial in trials for us in trial["cdf_us"] if us is not None))
-    x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=f"latency ({unit})", labelExpr=PLAIN))
+    x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=_across(f"latency ({unit})", width))
     y = alt.Y("q:Q", axis=numbers(5))
     layers = []
     for trial, colour in zip(trials, _LINES, strict=False):
