@@ -36,7 +36,7 @@ _COLOURS = {
     "queued": "query-planning",
     "offset fixed": "latest-offset",
     "planned": "query-planning",
-    "taken by the writer": "commit-offsets",
+    "taken by the writer": "processing-time",
     "scheduled": "wal-commit",
     "read": "processing-time",
     "consumed": "event-time",
