@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.engines.over_a_broker import require_jars
@@ -63,28 +65,54 @@ def test_a_batch_of_a_dstream_is_made_at_its_time(tmp_path: Path) -> None:
     assert trial["batch_window_s"] == 1.0
 
 
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.parametrize("engine", ["spark-rtm", "spark"])
-def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:
-    """In real-time mode and in micro-batches; its stamps lie between the driver's, result by result. A machine that is
-    too busy for a verdict is none here.
-    """
-    require_jars(engine)
-    asked = {"command": "anatomy", "workload": "filter", "engine": engine, "transport": "kafka"}
-    load = {"warmup": "8s", "generators": 1}
-    (plain,) = check_trials(build({**asked, "load": load, "anatomy": {"rates": "2k"}}))
-    evidence = MODES[engine].evidence(plain.experiment, tmp_path / "logs")
-    (tmp_path / "logs").mkdir()
+def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
+    """A trial taken apart, whatever its verdict: a machine that is too busy for one is none here."""
+    trials = {"command": "anatomy", "anatomy": {"rates": "2k"}, "load": {"warmup": "8s", **load}}
+    (plain,) = check_trials(build({**trials, **asked}))
+    engine = plain.experiment.engine
+    (root / "logs").mkdir()
+    evidence = MODES[engine].evidence(plain.experiment, root / "logs")
     options = {**plain.experiment.options, **evidence.options}
     ready = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
-    folder = RunFolder.create(tmp_path, "filter", engine, datetime.now(UTC))
+    folder = RunFolder.create(root, plain.experiment.workload, engine, datetime.now(UTC))
     with Rig(rig_settings(ready), start_of(engine, None), folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, 2000.0, 1.0))
         settings = TrialSettings(2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
         judged = run_trial(ready, rig, folder, settings)
         evidence.look(rig, judged)
-    trial = taken_apart(judged, folder.path, evidence)
+    return taken_apart(judged, folder.path, evidence)
+
+
+@pytest.mark.spark
+def test_blocks_of_receivers_have_their_part_of_the_way(tmp_path: Path) -> None:
+    """An event waits half an interval for its block to be cut, and then for the batch that takes it."""
+    options = {"block_interval": "100ms", "batch_interval": "1s"}
+    asked = {"workload": "stamped_text", "engine": "spark-dstream", "transport": "socket", "options": options}
+    trial = taken(tmp_path, {"generators": 2}, **asked)
+    assert trial["reason"] == ""
+    assert trial["latency"]["results"] > 10_000
+    assert trial["left_out"] == 0
+    assert abs(trial["remainder_share"]) < 0.02
+    assert trial["latency"]["contradicted_share"] < 0.02
+    assert (trial["contradicting_batches"], trial["doubts"]) == (0, [])
+    stages = {stage["name"]: stage["mean_us"] for stage in trial["stages"]}
+    assert list(stages) == [
+        "generated", "received", "in a block", "stored and announced", "in a batch", "queued", "scheduled",
+        "read, processed and written",
+    ]  # fmt: skip
+    assert sum(stages.values()) == pytest.approx(trial["latency"]["mean_us"])
+    assert 20_000 < stages["in a block"] < 100_000
+    assert 200_000 < stages["in a batch"] < 700_000
+    assert stages["stored and announced"] > 0
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+@pytest.mark.parametrize("engine", ["spark-rtm", "spark"])
+def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:
+    """In real-time mode and in micro-batches; its stamps lie between the driver's, result by result."""
+    require_jars(engine)
+    trial = taken(tmp_path, {"generators": 1}, workload="filter", engine=engine, transport="kafka")
     assert trial["reason"] == ""
     assert trial["latency"]["results"] >= trial["sampled"] > 1000
     assert trial["latency"]["contradicted_share"] < 0.02

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.engines import over_a_broker
 from tests.engines.over_a_broker import WINDOW, check_answers, started, trial
+from tests.engines.test_spark_path import gone
 
+from streamgauge.flow.stream import source
+from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.run.ready import Ready
+from streamgauge.run.rig import RigSettings
+from streamgauge.run.trial import rig_settings
+from streamgauge.system.children import wait_until
 
 pytestmark = pytest.mark.spark
 
 ENGINE = "spark-dstream"
 BATCHES = {"batch_interval": "500ms"}
+RECEIVED = BATCHES | {"block_interval": "50ms"}
+OVER = {"flight": BATCHES, "socket": RECEIVED}
+"""A transport to the options there."""
 
 # (workload, parameters, options, fewest answers)
 CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
@@ -54,7 +66,7 @@ BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
 def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], int, int]) -> None:
     """Lines of each generator by a receiver of Spark's own, taken apart natively; windows wait for the slowest."""
     workload, parameters, generators, rows_least = case
-    options = BATCHES | {"block_interval": "50ms", "back_pressure": "on"}
+    options = RECEIVED | {"back_pressure": "on"}
     with started(
         tmp_path, workload, "5k", ENGINE, generators=generators, transport="socket", options=options, **parameters
     ) as (ready, rig, folder):
@@ -77,14 +89,59 @@ def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
         assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
 
 
-def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path) -> None:
-    """With a verdict, not with a defect of ours."""
-    with started(tmp_path, "identity", "5k", ENGINE, transport="flight", options=BATCHES) as (ready, rig, folder):
+@pytest.mark.parametrize("transport", ["flight", "socket"])
+def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
+    """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
+    with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
+        ready,
+        rig,
+        folder,
+    ):
+        pids = rig.engine.pids()
 
         def kill(_: TrialSnapshot) -> None:
-            for pid in rig.engine.pids()[:1]:
-                psutil.Process(pid).kill()
+            if not gone(pids[0]):
+                psutil.Process(pids[0]).kill()
 
         judged = trial(ready, rig, folder, on_progress=kill)
+        driver = [pid for name, role, pid in rig.processes() if role == "driver" and name != RUNNER]
+        assert driver
     assert judged.result.verdict.value == "not_sustained"
     assert "ended" in judged.done.engine_failed
+    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
+
+
+@pytest.mark.parametrize("transport", ["flight", "socket"])
+def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
+    monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)
+    with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
+        ready,
+        rig,
+        folder,
+    ):
+        pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
+        judged = trial(ready, rig, folder)
+    verdict = judged.result.verdict
+    assert verdict.value == "not_sustained", verdict.sentence
+    assert "ARITHMETIC_OVERFLOW" in judged.done.engine_failed
+    connected = next(check for check in verdict.checks if check.name == "connected")
+    assert (connected.state, "ARITHMETIC_OVERFLOW" in connected.sentence) == ("failed", True), connected.sentence
+    found = judged.result.verification
+    assert found is not None
+    assert found.matched > 1000
+    assert (found.extra, found.duplicate, found.wrong) == (0, 0, 0)
+    assert wait_until(lambda: all(map(gone, pids)), 20)
+
+
+def with_an_overflow(ready: Ready) -> RigSettings:
+    """The rig of stamped text, whose system adds to the ids what is too much from the 25,000th on, after 5 s."""
+    (records,) = ready.streams(ready.experiment.load.rate)
+    much = 2**63 - 25_000
+    parsed = source("records", records.schema).select(
+        id="try_cast(substring(record, 1, 10) AS bigint)",
+        created_us="try_cast(substring(record, 12, 12) AS bigint)",
+        name="parser",
+    )
+    since = parsed.select(id="id", since_us=f"created_us + ((id + {much}) - {much}) - id", name="subtract")
+    return replace(rig_settings(ready), flow=replace(ready, flow=since.sink("times")).lineage_flow)

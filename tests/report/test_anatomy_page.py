@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import re
+from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +17,21 @@ from rich.console import Console
 from streamgauge.errors import InputError
 from streamgauge.report.again import write_again
 from streamgauge.report.anatomy_page import render
-from streamgauge.report.anatomy_plots import by_window
-from streamgauge.report.anatomy_terminal import show_anatomy
+from streamgauge.report.anatomy_plots import by_window, waterfall
+from streamgauge.report.anatomy_terminal import heading, show_anatomy
 from streamgauge.report.store import ANATOMY
 
+PAGE_CSS = files("streamgauge.report") / "page.css"
+WAYS = [
+    ("generated", "waiting", "offset fixed", "planned", "scheduled", "read", "processed and written"),
+    ("generated", "in Kafka", "waiting", "offset fixed", "planned", "taken by the writer", "scheduled",
+     "read, processed and written", "consumed"),
+    ("generated", "in Kafka", "read and processed", "consumed"),
+    ("generated", "waiting", "queued", "scheduled", "read", "processed and written"),
+    ("generated", "received", "in a block", "stored and announced", "in a batch", "queued", "scheduled",
+     "read, processed and written"),
+]  # fmt: skip
+"""The stages of every way in which there is one."""
 STAGES = {"generated": "until it was offered", "waiting": "until a batch began"}
 
 
@@ -100,7 +115,7 @@ def test_a_doubt_is_shown_first() -> None:
     found = {**FOUND, "trials": [trial(doubts=["what Spark says contradicts"], verdict="undecided")]}
     for text in (shown(found), render(found)):
         assert "DOUBTFUL: what Spark says contradicts" in text
-        assert "1 second, undecided" in text.replace("\u202f", " ")
+        assert "1 s, undecided" in text.replace("\u202f", " ")
 
 
 def test_a_trial_that_was_not_taken_apart_says_why() -> None:
@@ -128,3 +143,26 @@ def test_a_page_is_made_again(tmp_path: Path) -> None:
     (tmp_path / ANATOMY).write_text("{}")
     with pytest.raises(InputError, match="of this version"):
         write_again(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"), [("500 milliseconds", "500 ms"), ("1 second", "1 s"), ("0 seconds (auto)", "0 s (auto)")]
+)
+def test_an_interval_is_told_shortly(interval: str, expected: str) -> None:
+    """Above a bar, where a small screen has little room."""
+    assert heading(trial(batch_window=interval)).replace("\u202f", " ") == f"20 k events/s, {expected}"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("names", WAYS, ids=len)
+def test_stages_of_one_bar_are_told_apart(names: tuple[str, ...], theme: str) -> None:
+    """By colours that differ on light and on dark paper."""
+    stages = [{"name": name, "share": 0.1, "mean_us": 1.0} for name in names]
+    figure = waterfall([trial(stages=stages)])
+    assert figure is not None
+    css = PAGE_CSS.read_text()
+    light, dark = css.split("@media screen and (prefers-color-scheme: dark)")[:2]
+    found = dict(re.findall(r"--([\w-]+): #([0-9a-f]{6})", light if theme == "light" else dark))
+    colours = [[int(found[key.colour][place : place + 2], 16) for place in (0, 2, 4)] for key in figure.keys]
+    for one, other in combinations(zip(names, colours, strict=True), 2):
+        assert math.dist(one[1], other[1]) > 25, (one[0], other[0])

@@ -31,10 +31,11 @@ def test_a_batch_was_made_at_the_time_of_its_jobs(tmp_path: Path) -> None:
 
 
 def test_stages_that_both_have_mean_the_same() -> None:
-    """But for the wait: a DStream's batch is made at its time."""
+    """But for the wait, as a DStream's batch is made at its time, and for why nobody sees what is read."""
     both = STAGES.keys() & OF_MICRO_BATCHES.keys()
-    assert both == {"generated", "waiting", "scheduled", "read", "processed and written"}
-    assert {name for name in both if STAGES[name] != OF_MICRO_BATCHES[name]} == {"waiting"}
+    unseen = "read, processed and written"
+    assert both == {"generated", "waiting", "scheduled", "read", "processed and written", unseen}
+    assert {name for name in both if STAGES[name] != OF_MICRO_BATCHES[name]} == {"waiting", unseen}
 
 
 def test_an_interval_is_asked_for_as_of_micro_batches() -> None:
@@ -46,8 +47,11 @@ def test_an_interval_is_asked_for_as_of_micro_batches() -> None:
 @pytest.mark.parametrize(
     ("more", "setting"),
     [
-        ({"transport": "socket"}, "transport"),
         ({"options": {"spark.eventLog.enabled": "true"}}, "option spark.eventLog.enabled"),
+        (
+            {"transport": "socket", "options": {"spark.driver.extraJavaOptions": "-Xint"}},
+            "option spark.driver.extraJavaOptions",
+        ),
     ],
 )
 def test_what_is_not_known_is_refused(more: dict[str, object], setting: str) -> None:
@@ -55,3 +59,9 @@ def test_what_is_not_known_is_refused(more: dict[str, object], setting: str) -> 
     with pytest.raises(InputError) as refused:
         check_trials(build({**ASKED, **more}))
     assert [problem.setting for problem in refused.value.problems] == [setting]
+
+
+def test_what_blocks_need_is_free_where_there_are_none() -> None:
+    """Over a queue nothing is logged of them."""
+    options = {"spark.driver.extraJavaOptions": "-Xint"}
+    assert check_trials(build({**ASKED, "options": options}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import altair as alt
@@ -16,6 +17,7 @@ from streamgauge.report.draw import (
     axis_title,
     figure,
     numbers,
+    stretches,
     ticks,
     unit_of_time,
     values,
@@ -25,11 +27,16 @@ Found = Mapping[str, Any]
 
 _COLOURS = {
     "generated": "driver",
-    "in Kafka": "network",
+    "in Kafka": "sut",
+    "received": "sut",
+    "in a block": "processing-time",
+    "stored and announced": "latest-offset",
+    "in a batch": "rest",
     "waiting": "rest",
+    "queued": "query-planning",
     "offset fixed": "latest-offset",
     "planned": "query-planning",
-    "taken by the writer": "commit-offsets",
+    "taken by the writer": "processing-time",
     "scheduled": "wal-commit",
     "read": "processing-time",
     "consumed": "event-time",
@@ -107,8 +114,7 @@ def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
     factor, unit = unit_of_time(
         max(trial["latency"]["p90_us"] or trial["latency"]["mean_us"] for of in groups for trial in of)
     )
-    title = "interval of batches (ms)"
-    x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width)))
+    x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=_across("interval of batches (ms)", width))
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
     layers = []
     for of, colour in zip(groups, _LINES, strict=False):
@@ -125,37 +131,35 @@ def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title(f"latency ({unit})"))
 
 
+def _across(title: str, width: int) -> Any:
+    """A horizontal axis with no more labels than have room."""
+    return alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width))
+
+
 def _colour(stage: str) -> str:
     return _COLOURS.get(stage, _LAST)
 
 
 def _bars(trials: Sequence[Found], width: int) -> Any:
     factor, unit = unit_of_time(max(trial["latency"]["mean_us"] for trial in trials))
-    rows = []
+    parts: dict[str, list[dict[str, Any]]] = {}
     for number, trial in enumerate(trials):
-        begin = 0.0
-        for stage in trial["stages"]:
-            end = begin + stage["mean_us"] / factor
-            rows.append({"n": number, "t": heading(trial), "s": _colour(stage["name"]), "v": begin, "to": end})
-            begin = end
+        ends = accumulate(stage["mean_us"] / factor for stage in trial["stages"])
+        for stage, (begin, end) in zip(trial["stages"], pairwise((0.0, *ends)), strict=True):
+            parts.setdefault(_colour(stage["name"]), []).append({"n": number, "v": begin, "to": end})
     x = alt.X("v:Q", axis=numbers(6, f"time since the event ({unit})"))
     y = alt.Y("n:O", axis=None)
-    layers = [
-        alt.Chart(values([row for row in rows if row["s"] == colour]))
-        .mark_bar(color=COLOURS[colour], height=_BAR_PX - 8)
-        .encode(x=x, y=y, x2="to:Q")
-        for colour in dict.fromkeys(row["s"] for row in rows)
-    ]
+    layers = stretches(parts.items(), x, y, _BAR_PX - 8)
     names = [{"n": number, "t": heading(trial), "v": 0} for number, trial in enumerate(trials)]
     label = alt.Chart(values(names)).mark_text(align="left", dy=-_BAR_PX + 6, color=COLOURS["ink"])
     layers.append(label.encode(x="v:Q", y=y, text="t:N"))
     height = 2 * _BAR_PX * len(trials)
-    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial"))
+    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial", 10))
 
 
 def _lines(trials: Sequence[Found], width: int) -> Any:
     factor, unit = unit_of_time(max(us for trial in trials for us in trial["cdf_us"] if us is not None))
-    x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=f"latency ({unit})", labelExpr=PLAIN))
+    x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=_across(f"latency ({unit})", width))
     y = alt.Y("q:Q", axis=numbers(5))
     layers = []
     for trial, colour in zip(trials, _LINES, strict=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,12 +33,17 @@ def show_anatomy(found: Found, on: Console | None = None) -> None:
 
 
 def heading(trial: Found) -> str:
-    """`20 k events/s, 0 seconds, undecided`: rate, interval of batches, the size of a record where the workload has
+    """`20 k events/s, 0 s, undecided`: rate, interval of batches, the size of a record where the workload has
     one, and the verdict where the rate is not sustained.
     """
     verdict = f", {words.VERDICTS[trial['verdict']]}" if trial["verdict"] != "sustained" else ""
-    window = f", {trial['batch_window']}" if trial["batch_window"] else ""
+    window = f", {_short(trial['batch_window'])}" if trial["batch_window"] else ""
     return f"{load(trial, window)}{verdict}"
+
+
+def _short(interval: str) -> str:
+    """Spark's words for an interval with the unit as ever, so that it has room above a bar on a small screen."""
+    return re.sub(r" (m?)(illi)?seconds?", rf"{words.GAP}\1s", interval)
 
 
 def load(trial: Found, window: str = "") -> str:

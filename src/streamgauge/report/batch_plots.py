@@ -19,6 +19,7 @@ from streamgauge.report.draw import (
     axis_title,
     figure,
     numbers,
+    stretches,
     ticks,
     unit_of_time,
     values,
@@ -181,11 +182,8 @@ def _waterfall_chart(batches: Batches, width: int) -> Any:
     factor, unit = unit_of_time(float(batches.total_us.max()))
     x = alt.X("v:Q", axis=numbers(6, f"time since the batch's start ({unit})"))
     y = alt.Y("b:O", sort="ascending", axis=alt.Axis(title=None))
-    layers = [
-        alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=12).encode(x=x, y=y, x2="to:Q")
-        for rows, (_, colour) in zip(_rows(batches, factor), _NAMES.values(), strict=True)
-        if rows
-    ]
+    colours = [colour for _, colour in _NAMES.values()]
+    layers = stretches(zip(colours, _rows(batches, factor), strict=True), x, y, 12)
     height = 18 * len(batches)
     return alt.layer(*layers).properties(width=width, height=height, title=axis_title("batch number"))
 

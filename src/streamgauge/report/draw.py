@@ -88,6 +88,15 @@ def stack(panels: list[Any]) -> Any:
     return alt.vconcat(*panels, spacing=14).resolve_scale(x="shared")
 
 
+def stretches(parts: Iterable[tuple[str, list[dict[str, Any]]]], x: Any, y: Any, height_px: int) -> list[Any]:
+    """Bars from `v` to `to` of each row: of each (colour, rows) a layer, but for those without a row."""
+    return [
+        alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=height_px).encode(x=x, y=y, x2="to:Q")
+        for colour, rows in parts
+        if rows
+    ]
+
+
 def axis_title(text: str, offset_px: int = 6) -> Any:
     """A panel's heading: what its vertical axis shows, and in what unit; upright, so that it reads at any width."""
     return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)

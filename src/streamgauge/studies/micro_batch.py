@@ -8,7 +8,7 @@ moves Spark's moments against ours, a clock or a wrong reading of them, breaks o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,18 +79,21 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Seen:
-    """How a transport shows reads: `stamped` where the driver itself hands events out, and `together` where none can be
-    read before every generator has offered that much.
+    """How a transport shows reads: `stamped` where the driver itself hands events out, `together` where none can be
+    read before every generator has offered that much, and `beforehand` where the driver is told what a batch reads
+    before its first task.
     """
 
     stamped: bool
     together: bool
+    beforehand: bool = False
 
 
 @dataclass(frozen=True)
 class Batch:
     """Its moments, microseconds: Spark's progress has begun to ended, its event log launched and finished, the driver's
-    are read and committed. `read_us` is the first hand-out; over a broker the mark that the batch begins to be written.
+    are read and committed. `read_us` is the first hand-out; over a broker the mark that the batch begins to be written,
+    over sockets that it begins.
     """
 
     begun_us: int
@@ -110,7 +113,10 @@ class Batch:
         pairs = [(self.planned_us, self.read_us), (self.finished_us, self.committed_us)]
         if seen.stamped:
             pairs += [(self.launched_us, self.read_us), (self.read_us, self.finished_us)]
-            pairs += [(self.committed_us, self.ended_us)]
+        if seen.beforehand:
+            pairs.append((self.read_us, self.launched_us))
+        if seen.stamped or seen.beforehand:
+            pairs.append((self.committed_us, self.ended_us))
         if written_us is not None:
             pairs += [(self.launched_us, written_us), (written_us, self.finished_us)]
         return (before - after for before, after in pairs if before - after > TOLERANCE_US)
@@ -136,12 +142,18 @@ class ByBatch:
         """Those of which everything is known; `progress` are rows of the table of batches."""
         return batches_of(progress, event_log.work(self.logs), journal)
 
+    def ways(
+        self, journal: Journal, batches: Mapping[int, Batch], results: KeptResults, sample: Sample | None
+    ) -> tuple[Ways, Times, NDArray[np.bool_]]:
+        """As `ways_of` has them."""
+        return ways_of(journal, batches, results, self.seen, sample, self.between)
+
     def taken(self, judged: Judged, folder: Path, results: KeptResults) -> Taken | str:
         journal = judged.done.journal
         batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), journal)
         sample = self.broker.sample(results)
         mine = results if sample is None else results.of(sample.places)
-        ways, of_batch, known = ways_of(journal, batches, mine, self.seen, sample, self.between)
+        ways, of_batch, known = self.ways(journal, batches, mine, sample)
         if not known.any():
             return "no batch of a result is known"
         written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
@@ -188,14 +200,7 @@ def ways_of(
     """
     published_us, (of_batch, read_us) = offered(journal, results, seen.together), handed_out(journal, results)
     known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
-
-    def at(name: str) -> Times:
-        different, places = np.unique(of_batch, return_inverse=True)
-        none = Batch(*[0] * 9)
-        moments = [getattr(batches.get(number, none), name) for number in different.tolist()]
-        when_us: Times = np.array(moments, np.int64)[places]
-        return when_us
-
+    at = moments_of(batches, of_batch)
     moments = [Moment("generated", published_us)]
     moments += [] if sample is None else [sample.in_kafka()]
     moments.append(Moment("waiting", at("begun_us"), may_precede=True))
@@ -208,6 +213,19 @@ def ways_of(
     if sample is not None:
         moments, last = [*moments, sample.written(last)], broker_stamps.CONSUMED
     return stages.ways(results.event_us, moments, results.emission_us, last).of(known), of_batch[known], known
+
+
+def moments_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:
+    """What gives a moment, by its name, of the batch of each result; 0 of one that is not known."""
+    different, places = np.unique(of_batch, return_inverse=True)
+    none = Batch(*[0] * 9)
+
+    def at(name: str) -> Times:
+        moments = [getattr(batches.get(number, none), name) for number in different.tolist()]
+        when_us: Times = np.array(moments, np.int64)[places]
+        return when_us
+
+    return at
 
 
 def _firsts(journal: Journal, batches: Mapping[int, Batch], results: KeptResults) -> Times:

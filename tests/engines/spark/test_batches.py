@@ -48,6 +48,9 @@ class Numbered:
     def begin(self, _: int, made: Batch, __: Any) -> Batch:
         return made
 
+    def said(self, made: Batch) -> dict[str, Any]:
+        return {"made": made.number}
+
 
 def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
     """The data of one that waits is fixed before its turn; all have their turns in their order."""
@@ -66,6 +69,7 @@ def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
     assert wait_until(lambda: len(done) >= 3, WITHIN_S)
     assert done[:3] == receiver.made[:3]
     assert wait_until(lambda: len(stream.told()) >= 2, WITHIN_S)
+    assert all(one["made"] == one["batchId"] for one in stream.told())
     assert stream.failed == ""
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.spark.event_log import BATCH_TIME, BatchWork, InputBlock, input_blocks, options, work
+from streamgauge.engines.spark.event_log import BATCH_TIME, BatchWork, options, work
 
 
 def job(stages: list[int], batch: str | None) -> dict[str, Any]:
@@ -48,26 +48,6 @@ def test_the_log_is_one_file(tmp_path: Path) -> None:
     asked = options(tmp_path)
     assert asked["spark.eventLog.dir"] == tmp_path.as_uri()
     assert asked["spark.eventLog.rolling.enabled"] == asked["spark.eventLog.compress"] == "false"
-
-
-def block(name: str, memory: int, disk: int = 0) -> str:
-    """A line as Spark 4.3 writes it, its places and flags apart."""
-    return (
-        '{"Event":"SparkListenerBlockUpdated","Block Updated Info":{"Block Manager ID":{"Executor ID":"driver"},'
-        f'"Block ID":"{name}","Storage Level":{{"Use Memory":true}},"Memory Size":{memory},"Disk Size":{disk}}}}}'
-    )
-
-
-def test_input_blocks_are_those_of_receivers(tmp_path: Path) -> None:
-    """Each once, as it was stored; one that is removed has no size, and other blocks are none."""
-    lines = [
-        block("broadcast_0_piece0", 40_275), block("input-0-1795556088300", 8), block("input-1-1795556088300", 0, 9),
-        block("input-0-1795556088300", 8), block("input-0-1795556088400", 12), block("input-0-1795556088300", 0),
-    ]  # fmt: skip
-    (tmp_path / "local-1").write_text("\n".join([json.dumps(task(1, 1, 2, 1)), *lines]) + '\n{"Event":"SparkListenerBl')
-    assert input_blocks(tmp_path) == [
-        InputBlock(0, 1795556088300, 8), InputBlock(1, 1795556088300, 9), InputBlock(0, 1795556088400, 12)
-    ]  # fmt: skip
 
 
 def test_batches_of_dstreams_are_known_by_their_time(tmp_path: Path) -> None:

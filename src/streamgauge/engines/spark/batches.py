@@ -37,6 +37,9 @@ class Receiver(Protocol):
     def begin(self, number: int, made: Any, rdd: Any) -> Batch:
         """A batch that was made has its turn; `rdd` is what Spark made of it."""
 
+    def said(self, made: Any) -> dict[str, Any]:
+        """What more is told of a batch than Spark's listener does."""
+
 
 class Batches:
     """A stream that works on its batches once it is started.
@@ -54,7 +57,7 @@ class Batches:
             self._streaming = StreamingContext(self._context, interval_s)
         self._lock = Lock()
         self._made: dict[int, Any] = {}
-        self._untold: set[int] = set()
+        self._untold: dict[int, Any] = {}
         self._told: deque[dict[str, Any]] = deque(maxlen=TOLD_MOST)
         self._first_ms: int | None = None
         self._failed = ""
@@ -95,7 +98,7 @@ class Batches:
             if made is not None:
                 with self._lock:
                     self._made[when_ms] = made
-                    self._untold.add(when_ms)
+                    self._untold[when_ms] = made
         except Exception as error:
             self._fail(error)
         return rdd
@@ -119,7 +122,7 @@ class Batches:
         when_ms = info.batchTime().milliseconds()
         if when_ms not in self._untold:
             return
-        self._untold.remove(when_ms)
+        made = self._untold.pop(when_ms)
         began_ms, ended_ms = info.processingStartTime(), info.processingEndTime()
         self._told.append(
             {
@@ -133,6 +136,7 @@ class Batches:
                 "processingEndTimeMs": ended_ms,
                 "schedulingDelayMs": info.schedulingDelay(),
                 "numRecords": info.numRecords(),
+                **self._receiver.said(made),
             }
         )
 

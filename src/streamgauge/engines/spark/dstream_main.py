@@ -6,6 +6,7 @@ from typing import Any
 
 from streamgauge.engines.spark.batches import Batches
 from streamgauge.engines.spark.batchwise import Batchwise
+from streamgauge.engines.spark.block_log import COUNTED
 from streamgauge.engines.spark.blocks import Packing
 from streamgauge.engines.spark.dstream import BATCH, BLOCK, PRESSURE, RECEIVERS, SETTINGS, receiving, seconds
 from streamgauge.engines.spark.kept import Batch, Kept
@@ -14,7 +15,8 @@ from streamgauge.engines.spark.main import Sut, format_of, run
 from streamgauge.engines.spark.queries import Query
 from streamgauge.engines.spark.ranges import Ranges
 from streamgauge.engines.spark.source import named
-from streamgauge.flow.nodes import Source
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import Source, WindowAggregate, WindowJoin
 from streamgauge.options import Setting
 
 
@@ -52,7 +54,8 @@ class DStreamSut(Sut):
         if edges.transport != RECEIVERS:
             return Ranges(edges, query.name, lambda more: self._reading(session, query, more))
         ((stream, wanted),) = query.columns(self._job.flow, edges.columns).items()
-        return Lines(session, edges, query.name, stream, wanted)
+        timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
+        return Lines(session, edges, query.name, stream, wanted, timed, tells=COUNTED in self._users)
 
     def _configuration(self) -> dict[str, str]:
         return {**super()._configuration(), **receiving(self._ours, self._job.edges.transport), **self._users}

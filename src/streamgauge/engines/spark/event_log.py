@@ -1,4 +1,4 @@
-"""What Spark's event log says of a query's batches: when their tasks ran; and of the blocks that receivers made.
+"""What Spark's event log says of a query's batches: when their tasks ran.
 
 Spark writes the log by itself, to the millisecond, outside of the query. Nothing of it decides.
 """
@@ -6,7 +6,6 @@ Spark writes the log by itself, to the millisecond, outside of the query. Nothin
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ MS = 1000
 """Microseconds."""
 BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchTime"
 """The properties of a job that say to which batch it belongs: of a query by number, of DStreams by time (ms)."""
-_JOB, _END, _BLOCK = "SparkListenerJobStart", "SparkListenerTaskEnd", "SparkListenerBlockUpdated"
-_INPUT_BLOCK = re.compile(r"input-(\d+)-(\d+)")
+_JOB, _END = "SparkListenerJobStart", "SparkListenerTaskEnd"
 
 
 def options(folder: Path) -> dict[str, str]:
@@ -52,18 +50,6 @@ class BatchWork:
     run_us: int
 
 
-@dataclass(frozen=True)
-class InputBlock:
-    """A block of a receiver's, stored: its stream, and the number that Spark gave it, which is the time at which its
-    interval began, milliseconds since the epoch. The log has blocks where `spark.eventLog.logBlockUpdates.enabled` is
-    set, and does not say when it was told of one.
-    """
-
-    stream: int
-    number: int
-    size_bytes: int
-
-
 def work(folder: Path, by: str = BATCH_ID) -> dict[int, BatchWork]:
     """Of each batch that has run a task; of a log with one query, or with DStreams."""
     found: dict[int, BatchWork] = {}
@@ -80,18 +66,6 @@ def batch_times(folder: Path) -> dict[int, int]:
         if BATCH_ID in said and BATCH_TIME in said:
             found[int(said[BATCH_ID])] = int(said[BATCH_TIME]) * MS
     return found
-
-
-def input_blocks(folder: Path) -> list[InputBlock]:
-    """Those that were stored, each once, in the order in which Spark was told of them."""
-    found: dict[tuple[int, int], InputBlock] = {}
-    for event in _events(folder, (_BLOCK,)):
-        said = event["Block Updated Info"]
-        size_bytes = said["Memory Size"] + said["Disk Size"]
-        if size_bytes and (named := _INPUT_BLOCK.fullmatch(said["Block ID"])):
-            stream, number = (int(part) for part in named.groups())
-            found.setdefault((stream, number), InputBlock(stream, number, size_bytes))
-    return list(found.values())
 
 
 def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:

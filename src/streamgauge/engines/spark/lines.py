@@ -6,7 +6,8 @@ as of a broker; each keeps the order in which events came, so that its last line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,16 +23,24 @@ from streamgauge.flow.nodes import Source
 from streamgauge.transports.flight import client
 from streamgauge.transports.socket.lines import SEPARATOR
 
+_BLOCK = re.compile(r"\(input-\d+-(\d+),Some\((\d+)\)\)")
+"""What a block that was stored is called in Spark's own words, and how many records it has."""
 STORED = StorageLevel.MEMORY_AND_DISK
 """Where blocks are kept. Spark's default makes a second copy elsewhere, and there is no elsewhere on one machine."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """Of each receiver, how many lines it has brought for a batch, and in how many blocks."""
+    """Of each receiver, its blocks in a batch in their order: the number of each, which is the time at which its
+    interval began, milliseconds since the epoch, and its lines.
+    """
 
-    lines: tuple[int, ...]
-    blocks: tuple[int, ...]
+    blocks: tuple[tuple[tuple[int, int], ...], ...]
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """How many each receiver has brought."""
+        return tuple(sum(lines for _, lines in of) for of in self.blocks)
 
 
 class Lines:
@@ -40,9 +49,14 @@ class Lines:
     Args:
         given: the stream's columns, as they stand in a line.
         wanted: those of them that the query reads.
+        timed: whether it has to be known how far a batch is in event time.
+        tells: whether every block is told of, which a run of hours had better not.
     """
 
-    def __init__(self, session: Any, edges: Edges, query: str, stream: str, wanted: Sequence[str]) -> None:
+    def __init__(
+        self, session: Any, edges: Edges, query: str, stream: str, wanted: Sequence[str], timed: bool, tells: bool
+    ) -> None:
+        self._timed, self._tells = timed, tells
         self._session, self._edges, self._query, self._stream, self._wanted = session, edges, query, stream, wanted
         self._given = [name for name in edges.columns[stream] if name != INGEST_TIME]
         self._brought = [0] * len(edges.inputs)
@@ -60,10 +74,11 @@ class Lines:
     def next(self, when_ms: int, _: int) -> Received | None:
         """Spark has given the batch its blocks before it asks for the batch."""
         when = self._session._jvm.org.apache.spark.streaming.Time(when_ms)
-        infos, tracker = self._scheduler.inputInfoTracker().getInfo(when), self._scheduler.receiverTracker()
-        lines = [int(infos.apply(each).numRecords()) if infos.contains(each) else 0 for each in self._ids]
-        blocks = [int(tracker.getBlocksOfBatchAndStream(when, each).size()) for each in self._ids]
-        return Received(tuple(lines), tuple(blocks)) if any(lines) else None
+        tracker = self._scheduler.receiverTracker()
+        # As one text: of many small blocks each call to the JVM would be felt.
+        texts = [tracker.getBlocksOfBatchAndStream(when, each).mkString("\n") for each in self._ids]
+        found = Received(tuple(tuple(blocks_in(text)) for text in texts))
+        return found if any(found.lines) else None
 
     def begin(self, number: int, made: Received, rdd: Any) -> Batch:
         """Tells the driver what the batch reads, and looks how far each receiver has come."""
@@ -72,9 +87,19 @@ class Lines:
         output = self._edges.output
         client.act(output.location, output.token, "read", query=self._query, batch=number, positions=positions)
         from_us = min(self._reached_us)
-        for receiver, time_us in self._last_times(made.blocks, rdd).items():
-            self._reached_us[receiver] = time_us
+        if self._timed:
+            for receiver, time_us in self._last_times([len(of) for of in made.blocks], rdd).items():
+                self._reached_us[receiver] = time_us
         return Batch(number, from_us, min(self._reached_us), max(self._reached_us) + 1)
+
+    def said(self, made: Received) -> dict[str, Any]:
+        """The blocks, as (partition, stream of Spark's, number, lines) each."""
+        blocks = [
+            (partition, stream, *block)
+            for partition, (stream, of) in enumerate(zip(self._ids, made.blocks, strict=True))
+            for block in of
+        ]
+        return {"blocks": blocks} if self._tells else {}
 
     def reading(self, _: Batch, rdd: Any) -> Callable[..., DataFrame]:
         """What reads the source's rows of a batch."""
@@ -102,3 +127,8 @@ class Lines:
         column = self._given.index(EVENT_TIME)
         lasts = [found[place].get(found[place].size() - 1) for place in range(len(there))]
         return {number: int(line.split(SEPARATOR)[column]) for number, line in zip(there, lasts, strict=True)}
+
+
+def blocks_in(text: str) -> Iterator[tuple[int, int]]:
+    """Number and lines of each block that Spark has named."""
+    return ((int(number), int(lines)) for number, lines in _BLOCK.findall(text))

@@ -38,6 +38,10 @@ class Ranges:
         """All is known of it."""
         return made
 
+    def said(self, _: Batch) -> dict[str, Any]:
+        """A range says all."""
+        return {}
+
     def reading(self, batch: Batch, _: Any) -> Callable[..., Any]:
         """What reads a source's rows of a batch."""
         return self._reading({"from_us": str(batch.from_us), "to_us": str(batch.to_us), "batch": str(batch.number)})
