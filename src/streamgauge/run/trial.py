@@ -28,7 +28,7 @@ from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, look
 from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.data_facts import input_notes, replayed_data
 from streamgauge.run.evidence import evidence_of
-from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
+from streamgauge.run.facts import MACHINE_SHARE_MAX, beside_others, busy_others
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
@@ -452,7 +452,7 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         reason = "the engine's first batch was not done, or its backlog still draining"
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
     if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
-        warnings.append(f"other processes used {busy[0]}: figures hold only beside such a load")
+        warnings.append(beside_others(busy[0]))
     if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
         warnings.append(
             f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
