@@ -472,7 +472,11 @@ class Gate(Answer):
 
 
 class Comparison(Answer):
-    """Two sides compared: what `compare --json` prints."""
+    """Two sides compared: what `compare --json` prints.
+
+    `asked_otherwise`: the settings by which the sides were not asked the same, by which no gate is decided but that on
+    wrong answers; what answers (engine, options, versions) is none of them.
+    """
 
     schema_version: int = SCHEMA_VERSION
     workload: str
@@ -481,6 +485,7 @@ class Comparison(Answer):
     a: ComparedSide
     b: ComparedSide
     not_the_same: tuple[NotTheSame, ...] = ()
+    asked_otherwise: tuple[str, ...] = ()
     figures: tuple[Difference, ...] = ()
     gates: tuple[Gate, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -109,6 +109,8 @@ def test_the_headline_says_where_different_things_were_measured() -> None:
     other = comparison().model_copy(update={"not_the_same": (asked,)})
     assert words.compared(other).startswith("A and B are of different load.rate; B is ")
     assert words.compared(comparison()).startswith("B is ")
+    three = other.model_copy(update={"asked_otherwise": ("load.rate", "parameters.range", "isolation")})
+    assert words.compared(three).startswith("A and B are of different load.rate, parameters.range and isolation; B is ")
 
 
 def test_page_says_what_was_found() -> None:

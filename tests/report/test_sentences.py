@@ -127,6 +127,17 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     assert sentences.unusable(make_result()) == ""
 
 
+def test_a_driver_that_others_kept_from_its_work_did_not_fail_by_itself(make_result: Make) -> None:
+    """The head names what the verdict's sentence names first."""
+    late = Check(name="driver", value=1, limit=0, unit="us", ok=False, state="invalid", sentence="")
+    for sentence, said in (
+        ("invalid: other processes used 80% of the machine, ...", sentences.KEPT),
+        ("invalid: the driver itself failed, ...", sentences.UNUSABLE),
+    ):
+        invalid = Verdict(value="invalid", checks=(late,), sentence=sentence)
+        assert sentences.unusable(make_result(verdict=invalid)) == said
+
+
 def test_nothing_measured_says_so(make_result: Make) -> None:
     """A run without figures invents none."""
     empty = make_result(rate=None, latency=Latencies(), verification=None)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
-from streamgauge.run.facts import machine_differs, parse_limit
+from streamgauge.run.facts import beside_others, machine_differs, others_beside, parse_limit
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,10 @@ def test_a_machine_that_takes_much_longer_for_the_same_work_is_another_one(other
     """By more than 15 %, whichever of the two was slower."""
     assert machine_differs(1000.0, other_us) is differs
     assert machine_differs(other_us, 1000.0) is differs
+
+
+def test_what_others_used_is_read_out_of_a_results_warnings() -> None:
+    """As it was written there, in the share of the span or of a burst; a trial of a search has another sentence."""
+    used = "60% of the machine for 5 s"
+    assert others_beside(("extended once", beside_others(used))) == f"other processes used {used}"
+    assert others_beside(("extended once", "trial 3: other processes used 20% of the machine")) == ""

@@ -215,12 +215,42 @@ def test_an_undecided_trend_says_how_much_longer() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [({"sut_alive": False}, True), ({"verification": None}, True), ({"driver_reason": "ended"}, True), ({}, False)],
+    [
+        ({"core_wait_us": 50_000.0}, True),
+        ({"driver_reason": "ended"}, True),
+        ({"sut_alive": False}, False),
+        ({"verification": None}, False),
+        ({"verification": RIGHT.model_copy(update={"missing": 30})}, False),
+        ({}, False),
+    ],
 )
-def test_a_busy_machine_is_named_before_the_system_is_blamed(changed: dict[str, Any], said: bool) -> None:
-    """Not sustained, not judged or invalid beside other processes: look at those first; a rate that held needs none."""
+def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, Any], said: bool) -> None:
+    """Invalid beside other processes: look at those first. Wrong answers, ones that nobody judged, and a system that
+    died come of no neighbour, and a rate that held needs none.
+    """
     assert ("other processes used 40%" in judge(evidence(others_share=0.4, **changed)).advice) is said
     assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
+
+
+@pytest.mark.parametrize("fault", [{"core_wait_us": 50_000.0}, {"slip_us_p99": 150_000}, {"receive_share": 0.6}])
+@pytest.mark.parametrize("besides", [{}, {"verification": RIGHT.model_copy(update={"wrong": 1})}])
+def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any], besides: dict[str, Any]) -> None:
+    """A driver that was late or starved beside busy neighbours did not fail by itself; its check says by how much."""
+    quiet, beside = (judge(evidence(others_share=share, **fault, **besides)) for share in (0.1, 0.8))
+    assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
+    assert "the driver itself failed" in quiet.sentence
+    assert beside.sentence.startswith("invalid: other processes used 80% of the machine, at most 10% is allowed")
+    assert "driver: " in beside.sentence
+    assert "itself" not in beside.sentence
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"driver_reason": "ended"}, {"negative_latencies": 1}, {"bound_s": 9.0, "bound_cut_by_memory": True}],
+)
+def test_what_comes_of_no_neighbour_is_the_drivers_own_failure(fault: dict[str, Any]) -> None:
+    """Ends, clocks and memory."""
+    assert judge(evidence(others_share=0.8, **fault)).sentence.startswith("invalid: the driver itself failed")
 
 
 TOO_SLOW: list[dict[str, Any]] = [

@@ -13,6 +13,10 @@ DISTURBED = (
     "This figure must not be used: other processes were busy on this machine, so that the system was too slow, or that "
     "nothing could be decided, proves nothing against it."
 )
+KEPT = (
+    "This figure must not be used: other processes were busy on this machine, and the driver did not do its work in "
+    "time beside them."
+)
 NOTHING = "There is no figure to use: the run ended before anything was measured."
 
 
@@ -54,9 +58,13 @@ def unusable(result: Result) -> str:
         return UNUSABLE
     if result.rate is None:
         return NOTHING
+    # The verdict knows which checks others bring about: of a driver that failed it names them only there.
+    beside = result.verdict.sentence.startswith("invalid: other processes")
     # Only a driver that failed has a check that is invalid; beside others, checks of the system were not passed.
     states = {check.state for check in result.verdict.checks}
-    return DISTURBED if states & {"failed", "undecided"} and "invalid" not in states else UNUSABLE
+    if states & {"failed", "undecided"} and "invalid" not in states:
+        return DISTURBED
+    return KEPT if beside else UNUSABLE
 
 
 def measured_s(result: Result) -> float | None:

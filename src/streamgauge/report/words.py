@@ -332,9 +332,16 @@ def compared(of: Comparison) -> str:
     """The answer as a headline: which side failed, then which figures differ."""
     failed = [name for name, one in (("A", of.a), ("B", of.b)) if any(run.failed for run in one.runs)]
     before = f"{' and '.join(failed)} failed; " if failed else ""
-    asked = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
-    other = f"A and B are of different {' and '.join(asked)}; " if asked else ""
+    named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
+    asked = list(dict.fromkeys([*named, *of.asked_otherwise]))
+    other = f"{of_different(asked)}; " if asked else ""
     return before + other + _compared_figures(of)
+
+
+def of_different(settings: Sequence[str]) -> str:
+    """`A and B are of different isolation, load.rate and load.duration`."""
+    *others, last = settings
+    return f"A and B are of different {', '.join(others)}{' and ' if others else ''}{last}"
 
 
 def _compared_figures(of: Comparison) -> str:

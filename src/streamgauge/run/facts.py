@@ -32,6 +32,7 @@ OTHERS_BURST_S, OTHERS_BURST_SHARE_MAX = 5.0, 0.5
 """So is it where they use more than this of it for so many seconds, which may be little of a span: batches queue up
 then. What a virtual machine is denied is theirs too, and comes to 8 % in such a time: it must not count."""
 
+_OTHERS, _BESIDE = "other processes used", "figures hold only beside such a load"
 _NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
 _LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
 _SIGNED = re.compile(r"\s*([\w.]+)\s*(<=|=<|==|≤|<|=|:)\s*(\S+)\s*$")
@@ -169,6 +170,17 @@ def busy_others(share: float, burst_share: float) -> tuple[str, str] | None:
     if burst_share > OTHERS_BURST_SHARE_MAX:
         return f"{burst_share:.0%} of the machine for {OTHERS_BURST_S:.0f} s", f"{OTHERS_BURST_SHARE_MAX:.0%}"
     return None
+
+
+def beside_others(used: str) -> str:
+    """The warning of a result that was measured while others `used` a part of the machine."""
+    return f"{_OTHERS} {used}: {_BESIDE}"
+
+
+def others_beside(warnings: Iterable[str]) -> str:
+    """What others used, by that warning among a result's; empty where they used no more than is allowed."""
+    found = (text for text in warnings if text.startswith(_OTHERS) and text.endswith(f": {_BESIDE}"))
+    return next(found, "").removesuffix(f": {_BESIDE}")
 
 
 def parse_limit(text: str, setting: str = "limits") -> ServiceLevel:

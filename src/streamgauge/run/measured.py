@@ -11,7 +11,7 @@ from streamgauge.run import figures
 from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.data_facts import input_notes, replayed_data
-from streamgauge.run.facts import MACHINE_SHARE_MAX, busy_others
+from streamgauge.run.facts import MACHINE_SHARE_MAX, beside_others, busy_others
 from streamgauge.run.ready import Ready
 from streamgauge.run.repeated import done_twice, read_twice, times
 from streamgauge.run.rig import Rig
@@ -76,7 +76,7 @@ def warnings_of(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, 
         reason = "the engine's first batch was not done, or its backlog still draining"
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
     if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
-        warnings.append(f"other processes used {busy[0]}: figures hold only beside such a load")
+        warnings.append(beside_others(busy[0]))
     if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
         warnings.append(
             f"the machine itself became slower by {slowed:.0%} within the span (reference work), "

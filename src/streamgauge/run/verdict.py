@@ -50,8 +50,8 @@ def judge(evidence: Evidence) -> Verdict:
         value=value,
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding, died),
-        advice=_advice(value, deciding, evidence) + _others(value, busy),
+        sentence=_sentence(value, deciding, died, busy if _kept_from_work(deciding, evidence) else None),
+        advice=_advice(value, deciding, evidence) + _others(value, deciding, busy),
     )
 
 
@@ -66,6 +66,12 @@ def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
         open_ = (check for check in deciding if check.state == "undecided" and check.name not in _NOT_BY_SLOWNESS)
         return not all(_lacks_results(check) for check in open_)
     return value == "not_sustained" and not any(check.name in _NOT_BY_SLOWNESS for check in deciding)
+
+
+def _kept_from_work(deciding: tuple[Check, ...], evidence: Evidence) -> bool:
+    """Whether the driver itself was too slow, which other processes bring about; neither an end nor a wrong clock."""
+    failed = evidence.driver_reason or evidence.negative_latencies
+    return not failed and any(check.name == "driver" for check in deciding)
 
 
 def _lacks_results(check: Check) -> bool:
@@ -118,8 +124,16 @@ def _combine(checks: tuple[Check, ...], interrupted: bool) -> tuple[VerdictValue
     return "sustained", ()
 
 
-def _sentence(value: VerdictValue, deciding: tuple[Check, ...], died: tuple[Check, ...]) -> str:
+def _sentence(
+    value: VerdictValue, deciding: tuple[Check, ...], died: tuple[Check, ...], busy: tuple[str, str] | None
+) -> str:
+    """`busy`: what others used, where that may be why the driver was too slow."""
     because = _because(deciding + died)
+    if value == "invalid" and busy is not None:
+        return (
+            f"invalid: other processes used {busy[0]}, at most {busy[1]} is allowed, and the driver did not do its "
+            f"work in time beside them, so this figure must not be used ({because})"
+        )
     return {
         "sustained": "sustained: every check holds",
         "not_sustained": f"not sustained, by {because}",
@@ -163,9 +177,11 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     return _advice_undecided(first, evidence)
 
 
-def _others(value: VerdictValue, busy: tuple[str, str] | None) -> str:
-    """A machine that is busy besides may be what kept the system, or the driver, from its work."""
+def _others(value: VerdictValue, deciding: tuple[Check, ...], busy: tuple[str, str] | None) -> str:
+    """A machine that is busy besides may be what kept the system, or the driver, from its work; nothing else."""
     if busy is None or value in ("sustained", "interrupted"):
+        return ""
+    if any(check.name in _NOT_BY_SLOWNESS for check in deciding):
         return ""
     return (
         f"; but first see what else runs on this machine: other processes used {busy[0]} meanwhile, which may be the "

@@ -11,18 +11,24 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
+from typing import Literal
 
 from streamgauge.errors import InputError, Problem, attempt
 from streamgauge.report import words
 from streamgauge.result import Comparison, Difference, Gate
-from streamgauge.run.facts import machine_differs
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.comparable import Comparable, comparables
 from streamgauge.studies.gates import Rule, gateable, judge, judge_answers, parse_rule
-from streamgauge.studies.same_question import all_kept_up, decides_nothing, load_warnings, says_nothing
+from streamgauge.studies.same_question import (
+    all_kept_up,
+    asked_otherwise,
+    decides_nothing,
+    question_warnings,
+    says_nothing,
+)
 from streamgauge.studies.sides import Kind, Observed, Side, not_the_same, read_side, same_run
+from streamgauge.studies.surroundings import surrounding_warnings
 
 CONFIDENCES = (0.5, 0.999)
 _OPEN = "the runs vary too much to bound it"
@@ -43,6 +49,7 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
         a=left.answer,
         b=right.answer,
         not_the_same=not_the_same(left, right),
+        asked_otherwise=asked_otherwise(left, right),
         figures=tuple(one for name, one in differences.items() if name in asked or _there(one)),
         gates=_gates(rules, differences, left, right),
         warnings=tuple(_warnings(left, right)),
@@ -218,21 +225,6 @@ def _says(base: Difference, low: float, high: float) -> str:
     return "better" if (low > 0) == (base.better == "higher") else "worse"
 
 
-def _machine_warnings(a: Side, b: Side) -> list[str]:
-    """Where the machine itself was faster on one side: differences of that size may be its doing."""
-    took = [[run.result.reference_work_us for run in side.runs if run.result.reference_work_us] for side in (a, b)]
-    if not all(took):
-        return []
-    of_a, of_b = (median(each) for each in took)
-    if not machine_differs(of_a, of_b):
-        return []
-    times = of_b / of_a
-    return [
-        f"the machine itself was not the same, or its memory was busier: the reference work took {abs(times - 1):.0%} "
-        f"{'longer' if times > 1 else 'less'} for B, and so much of a difference may be its doing"
-    ]
-
-
 def _warnings(a: Side, b: Side) -> list[str]:
     """What a reader of the differences must know."""
     runs = [*a.runs, *b.runs]
@@ -242,8 +234,7 @@ def _warnings(a: Side, b: Side) -> list[str]:
         for run in side.runs
         if run.result.verdict.value != "sustained"
     ]
-    found += load_warnings(a, b)
-    found += _machine_warnings(a, b)
+    found += [*question_warnings(a, b), *surrounding_warnings(a, b)]
     several = max(len(a.runs), len(b.runs))
     if several == 1:
         found.append("one run a side: another start of the same engine may differ by more than these intervals say")

@@ -1,16 +1,20 @@
 """Whether two sides were asked the same: figures that make neither side better, and those that decide no rule.
 
-Another engine or other settings are what a comparison is for; another workload, or another load, is another question.
+What answers is what a comparison is for: engine, options, master, transport, versions, the code of an own job. What is
+asked is not: workload, parameters, data, load, spans, and the processors that there were for it. Seeds are neither, as
+what they change lies in the spread of the runs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from math import isclose
 from statistics import fmean
 
 from streamgauge.report import words
 from streamgauge.studies.sides import Observed, Side
+from streamgauge.studies.surroundings import doubts
 
 KEPT_UP = 0.99
 """From this share of the offered rate on, a run took in all that there was."""
@@ -21,6 +25,12 @@ _LATENCIES = ("event_time", "processing_time", "closing_delay", "match_time", "u
 _ONLY_ASKED = "every run took in all that was offered, so the rates only say what was asked"
 _COUNTED = ("wrong_answers",)
 """What depends on no load: one wrong row is one too many at any rate."""
+_LOAD = ("load.rate", "load.profile")
+_ASKED = ("load.duration", "load.warmup", "load.chunk", "load.generators", "load.frontier")
+"""Besides rate and profile, what of the load makes figures others. The queue's bound and memory do not: they only say
+when a run is given up."""
+_MACHINE = ("cpu_model", "cpus")
+_SAMPLES = "samples"
 
 
 def says_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
@@ -34,11 +44,56 @@ def says_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
 def decides_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
     """The figures that no rule can be judged by, however narrow their intervals, and why.
 
-    Where the same was asked, a rate that every run kept up with is one: B took in what A did. Where it was not, less
-    to do makes every latency shorter, and a rate that a run kept up with is no limit of its system.
+    Where the same was asked, a rate that every run kept up with is one: B took in what A did. Where less was offered,
+    less to do makes every latency shorter, and a rate that a run kept up with is no limit of its system. Of any other
+    question every figure is another one, but for answers that are wrong; so it is where what surrounded the runs may be
+    behind a difference.
     """
     if _other_workloads(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
+    found = _by_load(a, b, figures)
+    otherwise = [name for name in asked_otherwise(a, b) if name not in _LOAD]
+    why = [*([words.of_different(otherwise)] if otherwise else []), *doubts(a, b)]
+    if not why:
+        return found
+    told = {name: [*why, found[name]] if name in found else why for name in figures if name not in _COUNTED}
+    return {name: "; ".join(reasons) for name, reasons in told.items()}
+
+
+def asked_otherwise(a: Side, b: Side) -> tuple[str, ...]:
+    """The settings by which B was asked something else than A, or with other processors to answer it."""
+    of_a, of_b = ([_question(run) for run in side.runs] for side in (a, b))
+    names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
+    found = [name for name in names if _shares(of_a, name) != _shares(of_b, name)]
+    workload = ["workload"] if _other_workloads(a, b) else []
+    load = [name for name in _LOAD if name in found] if _other_load(a, b) else []
+    return (*workload, *load, *(name for name in found if name not in _LOAD))
+
+
+def _question(run: Observed) -> dict[str, str]:
+    """Dotted name to value of all that was asked, the workload aside. Files are what is in them, wherever they lie."""
+    result = run.result
+    asked, files = words.flat(result.experiment), result.job_files
+    # An own job is a file that ends so; every other one is data, or a sample of what it reads.
+    samples = sorted(digest for name, digest in files.items() if not name.endswith(".py")) if _is_own(run) else []
+    parameters = {name: value for name, value in asked.items() if name.startswith("parameters.")}
+    taken = (*_LOAD, *_ASKED, *(["limits"] if run.kind == "search" else []))
+    facts = {
+        **{name: asked.get(name) for name in taken},
+        **{name: files.get(str(value), value) for name, value in parameters.items()},
+        _SAMPLES: samples,
+        "isolation": result.isolation,
+        **{f"environment.{name}": result.environment.get(name) for name in _MACHINE},
+    }
+    return {name: words.plain(value) for name, value in facts.items()}
+
+
+def _shares(facts: list[dict[str, str]], name: str) -> dict[str | None, float]:
+    """Each value that the runs of a side have, and in what share of them."""
+    return {value: n / len(facts) for value, n in Counter(one.get(name) for one in facts).items()}
+
+
+def _by_load(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
     if not (load := _other_load(a, b)):
         return _of_other_results(a, b, figures)
     found = dict.fromkeys((name for name in figures if name not in _COUNTED), load)
@@ -49,11 +104,14 @@ def decides_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def load_warnings(a: Side, b: Side) -> list[str]:
-    """Where the sides were offered different loads: what that is the cause of."""
-    if not (load := _other_load(a, b)):
-        return []
-    return [f"{load}: latency and resources are those of different loads, so no gate on them is decided"]
+def question_warnings(a: Side, b: Side) -> list[str]:
+    """Where the sides were not asked the same: what that is the cause of."""
+    load = _other_load(a, b)
+    told = f"{load}: latency and resources are those of different loads, so no gate on them is decided"
+    found = [told] if load else []
+    if otherwise := [name for name in asked_otherwise(a, b) if name not in ("workload", *_LOAD)]:
+        found.append(f"{words.of_different(otherwise)}: no gate is decided between them, but that on wrong answers")
+    return found
 
 
 def _of_other_results(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
@@ -77,8 +135,13 @@ def _kept_up(run: Observed) -> bool:
 
 def _other_workloads(a: Side, b: Side) -> bool:
     """An own job is named after its file, so another name may be another statement of the same question."""
-    runs = [run.result for run in (*a.runs, *b.runs)]
-    return len({run.workload for run in runs}) > 1 and not all(run.job_files for run in runs)
+    runs = (*a.runs, *b.runs)
+    return len({run.result.workload for run in runs}) > 1 and not all(map(_is_own, runs))
+
+
+def _is_own(run: Observed) -> bool:
+    """A built-in workload has files too, where it reads data."""
+    return any(name.endswith(".py") for name in run.result.job_files)
 
 
 def _other_load(a: Side, b: Side) -> str:

@@ -19,6 +19,7 @@ from streamgauge.engines.seam import Edge, Edges, OperatorRows
 from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.engines.spark.queries import queries
+from streamgauge.errors import EngineError
 from streamgauge.events import US, Schema
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import hop, source
@@ -205,3 +206,20 @@ def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path) -> None:
         assert wait_until(lambda: sut.status()["busy"] == [], 60)
         running.stop()
     assert said == [(0, 0, [query.name]), (1, 1, [query.name])]
+
+
+def test_a_call_that_fails_because_the_jvm_ended_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused connection, or a batch that ended by it; another failure keeps its own words."""
+
+    def refused() -> dict[str, Any]:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    dead = {"alive": False, "reason": "[Errno 111] Connection refused"}
+    for status in (refused, lambda: dead):
+        monkeypatch.setattr(main, "jvm_ended", lambda: "Spark's JVM ended (SIGKILL)")
+        with pytest.raises(EngineError, match=r"JVM ended \(SIGKILL\)"):
+            main.of_the_jvm(status)
+    monkeypatch.setattr(main, "jvm_ended", lambda: "")
+    assert main.of_the_jvm(lambda: dead) == dead
+    with pytest.raises(ConnectionRefusedError):
+        main.of_the_jvm(refused)

@@ -162,3 +162,28 @@ def test_what_is_shipped_works_from_its_archive(tmp_path: Path) -> None:
     assert file.startswith(archive)
     assert [tuple(place) for place in found] == [place_of("", address) for address in ADDRESSES]
     assert any(country for country, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [("kill -KILL $$", "SIGKILL"), ("exit 137", "SIGKILL"), ("exit 3", "exit code 3"), ("exec sleep 60", "")],
+)
+def test_a_jvm_that_ended_is_said_with_its_signal(monkeypatch: pytest.MonkeyPatch, does: str, said: str) -> None:
+    """Whoever sent it; one that runs has not ended."""
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(session, "JVM_ENDS_S", 0.0 if not said else 60.0)
+    with subprocess.Popen(["sh", "-c", does]) as jvm:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=jvm))
+        found = session.jvm_ended()
+        jvm.kill()
+    assert found == (f"Spark's JVM ended ({said})" if said else "")
+
+
+def test_where_no_jvm_was_started_none_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor where it is somebody else's."""
+    from pyspark import SparkContext
+
+    for gateway in (None, SimpleNamespace()):
+        monkeypatch.setattr(SparkContext, "_gateway", gateway)
+        assert session.jvm_ended() == ""

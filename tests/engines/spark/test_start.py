@@ -106,6 +106,23 @@ def test_nothing_is_left_of_an_engine_that_did_not_start(
     assert made.pids() == []
 
 
+@pytest.mark.parametrize(("kind", "logged"), [("EngineError", True), ("RuntimeError", False)])
+def test_the_end_of_its_jvm_is_told_with_its_log(tmp_path: Path, kind: str, logged: bool) -> None:
+    """The process outlives it and answers with what it saw, as one that ended itself is told."""
+
+    def ask(request: str, timeout_s: float) -> Any:
+        raise ChildFailed("Spark's JVM ended (SIGKILL)", kind)
+
+    made, log = SparkEngine(), tmp_path / "spark.log"
+    child: Any = SimpleNamespace(ask=ask, alive=True, log=log, exit_code=1)
+    made._child = child
+    found = made.status()
+    assert (found.alive, str(log) in found.reason) == (False, logged)
+    assert found.reason.startswith("Spark's JVM ended (SIGKILL)")
+    child.alive = False
+    assert made.status().reason == f"the Spark process ended (exit code 1); its log: {log}"
+
+
 def test_timing_operators_tells_the_same(failing: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And ends its process."""
     monkeypatch.setattr(alone_run, "spark_process", lambda *_: failing)

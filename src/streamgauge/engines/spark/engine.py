@@ -57,11 +57,14 @@ class SparkEngine:
     def status(self) -> EngineStatus:
         assert self._child is not None
         if not self._child.alive:
-            return EngineStatus(False, f"the Spark process ended (exit code {self._child.exit_code})")
+            ended = f"the Spark process ended (exit code {self._child.exit_code})"
+            return EngineStatus(False, f"{ended}; its log: {self._child.log}")
         try:
             return EngineStatus(**self._child.ask("status", 20.0))
         except ChildFailed as error:
-            return EngineStatus(False, str(error))
+            # Its JVM's end, which it outlives: both write to one log.
+            log = f"; its log: {self._child.log}" if error.kind == EngineError.__name__ else ""
+            return EngineStatus(False, f"{error}{log}")
 
     def pids(self) -> list[int]:
         if self._child is None or not self._child.alive:

@@ -25,7 +25,7 @@ from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.probes import Probes
 from streamgauge.engines.spark.queries import Query, queries
 from streamgauge.engines.spark.reason import own_reason
-from streamgauge.engines.spark.session import end_session, from_the_environment, open_checked
+from streamgauge.engines.spark.session import end_session, from_the_environment, jvm_ended, open_checked
 from streamgauge.engines.spark.settings import (
     JVM_OPTIONS,
     LOOPBACK,
@@ -317,6 +317,20 @@ class Sut:
             print(f"streamgauge: the rows of operators are counted no more: {error}", file=sys.stderr, flush=True)
 
 
+def of_the_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `status` says; EngineError where the JVM has ended: what became of a call to it says nothing of that."""
+    try:
+        if (said := status())["alive"]:
+            return said
+    except Exception:
+        if ended := jvm_ended():
+            raise EngineError(ended) from None
+        raise
+    if ended := jvm_ended():
+        raise EngineError(ended)
+    return said
+
+
 def format_of(query: str) -> str:
     """What Spark calls the edges of a query."""
     return f"streamgauge_{query}"
@@ -337,7 +351,7 @@ def run(kind: type[Sut]) -> None:
     path = Path(sys.argv[1])
     sut = kind(cloudpickle.loads(path.read_bytes()))
     serve(
-        {name: getattr(sut, name) for name in ("start", "status", "evidence", "rows")},
+        {"start": sut.start, "status": partial(of_the_jvm, sut.status), "evidence": sut.evidence, "rows": sut.rows},
         on_orphaned=end_session,
         scratch=path.parent,
     )

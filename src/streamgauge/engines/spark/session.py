@@ -7,6 +7,8 @@ import difflib
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -39,6 +41,7 @@ _JVM_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "S
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """What an error's message begins with when it comes from the JVM."""
 LOG_LEVEL = "WARN"
+JVM_ENDS_S = 1.0
 STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 """So long may Spark take to stop: a local one loses nothing, but executors elsewhere have to be let go."""
 
@@ -188,6 +191,29 @@ def end_session() -> None:
         jvm = SparkContext._gateway.proc
         jvm.kill()
         jvm.wait(1.0)
+
+
+def jvm_ended() -> str:
+    """How the JVM that this process has started ended, by which signal where it was one; empty where it has not.
+
+    To be asked when something went wrong with it: it is waited for a little, as a call to it may fail before its end.
+    """
+    from pyspark import SparkContext
+
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is None:
+        return ""
+    try:
+        code = jvm.wait(JVM_ENDS_S)
+    except subprocess.TimeoutExpired:
+        return ""
+    return f"Spark's JVM ended ({_by_signal(code) or f'exit code {code}'})"
+
+
+def _by_signal(code: int) -> str:
+    """The name of the signal that an exit code stands for, as a child's or as a shell tells it."""
+    number = -code if code < 0 else code - 128
+    return signal.Signals(number).name if number in {each.value for each in signal.Signals} else ""
 
 
 def _stop(context: Any) -> None:
