@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from streamgauge.errors import InputError, Problem, attempt
 from streamgauge.report import words
