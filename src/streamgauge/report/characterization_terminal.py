@@ -63,7 +63,7 @@ def second_weights(found: Found) -> str:
 
 def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
     """An operator's cells: name, selectivity, bytes of a tuple, median and p99 of its time, instances, the thesis's."""
-    time = row["time_per_tuple_us"] or {}
+    time = told_time(row) or {}
     updates = row["counted_as"] == "updates" and row["selectivity"] is not None
     return (
         row["name"],
@@ -77,6 +77,12 @@ def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
     )
 
 
+def told_time(row: Found) -> Found | None:
+    """An operator's time; None where it has none, or where it cannot be told from only reading."""
+    time = row["time_per_tuple_us"]
+    return time if time and time["distinguishable"] else None
+
+
 def instances(row: Found, weights: str) -> str:
     """`8`, or `8 (7-9)` where other slices would have advised others."""
     advised, between = (row[f"advised_instances_{kind}"][weights] for kind in ("by_weights", "interval"))
@@ -85,11 +91,8 @@ def instances(row: Found, weights: str) -> str:
 
 
 def tuple_time(us: float | None) -> str:
-    """A time of a tuple, below a microsecond in nanoseconds; with its sign, since differences may have one."""
-    if us is None:
-        return words.NONE
-    sign, size = ("-" if us < 0 else ""), abs(us)
-    return sign + (f"{words.digits(1000 * size)}{words.GAP}ns" if size < 1 else words.time_us(size))
+    """A time of a tuple, below a microsecond in nanoseconds."""
+    return f"{words.digits(1000 * us)}{words.GAP}ns" if us is not None and us < 1 else words.time_us(us)
 
 
 def _digits(value: float | None) -> str:
