@@ -333,11 +333,11 @@ def test_a_disk_that_cannot_be_written_is_a_failure_of_ours(served: Served) -> N
 
 
 def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Space that runs out in the middle of a stream is told like a disk that is not there."""
+    """Space that runs out in the middle of a stream is told with the folder, and what helps."""
     monkeypatch.setattr(pa, "OSFile", lambda path, mode: open_full())
-    with pytest.raises(flight.FlightServerError, match="spool could not be written"):
+    with pytest.raises(flight.FlightServerError, match=f"the disk that holds {served.spool} is full"):
         served.send(0, [results(0, 200_000)])
-    assert "No space left" in served.recorder.status()["failed"]
+    assert "set TMPDIR=DIR" in served.recorder.status()["failed"]
 
 
 class ByHand:

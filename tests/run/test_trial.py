@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -343,7 +345,7 @@ def test_stopping_the_verification_keeps_what_was_measured(
     "error",
     [
         duckdb.OutOfMemoryException("no memory left\nof 2 GiB"), duckdb.IOException("no space left"),
-        OSError(28, "no space left"), MemoryError(),
+        OSError(5, "a broken disk"), MemoryError(),
     ],
 )  # fmt: skip
 def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
@@ -361,6 +363,21 @@ def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
     assert written.rate is not None
     write_page(folder, "")
     assert (folder.path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "full"), duckdb.IOException('file "a": No space left on device')]
+)
+def test_a_disk_that_is_full_is_said_once_with_the_way_out(
+    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of temporary files and TMPDIR in the head; no advice on processors, and latencies do not repeat it."""
+    judged, _ = concluded(error, make, tmp_path, monkeypatch)
+    found = judged.result
+    assert f"the disk that holds {tempfile.gettempdir()} is full (" in found.verdict.sentence
+    assert found.verdict.advice.startswith("free some space, or set TMPDIR=DIR")
+    assert "isolation" not in found.verdict.advice
+    assert found.latency.notes == ("not counted, as the answers could not be judged",)
 
 
 def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
+from streamgauge.system.full_disk import full_disk, is_full
 from streamgauge.transports.busy import Busy
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Listen, Reached, Read
@@ -230,7 +231,7 @@ class Recorder:
         try:
             self.ledger.stage(key, self._spooled(schema, batches, path, stamped))
         except OSError as error:
-            self.failed = f"the spool could not be written: {error}"
+            self.failed = full_disk(self._spool) if is_full(error) else f"the spool could not be written: {error}"
             raise DriverError(self.failed) from None
 
     def _spooled(

@@ -46,6 +46,7 @@ from streamgauge.run.watching import (
     worth_extending,
 )
 from streamgauge.stats.bootstrap import prepare
+from streamgauge.system.full_disk import full_disk, is_full, tells_of_full_disk
 from streamgauge.system.machine import cpus, environment, only_on
 from streamgauge.transports.catalogue import in_force
 from streamgauge.transports.seam import Chunk
@@ -66,6 +67,7 @@ LEVEL_STEP_US = 5 * US
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
+NOT_JUDGED = "not counted, as the answers could not be judged"
 NOT_LOOKED_AT = "not counted: the trial was ended early, and its results were not looked at"
 
 
@@ -285,20 +287,25 @@ def _without_answers(
     ready: Ready, folder: RunFolder, rate_per_s: float, done: Conducted, base: Result, error: BaseException
 ) -> Judged:
     """The trial as far as it goes where the verification could not be done: the figures stand."""
-    found = _unverified(error)
+    # What the driver failed of is said once: the same full disk takes no answers either.
+    found = _unverified(error, said=tells_of_full_disk(done.driver_failed))
     evidence = replace(evidence_of(ready, done, rate_per_s, None, None), verification=found)
-    latency = Latencies(notes=(f"not counted: {found.sentence}",))
+    latency = Latencies(notes=(NOT_JUDGED,))
     result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found, "latency": latency})
     folder.write_verification(found)
     folder.write_result(result)
     return Judged(result, done, None)
 
 
-def _unverified(error: BaseException) -> Verification:
-    reason = (str(error) or type(error).__name__).splitlines()[0]
+def _unverified(error: BaseException, said: bool) -> Verification:
+    reason = _reason(error) if not (said and is_full(error)) else "for the same reason"
     return Verification(
         judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
     )
+
+
+def _reason(error: BaseException) -> str:
+    return full_disk() if is_full(error) else (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _verified(ready: Ready, rig: Rig, done: Conducted, keep_in: RunFolder | None) -> Verified:
