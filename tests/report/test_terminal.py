@@ -39,8 +39,8 @@ def test_progress_has_a_unit_everywhere() -> None:
     console = plain()
     TrialView(console).update(SNAPSHOT)
     assert written(console) == (
-        "measured 24/60 s   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
-        "event time p99 3.1 s\n"
+        "measured, 24 of 60 s in all   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
+        "event time p50 3.1 s\n"
     )
 
 
@@ -89,11 +89,11 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
         view.trial(SNAPSHOT)
         view.line("holds  a")
         view.trial(SNAPSHOT)
-    assert [line.split("   ")[0] for line in written(console).splitlines()] == ["holds  a", "  measured 24/60 s"]
+    assert [line.split("   ")[0] for line in written(console).splitlines()] == ["holds  a", "  measured, 24 of 60 s in all"]
     console = fancy()
     with ProofView(console) as view:
         view.trial(SNAPSHOT)
-        assert "measured 24/60 s" in written(console)
+        assert "measured, 24 of 60 s in all" in written(console)
         view.line("holds  a")
     assert written(console).endswith("\x1b[2Kholds  a\n")
 
@@ -110,7 +110,7 @@ def test_what_a_phase_waits_for_is_never_cut_off() -> None:
     comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
     assert shown(comparing) == "verification 63 s   comparing every answer"
     longer = shown(replace(SNAPSHOT, note="extended")).split("   ")
-    assert longer[:3] == ["measured 24/60 s", "extended", "offered 200 k events/s"]
+    assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
 
 
 def test_unknown_is_a_dash() -> None:
@@ -128,7 +128,8 @@ def test_plain_lines_come_every_few_seconds() -> None:
         view.update(replace(SNAPSHOT, elapsed_s=10.5, phase="tail"))
         view.update(replace(SNAPSHOT, elapsed_s=10.6, phase="tail", note="draining"))
     starts = [line.split("   ")[0] for line in written(console).splitlines()]
-    assert starts == ["measured 0/60 s", "measured 5/60 s", "measured 10/60 s", "tail 10/60 s", "tail 11/60 s"]
+    told = [("measured", 0), ("measured", 5), ("measured", 10), ("tail", 10), ("tail", 11)]
+    assert starts == [f"{phase}, {second} of 60 s in all" for phase, second in told]
 
 
 def test_terminal_line_is_rewritten_and_fits() -> None:
@@ -138,9 +139,9 @@ def test_terminal_line_is_rewritten_and_fits() -> None:
         view.update(SNAPSHOT)
         view.update(replace(SNAPSHOT, elapsed_s=25.0))
     text = written(console)
-    assert "measured 25/60 s" in text
+    assert "measured, 25 of 60 s in all" in text
     assert "\x1b[2K" in text
-    assert "event time p99 3.1 s" not in text
+    assert "event time p50 3.1 s" not in text
 
 
 def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:

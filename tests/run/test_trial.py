@@ -30,7 +30,7 @@ from streamgauge.measure.latency import LatencyRule, SinkLatencies, sink_latenci
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Latencies, Result, Verdict, Verification
-from streamgauge.run import figures, trial
+from streamgauge.run import figures, trial, watching
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
@@ -568,12 +568,30 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(done, START + US).note == ""
-    done.prolonged_us = 15 * US
-    assert "warm-up 15 s longer" in snapshot(done, START + US).note
-    done.looks = 2
-    assert "extended" in snapshot(done, START + US).note
+    done.prolonged_us, done.prolonged_for = 15 * US, [watching.FIRST_BATCH, watching.DRAINING]
+    assert snapshot(done, START + US).note == "warm-up 15 s longer, as the engine's backlog was still draining"
+    done.looks, done.extended_for = 2, ["evidence"]
+    assert snapshot(done, START + US).note.endswith("; extended, as evidence was undecided")
     done.interrupted = True
     assert snapshot(done, START + US).note.startswith("stopping")
+
+
+def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
+    """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
+    done = done_of(make, profile="ramp:9k")
+    told = [snapshot(done, START + second * US).note.replace("\u202f", " ") for second in (1, 10)]
+    assert told[0].startswith("rising to 1.")
+    assert told[1] == ""
+    assert snapshot(done_of(make), START + US).note == ""
+
+
+def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
+    """A few batches carry no p99, so none is shown that the result would not print."""
+    done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.commits = [
+        make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
+    ]
+    assert snapshot(done, START + 3 * US).event_time_p50_us == 9e5
 
 
 def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ class Commit:
     emitted_us: int
     rows: int
     frontier_us: int
-    latency_us_p99: float | None
+    latency_us_p50: float | None
     paths: list[str]
 
 
@@ -152,7 +152,7 @@ def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Stage
         emitted_us=max((staged.last_us for staged in taken), default=0),
         rows=sum(staged.rows for staged in taken),
         frontier_us=max((staged.frontier_us for staged in taken), default=0),
-        latency_us_p99=float(np.percentile(sample, 99)) if sample else None,
+        latency_us_p50=float(np.median(sample)) if sample else None,
         paths=[staged.path for staged in taken if staged.rows],
     )
 

@@ -45,7 +45,9 @@ _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event ti
 
 @dataclass(frozen=True)
 class TrialSnapshot:
-    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results."""
+    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results: the median
+    of the batch that was latest, as a few batches carry no more.
+    """
 
     phase: str
     elapsed_s: float
@@ -53,7 +55,7 @@ class TrialSnapshot:
     offered_per_s: float | None = None
     ingested_per_s: float | None = None
     backlog_events: int | None = None
-    event_time_p99_us: float | None = None
+    event_time_p50_us: float | None = None
     note: str = ""
 
 
@@ -222,19 +224,20 @@ class SearchView:
 
 
 def progress(snapshot: TrialSnapshot) -> str:
-    """One line: `measured 24/60 s   offered 200 k events/s   ingested ...   backlog ...   p99 ...`.
+    """One line: `measured   24 s of 60 s in all   offered 200 k events/s   ingested ...   backlog ...   p50 ...`.
 
     A note comes right after the phase: a terminal cuts a line off at its end.
     """
     if snapshot.phase in _WITHOUT_FIGURES:
         told = f"{snapshot.phase} {snapshot.elapsed_s:.0f}{words.GAP}s"
         return f"{told}   {snapshot.note}" if snapshot.note else told
-    parts = [f"{snapshot.phase} {snapshot.elapsed_s:.0f}/{snapshot.planned_s:.0f}{words.GAP}s", snapshot.note]
+    whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f}{words.GAP}s in all"
+    parts = [f"{snapshot.phase}, {whole}", snapshot.note]
     parts.append(f"offered {words.rate(snapshot.offered_per_s)}")
     parts.append(f"ingested {words.rate(snapshot.ingested_per_s)}")
     backlog = words.NONE if snapshot.backlog_events is None else words.rate(snapshot.backlog_events, "events")
     parts.append(f"backlog {backlog}")
-    parts.append(f"event time p99 {words.time_us(snapshot.event_time_p99_us)}")
+    parts.append(f"event time p50 {words.time_us(snapshot.event_time_p50_us)}")
     return "   ".join(part for part in parts if part)
 
 

@@ -18,6 +18,7 @@ from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_line, log_lines
 from streamgauge.measure.latency import SinkLatencies
+from streamgauge.report import words
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Latencies, Result, Verdict, Verification
@@ -41,9 +42,9 @@ from streamgauge.run.watching import (
     holds_too_little,
     hopeless_reason,
     invalid_reason,
-    starting,
+    left_open,
     unsustainable,
-    worth_extending,
+    why_starting,
 )
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.full_disk import full_disk, is_full, tells_of_full_disk
@@ -335,7 +336,7 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
     commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
-    latencies = [c.latency_us_p99 for c in commits if c.emitted_us >= since and c.latency_us_p99 is not None]
+    latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
         # What follows a phase is only known once the look at its end has decided that it does not go on.
@@ -345,8 +346,8 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
         offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in journal.chunks),
         ingested_per_s=journal.ingested_since(since) / seconds,
         backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
-        event_time_p99_us=max(latencies, default=None),
-        note=_note(done),
+        event_time_p50_us=max(latencies, default=None),
+        note=_note(done, now_us),
     )
 
 
@@ -364,23 +365,36 @@ def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -
     return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
 
 
-def _note(done: Conducted) -> str:
-    """Why a trial takes longer than was planned."""
+def _note(done: Conducted, now_us: int) -> str:
+    """Why a trial takes longer than was planned, and that its rate is not whole yet."""
     if done.interrupted:
         return "stopping; what was measured is kept"
     notes = []
     if done.prolonged_us:
-        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as the engine was still starting")
+        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as {done.prolonged_for[-1]}")
     if done.looks > 1:
-        notes.append("extended, as a trend was undecided")
+        notes.append(f"extended, as {done.extended_for[-1]} was undecided")
+    elif rising := _rising(done, now_us):
+        notes.append(rising)
     return "; ".join(notes)
+
+
+def _rising(done: Conducted, now_us: int) -> str:
+    """While the rate of a warm-up still rises: to what. Without that it looks as if the generators failed."""
+    plan = done.journal.plan
+    whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
+    now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
+    warming = now_us < done.spans.measured_from_us
+    return f"rising to {words.rate(whole, '/s')}" if warming and now < whole else ""
 
 
 def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if starting(done, ready.interval_s) else 0
+    if reason := why_starting(done, ready.interval_s):
+        done.prolonged_for.append(reason)
+    return LEVEL_STEP_US if reason else 0
 
 
 def _hopeless(ready: Ready, done: Conducted, settings: TrialSettings, now_us: int) -> str | None:
@@ -401,7 +415,9 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     measured_s = (done.spans.measured_to_us - done.spans.measured_from_us) / US
     extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if holds_too_little(ready, done) else EXTENSION_SHARE)
     longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
-    return round(extension_s * US) if worth_extending(ready, done, settings.rate_per_s, longest) else 0
+    open_ = left_open(ready, done, settings.rate_per_s, longest)
+    done.extended_for += open_
+    return round(extension_s * US) if open_ else 0
 
 
 def _unjudged(
@@ -456,8 +472,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
     if done.hopeless:
         warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:
-        reason = "the engine's first batch was not done, or its backlog still draining"
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
+        reasons = ", then ".join(dict.fromkeys(done.prolonged_for))
+        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reasons}")
     if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
         warnings.append(f"other processes used {busy[0]}: figures hold only beside such a load")
     if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
@@ -473,7 +489,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         )
     warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
     if done.looks > 1:
-        warnings.append(f"extended {times(done.looks - 1)} because a trend was undecided")
+        open_ = " and ".join(dict.fromkeys(done.extended_for))
+        warnings.append(f"extended {times(done.looks - 1)} because of {open_}, undecided until then")
     return tuple(warnings)
 
 
