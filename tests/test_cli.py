@@ -347,7 +347,7 @@ def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) 
     args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
     told, found = asked(*args, "told"), asked(*args, "found", "--json")
     notes = json.loads(found.stdout)["notes"]
-    assert notes[0] == "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows"
+    assert notes[0] == "data of purchases: price is null in 1 of 2 rows: 1 have a value that cannot be read"
     assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
     assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.report.test_comparison_page import Tags
 
 from streamgauge.errors import InputError
 from streamgauge.report import characterization_plots
 from streamgauge.report.again import keep, write_again
 from streamgauge.report.characterization_page import render
+from streamgauge.report.characterization_terminal import show_characterization
 from streamgauge.report.store import CHARACTERIZATION, RunFolder
 
 
@@ -70,6 +73,20 @@ def test_the_page_says_what_was_found() -> None:
         assert part in text, part
     for noise in ("100 ns", "3 us"):  # what the sign test cannot tell from only reading is no figure
         assert noise not in text
+
+
+def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
+    """No column of dashes for an own job, in the page or the terminal; the formula is said in a clause."""
+    own = {**operator("dear", "native_job", time_of(2.0, 9.5), None, 9), "thesis": []}
+    found = characterization(operators=[own], thesis=[])
+    assert ">thesis</th>" in render(characterization())
+    assert ">thesis</th>" not in render(found)
+    assert "rounded up" in render(found)
+    to = Console(width=100, file=io.StringIO(), record=True)
+    show_characterization(found, on=to)
+    text = to.export_text()
+    assert " thesis\n" not in text.replace("instances  thesis", " thesis\n")
+    assert "eq. 3.4 of the thesis: each operator's share" in text
 
 
 def test_the_page_says_what_was_applied() -> None:

@@ -261,19 +261,41 @@ def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make)
 
 
 def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
-    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut off."""
+    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a word, and
+    patterns are left out whole.
+    """
     found = {
         "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),
-        "others": MalformedRecords(rule="x" * 300, malformed=0, records=7),
+        "others": MalformedRecords(rule="abc " * 90, malformed=0, records=7),
+        "logs": MalformedRecords(rule=f"line NOT RLIKE '{'[^ ]* ' * 90}'", malformed=0, records=7),
     }
     judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
     console = plain()
     terminal.show_result(make_result(verification=judged), False, console)
     said = [line for line in written(console).splitlines() if line.startswith("malformed")]
     assert said[0] == "malformed   lines 1 203 of 100 000 kept out of the answer (rule: line IS NULL)"
-    assert said[1] == f"malformed   others 0 of 7 kept out of the answer (rule: {'x' * 97}...)"
-    assert len(said) == 2
+    assert said[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
+    assert said[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
+    assert len(said) == 3
 
+
+def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
+    """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
+    few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
+    told = "p99 -: 87 independent results (batches, or windows) do not carry it, 100 do"
+    for one, said in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
+        console = plain()
+        terminal.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
+        assert (told in written(console)) is said
+
+
+def test_a_refusal_names_what_was_typed() -> None:
+    """The option, where a setting came from one; any other setting has the name that it has in a file."""
+    console = plain()
+    problems = [Problem("load.rate", "must be a rate", "fast", "--rate 100k"), Problem("set x", "is none", "x", "y")]
+    terminal.show_refusal(InputError(problems), console, {"load.rate": "--rate"})
+    assert "error: --rate: must be a rate" in written(console)
+    assert "error: set x: is none" in written(console)
 
 @pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])
 def test_nothing_is_said_of_malformed_records_without_a_rule(

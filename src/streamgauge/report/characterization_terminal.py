@@ -15,14 +15,15 @@ from streamgauge.report.terminal import console, say, show_result, typed
 from streamgauge.stats.instances import SPREAD
 
 WAYS = {
-    "formula": "eq. 3.4, all multiplied",
+    "formula": "by the formula, all multiplied",
     "one_each": "one each, all multiplied",
-    "source_only": "eq. 3.4, sources multiplied",
+    "source_only": "by the formula, sources multiplied",
 }
 """The thesis's three ways of choosing instances as people call them [B §3.5]."""
 _HEADINGS = ("operator", "selectivity", "bytes", "time/tuple\np50", "\np99", "instances", "thesis")
 """Narrow enough for 80 columns; a name that is too long is folded."""
 _ENDS = ("source", "sink")
+FORMULA = "each operator's share of all the work, p99 of a tuple times tuples, out of K instances, rounded up"
 NO_ADVICE = "- (nothing is advised)"
 UPDATES = " (updates)"
 
@@ -45,14 +46,16 @@ def show_characterization(found: Found, apply: bool = False, on: Console | None 
 
 
 def _table(found: Found) -> Table:
-    """Time of a tuple at one instance; instances by the weights that were asked for."""
+    """Time of a tuple at one instance; instances by the weights that were asked for, and the thesis's where it has any."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for place, heading in enumerate(_HEADINGS):
+    known = any(row["thesis"] for row in found["operators"])
+    for place, heading in enumerate(_HEADINGS if known else _HEADINGS[:-1]):
         justify: Literal["left", "right"] = "right" if place else "left"
         table.add_column(heading, justify=justify, no_wrap=bool(place), overflow="fold", vertical="bottom")
     for row in found["operators"]:
         told = cells(row, found["weights"], second_weights(found))
-        table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in (*told[:6], told[7])))
+        shown = (*told[:6], *([told[7]] if known else []))
+        table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in shown))
     return table
 
 
@@ -125,7 +128,8 @@ def _advice(found: Found) -> list[tuple[str, str]]:
     """How instances were given, and those by the other weights."""
     low, high = (round(100 * share) for share in SPREAD)
     by = (
-        f"by {found['weights']} selectivity, K = {found['target']}; in brackets p{low} to p{high} over resampled slices"
+        f"by the formula (eq. 3.4 of the thesis: {FORMULA}), {found['weights']} selectivity, K = {found['target']}; "
+        f"in brackets p{low} to p{high} over resampled slices"
     )
     second = second_weights(found)
     others = [f"{row['name']} {instances(row, second)}" for row in found["operators"] if row["kind"] not in _ENDS]
