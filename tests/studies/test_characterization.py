@@ -157,9 +157,9 @@ def test_few_slices_advise_nothing() -> None:
         "source_only": None,
     }
     assert characterization_terminal.ways(found) == [
-        ("eq. 3.4, all multiplied", "- (nothing is advised)"),
+        ("by the formula, all multiplied", "- (nothing is advised)"),
         ("one each, all multiplied", "x1 1_1_1_1_1, x2 2_2_2_2_2"),
-        ("eq. 3.4, sources multiplied", "- (nothing is advised)"),
+        ("by the formula, sources multiplied", "- (nothing is advised)"),
     ]
     assert by_name(found)["running"]["advised_instances_interval"] == {"cumulative": None, "immediate": None}
 
