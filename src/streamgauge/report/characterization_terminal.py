@@ -46,7 +46,7 @@ def show_characterization(found: Found, apply: bool = False, on: Console | None 
 
 
 def _table(found: Found) -> Table:
-    """Time of a tuple at one instance; instances by the weights that were asked for, and the thesis's where it has any."""
+    """Time of a tuple at one instance; instances by the weights asked for; those of the thesis where it has any."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     known = any(row["thesis"] for row in found["operators"])
     for place, heading in enumerate(_HEADINGS if known else _HEADINGS[:-1]):

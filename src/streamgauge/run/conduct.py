@@ -69,7 +69,7 @@ class Spans:
 
 @dataclass
 class Conducted:
-    """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, in order."""
+    """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, each time."""
 
     journal: Journal
     spans: Spans

@@ -385,7 +385,7 @@ def _rising(done: Conducted, now_us: int) -> str:
     whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
     now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
     warming = now_us < done.spans.measured_from_us
-    return f"rising to {words.rate(whole, '/s')}" if warming and now < whole else ""
+    return f"rising to {words.rate(whole, '/s').replace(' /s', '/s')}" if warming and now < whole else ""
 
 
 def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
@@ -416,7 +416,8 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if holds_too_little(ready, done) else EXTENSION_SHARE)
     longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
     open_ = left_open(ready, done, settings.rate_per_s, longest)
-    done.extended_for += open_
+    if open_:
+        done.extended_for.append(" and ".join(open_))
     return round(extension_s * US) if open_ else 0
 
 
@@ -489,8 +490,8 @@ def _warnings(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ..
         )
     warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
     if done.looks > 1:
-        open_ = " and ".join(dict.fromkeys(done.extended_for))
-        warnings.append(f"extended {times(done.looks - 1)} because of {open_}, undecided until then")
+        open_ = ", then ".join(dict.fromkeys(done.extended_for))
+        warnings.append(f"extended {times(done.looks - 1)}, as undecided: {open_}")
     return tuple(warnings)
 
 
