@@ -89,7 +89,8 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
         view.trial(SNAPSHOT)
         view.line("holds  a")
         view.trial(SNAPSHOT)
-    assert [line.split("   ")[0] for line in written(console).splitlines()] == ["holds  a", "  measured, 24 of 60 s in all"]
+    starts = [line.split("   ")[0] for line in written(console).splitlines()]
+    assert starts == ["holds  a", "  measured, 24 of 60 s in all"]
     console = fancy()
     with ProofView(console) as view:
         view.trial(SNAPSHOT)
@@ -261,8 +262,8 @@ def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make)
 
 
 def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
-    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a word, and
-    patterns are left out whole.
+    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a
+    word, and patterns are left out whole.
     """
     found = {
         "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),

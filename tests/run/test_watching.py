@@ -194,7 +194,8 @@ def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     done = done_of(make, growth_us=-100_000, read_after_us=3 * US)
     done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
     assert watching.why_starting(done) == "the engine's backlog was still draining"
-    assert watching.why_starting(batches_of(make, [900] * 19 + [600] * 11)) == "the engine's batches were still getting shorter"
+    shorter = batches_of(make, [900] * 19 + [600] * 11)
+    assert watching.why_starting(shorter) == "the engine's batches were still getting shorter"
 
 
 def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:

@@ -433,7 +433,8 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
 
     rows = [
         {
-            "name": node.name, "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3, "thesis": [{"instances": 5}],
+            "name": node.name, "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3,
+            "thesis": [{"instances": 5}],
             "time_per_tuple_us": {"median": 0.123, "p99": 0.123, "distinguishable": True},
             "advised_instances_by_weights": {"cumulative": 10, "immediate": 10},
             "advised_instances_interval": {"cumulative": (9, 11), "immediate": (9, 11)},

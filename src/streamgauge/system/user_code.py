@@ -86,7 +86,9 @@ def put_first(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def user_errors(path: Path, rule: str, advise: Callable[[BaseException], str | None] = lambda _: None) -> Iterator[None]:
+def user_errors(
+    path: Path, rule: str, advise: Callable[[BaseException], str | None] = lambda _: None
+) -> Iterator[None]:
     """Turns an error of the user's code into one JobError that shows their lines and none of ours.
 
     `advise` gives the way out of an error that is known; None where it is not.
@@ -97,9 +99,8 @@ def user_errors(path: Path, rule: str, advise: Callable[[BaseException], str | N
         raise
     except BaseException as error:
         known = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else advise(error)
-        lines = own_lines(error, path)
-        advice = known or "mend it"
-        raise JobError(Problem(str(path), rule, first_line(error), f"{advice}:\n{lines}" if lines else advice)) from None
+        way_out = ":\n".join(filter(None, [known or "mend it", own_lines(error, path)]))
+        raise JobError(Problem(str(path), rule, first_line(error), way_out)) from None
 
 
 def first_line(error: BaseException) -> str:

@@ -51,7 +51,7 @@ class Native:
             _ship(session, Path(self.job.path), folder)
         given = self._given(session, frames)
         if not given.isStreaming:
-            way_out = 'make the result from inputs["..."], which are streams; spark.read and spark.range give batch frames'
+            way_out = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
             raise self._refuse("must return a streaming DataFrame", "a batch DataFrame", way_out)
         found = self._checked(_plain_windows(given))
         if self.job.reference is None:
