@@ -34,6 +34,7 @@ def test_the_sentence_has_the_folder_what_is_free_and_the_way_out(
     told = full_disk(tmp_path)
     assert told.startswith(f"the disk that holds {tmp_path} is full (0.5 MiB free): free some space, or set TMPDIR=DIR")
     assert tells_of_full_disk(f"a process of the driver failed: {told}")
+    assert tells_of_full_disk("java.io.IOException: No space left on device")
     assert not tells_of_full_disk("the spool could not be written: broken")
     monkeypatch.undo()
     assert "is full: free" in full_disk(tmp_path / "gone")
