@@ -298,6 +298,7 @@ def test_a_refusal_names_what_was_typed() -> None:
     assert "error: --rate: must be a rate" in written(console)
     assert "error: set x: is none" in written(console)
 
+
 @pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])
 def test_nothing_is_said_of_malformed_records_without_a_rule(
     make_result: Make, verification: Verification | None
