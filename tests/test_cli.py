@@ -358,7 +358,7 @@ def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) 
     args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
     told, found = asked(*args, "told"), asked(*args, "found", "--json")
     notes = json.loads(found.stdout)["notes"]
-    assert notes[0] == "data of purchases: price is null in 1 of 2 rows: 1 have a value that cannot be read"
+    assert notes[0] == "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)"
     assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
     assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
 
@@ -371,7 +371,7 @@ def test_generate_shows_how_far_it_is(
 
     def written(experiment: Any, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
         progress(2_000_000, 4_000_000)
-        return {"out": str(out), "events": {"purchases": 4_000_000}, "notes": []}
+        return {"out": str(out), "events": {"purchases": 4_000_000}, "replaced": 2, "notes": []}
 
     monkeypatch.setattr("streamgauge.run.generate.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.PLAIN_EVERY_S", 0.0)
@@ -379,6 +379,7 @@ def test_generate_shows_how_far_it_is(
     assert done.returncode == 0
     assert "written 2 M events of 4 M events" in done.stderr
     assert (json.loads(done.stdout)["events"] == {"purchases": 4_000_000}) if as_json else (done.stdout == "")
+    assert as_json or "replaced  the input that was there" in done.stderr
 
 
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])

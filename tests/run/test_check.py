@@ -70,7 +70,7 @@ def test_what_only_follows_from_what_is_refused_is_not_told() -> None:
 def test_a_workload_that_is_meant_comes_before_the_list_of_all() -> None:
     """The names of all of them are long, and the one that was meant is not to be looked for in there."""
     (problem,) = [one for one in refused({"workload": "windowed_jion"}) if one.setting == "workload"]
-    assert problem.way_out.startswith("windowed_join; ")
+    assert problem.way_out.startswith("windowed_join (")
     assert "identity" in problem.way_out
     assert "identity" not in problem.rule
 

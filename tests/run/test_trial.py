@@ -617,7 +617,7 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     (data,) = result.data
     assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
-    assert "data of purchases: price is null in 1 of 2 rows: 1 have a value that cannot be read" in result.notes
+    assert "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)" in result.notes
 
 
 def asked_of_a_broker(make: Any, answer: Any, **done: Any) -> tuple[Result, Conducted]:

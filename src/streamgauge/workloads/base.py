@@ -169,9 +169,9 @@ def get(name: str) -> Workload:
     if name in _all():
         return _all()[name]
     meant = near(name, names())
-    there = f"streamgauge workloads tells of each: {', '.join(names())}"
+    there = f"streamgauge workloads tells of all: {', '.join(names())}"
     rule = "must be a workload's name, or FILE.py of your own"
-    raise InputError(Problem("workload", rule, name, f"{meant}; {there}" if meant else there))
+    raise InputError(Problem("workload", rule, name, f"{meant} ({there})" if meant else there))
 
 
 def catalogue(rate_per_s: float = 100_000.0, name: str = "") -> list[dict[str, Any]]:
