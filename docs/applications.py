@@ -117,7 +117,7 @@ def _operators(found: Sequence[Found]) -> str:
         for place, row in enumerate(one["operators"]):
             told = [typed(cell) for cell in cells(row, "cumulative", "immediate")]
             if (time := row["time_per_tuple_us"]) and not time["distinguishable"]:
-                told[MEDIAN] += " (not told apart)"
+                told[MEDIAN] += " (not told from only reading)"
             name = f"`{one['workload']}`" if place == 0 else ""
             rows.append((name, f"`{told[0]}`", row["type"], row["communication"], *told[1:]))
     return _table()(head, rows)

@@ -138,7 +138,10 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
     done = command("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
     assert done.returncode == 2
     assert done.stdout == ""
-    for text in ("load.rate", "fast", "--rate 100k", "load.duration", "soon", "load.seed", "-1", "--set", "NAME=VALUE"):
+    for text in (
+        "error: --rate: ", "fast", "--rate 100k", "error: --duration: ", "soon", "error: --seed: ", "-1", "--set",
+        "NAME=VALUE",
+    ):  # fmt: skip
         assert text in done.stderr
     assert done.stderr.count("try:") == 4
     assert "nothing was started" in done.stderr
@@ -153,9 +156,17 @@ def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: A
         "--option", "lowering.agg=window",
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    for name in ("load.rate", "load.duration", "load.seed", "slide", "option lowering.agg"):
+    for name in ("--rate", "--duration", "--seed", "slide", "option lowering.agg"):
         assert f"error: {name}: " in done.stderr
     assert done.stderr.count("try:") == 5
+
+
+def test_a_files_settings_have_the_names_that_stand_there(stand: Path, asked: Asked) -> None:
+    """Nobody has typed an option for them."""
+    (stand / "a.toml").write_text('command = "run"\nworkload = "identity"\n[load]\nrate = "fast"\n')
+    done = asked("experiment", "a.toml")
+    assert done.returncode == 2
+    assert "error: load.rate: " in done.stderr
 
 
 @pytest.mark.parametrize("name", ["set", "option"])
@@ -172,10 +183,10 @@ def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (["sustain", "x", "--tolerance", "wide"], ["workload", "search.tolerance", "load.seed", "engine"]),
-        (["sustain", "--tolerance", "2"], ["workload", "search.tolerance", "load.seed", "engine"]),
-        (["sustain", "--resume", "missing"], ["RUN", "load.seed", "engine"]),
-        (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "load.seed", "engine"]),
+        (["sustain", "x", "--tolerance", "wide"], ["workload", "--tolerance", "--seed", "engine"]),
+        (["sustain", "--tolerance", "2"], ["workload", "--tolerance", "--seed", "engine"]),
+        (["sustain", "--resume", "missing"], ["RUN", "--seed", "engine"]),
+        (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "--seed", "engine"]),
     ],
 )
 def test_a_search_or_an_input_is_told_all_its_problems(
@@ -347,7 +358,7 @@ def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) 
     args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
     told, found = asked(*args, "told"), asked(*args, "found", "--json")
     notes = json.loads(found.stdout)["notes"]
-    assert notes[0] == "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows"
+    assert notes[0] == "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)"
     assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
     assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
 
@@ -360,7 +371,7 @@ def test_generate_shows_how_far_it_is(
 
     def written(experiment: Any, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
         progress(2_000_000, 4_000_000)
-        return {"out": str(out), "events": {"purchases": 4_000_000}, "notes": []}
+        return {"out": str(out), "events": {"purchases": 4_000_000}, "replaced": 2, "notes": []}
 
     monkeypatch.setattr("streamgauge.run.generate.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.PLAIN_EVERY_S", 0.0)
@@ -368,6 +379,7 @@ def test_generate_shows_how_far_it_is(
     assert done.returncode == 0
     assert "written 2 M events of 4 M events" in done.stderr
     assert (json.loads(done.stdout)["events"] == {"purchases": 4_000_000}) if as_json else (done.stdout == "")
+    assert as_json or "replaced  the input that was there" in done.stderr
 
 
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])

@@ -74,7 +74,7 @@ def main() -> None:
     except InputError as error:
         from streamgauge.report.terminal import show_refusal
 
-        show_refusal(error)
+        show_refusal(error, options=_typed_names())
         sys.exit(error.exit_code)
     except StreamgaugeError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -87,6 +87,13 @@ def main() -> None:
     except Exception as error:
         _show_defect(error)
         sys.exit(DEFECT_EXIT)
+
+
+def _typed_names() -> dict[str, str]:
+    """Setting to option, but for a file's settings, which have the names that stand there."""
+    from streamgauge.experiment import FLAGS
+
+    return {} if sys.argv[1:2] == ["experiment"] else {name: flag for name, flag in FLAGS.items() if "." in name}
 
 
 def _show_defect(error: Exception) -> None:

@@ -74,6 +74,8 @@ def write_input(experiment: Any, as_json: bool) -> None:
         return
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
+    if written["replaced"]:
+        tell("replaced  the input that was there")
     for note in written["notes"]:
         tell(f"note  {note}")
 

@@ -32,7 +32,7 @@ from streamgauge.workloads.base import Job, Parameters, Workload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-FEW = Asked(slices=4, slice_events=500, warmup_slices=2)
+FEW = Asked(slices=6, slice_events=500, warmup_slices=2)
 SLEEP_S = 0.5
 PURCHASES = StreamSpec("purchases", (Key("user_id", 50), Key("gem_pack_id", 10), Integer("price", 1, 100)), 0.5)
 ADS = StreamSpec("ads", (Key("user_id", 50), Key("gem_pack_id", 10)), 0.5)
@@ -107,7 +107,7 @@ def test_word_count_is_characterized(tmp_path: Path) -> None:
         # Fifty lines are few: on a restless machine they cannot always be told from only reading.
         assert (row["time_reason"] is None) is time_["distinguishable"]
         assert (time_["slices"], row["time_method"]) == (100, "difference")
-        assert time_["p99"] >= 0
+        assert (time_["p99"] is not None) is time_["distinguishable"]
         assert row["advised_instances"] >= 1
     for name in ("sentences", "counts"):
         assert rows[name]["time_per_tuple_us"] is None
@@ -143,7 +143,11 @@ def test_every_kind_of_operator_is_timed_and_the_slow_one_is_found(
     assert {name: row["time_reason"] for name, row in rows.items() if row["time_per_tuple_us"] is None} == {}
     times = {name: row["time_per_tuple_us"] for name, row in rows.items()}
     # Of a handful of rows a slice, a few milliseconds more or less make each look slow.
-    medians = {name: time_["median"] for name, time_ in times.items() if time_["rows_per_slice"] >= 100}
+    medians = {
+        name: time_["median"]
+        for name, time_ in times.items()
+        if time_["distinguishable"] and time_["rows_per_slice"] >= 100
+    }
     assert max(medians, key=medians.__getitem__) == "slow"
     a_tuple_us = 1e6 * SLEEP_S / rows["slow"]["time_per_tuple_us"]["rows_per_slice"]
     assert medians["slow"] > a_tuple_us / 2
@@ -158,9 +162,10 @@ def test_every_kind_of_operator_is_timed_and_the_slow_one_is_found(
 def test_an_own_job_is_characterized(tmp_path: Path, job: str, selectivity: tuple[float, float]) -> None:
     """Each of the examples, as one operator: by its reference or in batch, and timed slice by slice."""
     path = Path(__file__).parents[2] / "examples" / f"{job}.py"
-    found = characterized(tmp_path, str(path), Asked(slices=3, slice_events=2_000, warmup_slices=1))
+    found = characterized(tmp_path, str(path), Asked(slices=6, slice_events=2_000, warmup_slices=1))
     (row,) = [row for row in found["operators"] if row["kind"] == "native_job"]
-    assert (row["name"], row["rows_in"]) == (job, [8_000])
+    assert (row["name"], row["rows_in"]) == (job, [14_000])
     assert selectivity[0] <= row["selectivity"] <= selectivity[1]
     assert row["time_per_tuple_us"] is not None, row["time_reason"]
-    assert row["time_per_tuple_us"]["median"] > 0
+    assert (row["time_reason"] or "p99 needs 100").startswith(("p99 needs 100", "below what can be told"))
+    assert (row["time_per_tuple_us"]["median"] or 1) > 0

@@ -11,7 +11,7 @@ import pytest
 from streamgauge.errors import InputError, Interrupted, MachineError
 from streamgauge.events import US
 from streamgauge.load import export
-from streamgauge.load.export import write_input
+from streamgauge.load.export import parts_there, write_input
 from streamgauge.load.fields import Integer, Key, StreamSpec, Text
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
@@ -72,6 +72,29 @@ def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"part-2\.parquet"):
         write_input(plan_of(partitions=2), tmp_path, START, START + US)
     assert (tmp_path / "purchases" / "part-2.parquet").exists()
+
+
+def test_an_input_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    """All of its files, before one is written: whoever stops it has no mixture of two rates or seeds."""
+    write_input(plan_of(seed=2), tmp_path, START, START + US)
+    assert len(parts_there(plan_of(), tmp_path)) == 4
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        write_input(plan_of(), tmp_path, START, START + US, stop)
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_streams_of_another_workload_are_not_mixed_in(tmp_path: Path) -> None:
+    """They would be read as streams of this input; nothing of theirs is removed."""
+    (tmp_path / "ads").mkdir()
+    (tmp_path / "ads" / "part-0.parquet").touch()
+    with pytest.raises(InputError, match="must not hold streams of another input"):
+        write_input(plan_of(), tmp_path, START, START + US)
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == ["part-0.parquet"]
+    assert not (tmp_path / "purchases").exists()
 
 
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:

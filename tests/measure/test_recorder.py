@@ -84,8 +84,8 @@ def test_a_commit_accepts_what_it_lists() -> None:
     stage(ledger, 0, 1, 2, rows=5, frontier_us=80, last_us=93, sample_us=[30])
     assert ledger.commit("q", 0, [[0, 1], [1, 2]], ["out"])
     (found,) = ledger.news()
-    assert found == Commit("q", 0, "out", 1, 95, 15, 80, found.latency_us_p99, ["0-0-1", "0-1-2"])
-    assert found.latency_us_p99 == pytest.approx(29.8)
+    assert found == Commit("q", 0, "out", 1, 95, 15, 80, found.latency_us_p50, ["0-0-1", "0-1-2"])
+    assert found.latency_us_p50 == 20.0
     assert (rows_staged(ledger), ledger.rows_ignored) == (0, {})
     assert ledger.news() == []
 
@@ -130,7 +130,7 @@ def test_a_batch_without_rows_is_committed_too() -> None:
     assert ledger.commit("q", 0, [[0, 1], [1, 2]], ["out"])
     assert ledger.commit("q", 1, [], ["out"])
     found = ledger.news()
-    assert [(one.rows, one.paths, one.latency_us_p99) for one in found] == [(0, [], None)] * 2
+    assert [(one.rows, one.paths, one.latency_us_p50) for one in found] == [(0, [], None)] * 2
 
 
 def test_a_batch_is_committed_for_all_its_sinks_at_once() -> None:
@@ -260,8 +260,8 @@ def test_the_latency_on_the_way_is_about_the_real_one(served: Served) -> None:
     served.send(0, [results(0, 100_000)])
     served.commit(0, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]
-    real = np.percentile(read(commit["paths"][0]).column(EMISSION_TIME).to_numpy() - np.arange(100_000), 99)
-    assert commit["latency_us_p99"] == pytest.approx(real, abs=2000)
+    real = np.median(read(commit["paths"][0]).column(EMISSION_TIME).to_numpy() - np.arange(100_000))
+    assert commit["latency_us_p50"] == pytest.approx(real, abs=2000)
 
 
 def test_a_batch_sent_again_after_a_restart_does_not_touch_what_was_accepted(served: Served) -> None:
@@ -283,7 +283,7 @@ def test_results_without_event_time_are_kept_too(served: Served) -> None:
     served.send(0, [pa.record_batch({"word": ["a", "b"]})])
     served.commit(0, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]
-    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p99"]) == (2, 0, None)
+    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p50"]) == (2, 0, None)
 
 
 def test_event_times_may_be_null(served: Served) -> None:
@@ -292,11 +292,11 @@ def test_event_times_may_be_null(served: Served) -> None:
     served.commit(0, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]
     assert (commit["rows"], commit["frontier_us"]) == (3, 7)
-    assert commit["latency_us_p99"] > 0  # of those that have one
+    assert commit["latency_us_p50"] > 0  # of those that have one
     served.send(1, [pa.record_batch({EVENT_TIME: pa.array([None], pa.int64())})])
     served.commit(1, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]
-    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p99"]) == (1, 0, None)
+    assert (commit["rows"], commit["frontier_us"], commit["latency_us_p50"]) == (1, 0, None)
 
 
 def test_sending_nothing_makes_no_file(served: Served) -> None:
@@ -333,11 +333,11 @@ def test_a_disk_that_cannot_be_written_is_a_failure_of_ours(served: Served) -> N
 
 
 def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Space that runs out in the middle of a stream is told like a disk that is not there."""
+    """Space that runs out in the middle of a stream is told with the folder, and what helps."""
     monkeypatch.setattr(pa, "OSFile", lambda path, mode: open_full())
-    with pytest.raises(flight.FlightServerError, match="spool could not be written"):
+    with pytest.raises(flight.FlightServerError, match=f"the disk that holds {served.spool} is full"):
         served.send(0, [results(0, 200_000)])
-    assert "No space left" in served.recorder.status()["failed"]
+    assert "set TMPDIR=DIR" in served.recorder.status()["failed"]
 
 
 class ByHand:
@@ -569,6 +569,6 @@ def test_rows_that_had_come_before_keep_their_stamps(served: Served) -> None:
     served.recorder.commit("q", 0, [[0, 1]], ["out"])
     (commit,) = served.recorder.status()["commits"]
     assert (commit["rows"], commit["emitted_us"], commit["frontier_us"]) == (3, 45, 30)
-    assert commit["latency_us_p99"] == pytest.approx(14.8)
+    assert commit["latency_us_p50"] == 5.0
     (path,) = commit["paths"]
     assert pa.ipc.open_file(path).read_all().equals(pa.Table.from_batches([rows]))

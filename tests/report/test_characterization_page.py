@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.report.test_comparison_page import Tags
 
 from streamgauge.errors import InputError
 from streamgauge.report import characterization_plots
 from streamgauge.report.again import keep, write_again
 from streamgauge.report.characterization_page import render
+from streamgauge.report.characterization_terminal import show_characterization
 from streamgauge.report.store import CHARACTERIZATION, RunFolder
 
 
@@ -63,12 +66,27 @@ def test_the_page_says_what_was_found() -> None:
     text = render(characterization()).replace("\u202f", " ")
     for part in (
         "made &lt;up&gt;", "100 slices of 10 000 events", "splitter<small>&lt;explode&gt;</small>", "2 us", "9.5 us",
-        "9 (9-10)", "-100 ns", "filter: not distinguishable.", "x2 2_18_2", "--option s=9", "splitter 5 (splitter)",
+        "9 (9-10)", "filter: not distinguishable.", "x2 2_18_2", "--option s=9", "splitter 5 (splitter)",
         "variable, low; 7 samples. Of what was &lt;sampled&gt;.",
         "8 MiB", "difference: one less the other.", "Note: a note.", "of the test", "2 GiB",
-        "median, not distinguishable from only reading",
     ):  # fmt: skip
         assert part in text, part
+    for noise in ("100 ns", "3 us"):  # what the sign test cannot tell from only reading is no figure
+        assert noise not in text
+
+
+def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
+    """No column of dashes for an own job, in the page or the terminal; the formula is said in a clause."""
+    own = {**operator("dear", "native_job", time_of(2.0, 9.5), None, 9), "thesis": []}
+    found = characterization(operators=[own], thesis=[])
+    assert ">thesis</th>" in render(characterization())
+    assert ">thesis</th>" not in render(found)
+    assert "rounded up" in render(found)
+    to = Console(width=100, file=io.StringIO(), record=True)
+    show_characterization(found, on=to)
+    text = to.export_text()
+    assert " thesis\n" not in text.replace("instances  thesis", " thesis\n")
+    assert "eq. 3.4 of the thesis: each operator's share" in text
 
 
 def test_the_page_says_what_was_applied() -> None:
@@ -112,6 +130,7 @@ def test_the_picture_has_a_bar_for_each_that_was_timed() -> None:
     assert drawn is not None
     assert "splitter" in drawn.wide
     assert "lines" not in drawn.wide
+    assert "filter" not in drawn.wide
     assert "(us)" in drawn.wide
     assert [key.label for key in drawn.keys][-1] == "p99"
     few = [operator("splitter", "explode", time_of(0.2, None, told=True), "p99 needs 100 slices", None)]

@@ -142,7 +142,7 @@ def test_missing_percentile_is_a_dash_with_its_reason(bare_folder: RunFolder) ->
     """A percentile without evidence is "-", and the reason stands below the table."""
     latency = " ".join(shown(bare_folder).sections["Latency"].replace("\u202f", " ").split())
     assert "3.7 s 4.3 s - 5.2 s 15 000 300" in latency
-    assert "300 independent results do not carry it" in latency
+    assert "300 independent results (batches, or windows) do not carry it, 1 000 do" in latency
     assert "match time does not apply" in latency
 
 
@@ -192,6 +192,16 @@ def test_invalid_run_says_not_to_use_it(bare_folder: RunFolder, make_result: Mak
     first = shown(bare_folder).sections["200\u202fk events/s: invalid"].replace("\u202f", " ")
     for text in ("must not be used", "driver: 250 ms, limit 100 ms: Slip.", "What to do next: Fewer rows."):
         assert text in first
+
+
+def test_a_check_that_the_sentence_tells_of_is_not_told_twice(bare_folder: RunFolder, make_result: Make) -> None:
+    """Its number and its limit stand below the sentence, and no more."""
+    check = Check(name="driver", value=250_000, limit=100_000, unit="us", ok=False, state="invalid", sentence="Slip.")
+    verdict = Verdict(value="invalid", checks=(check,), decided_by=("driver",), sentence="invalid (driver: Slip.)")
+    bare_folder.write_result(make_result(verdict=verdict))
+    first = shown(bare_folder).sections["200\u202fk events/s: invalid"].replace("\u202f", " ")
+    assert first.count("Slip.") == 1
+    assert "driver: 250 ms, limit 100 ms" in first
 
 
 def test_killed_run_still_has_a_page(tmp_path: Path, now: Any) -> None:

@@ -39,8 +39,8 @@ def test_progress_has_a_unit_everywhere() -> None:
     console = plain()
     TrialView(console).update(SNAPSHOT)
     assert written(console) == (
-        "measured 24/60 s   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
-        "event time p99 3.1 s\n"
+        "measured, 24 of 60 s in all   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
+        "event time p50 3.1 s\n"
     )
 
 
@@ -89,11 +89,12 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
         view.trial(SNAPSHOT)
         view.line("holds  a")
         view.trial(SNAPSHOT)
-    assert [line.split("   ")[0] for line in written(console).splitlines()] == ["holds  a", "  measured 24/60 s"]
+    starts = [line.split("   ")[0] for line in written(console).splitlines()]
+    assert starts == ["holds  a", "  measured, 24 of 60 s in all"]
     console = fancy()
     with ProofView(console) as view:
         view.trial(SNAPSHOT)
-        assert "measured 24/60 s" in written(console)
+        assert "measured, 24 of 60 s in all" in written(console)
         view.line("holds  a")
     assert written(console).endswith("\x1b[2Kholds  a\n")
 
@@ -110,7 +111,7 @@ def test_what_a_phase_waits_for_is_never_cut_off() -> None:
     comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
     assert shown(comparing) == "verification 63 s   comparing every answer"
     longer = shown(replace(SNAPSHOT, note="extended")).split("   ")
-    assert longer[:3] == ["measured 24/60 s", "extended", "offered 200 k events/s"]
+    assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
 
 
 def test_unknown_is_a_dash() -> None:
@@ -128,7 +129,8 @@ def test_plain_lines_come_every_few_seconds() -> None:
         view.update(replace(SNAPSHOT, elapsed_s=10.5, phase="tail"))
         view.update(replace(SNAPSHOT, elapsed_s=10.6, phase="tail", note="draining"))
     starts = [line.split("   ")[0] for line in written(console).splitlines()]
-    assert starts == ["measured 0/60 s", "measured 5/60 s", "measured 10/60 s", "tail 10/60 s", "tail 11/60 s"]
+    told = [("measured", 0), ("measured", 5), ("measured", 10), ("tail", 10), ("tail", 11)]
+    assert starts == [f"{phase}, {second} of 60 s in all" for phase, second in told]
 
 
 def test_terminal_line_is_rewritten_and_fits() -> None:
@@ -138,9 +140,9 @@ def test_terminal_line_is_rewritten_and_fits() -> None:
         view.update(SNAPSHOT)
         view.update(replace(SNAPSHOT, elapsed_s=25.0))
     text = written(console)
-    assert "measured 25/60 s" in text
+    assert "measured, 25 of 60 s in all" in text
     assert "\x1b[2K" in text
-    assert "event time p99 3.1 s" not in text
+    assert "event time p50 3.1 s" not in text
 
 
 def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
@@ -260,18 +262,41 @@ def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make)
 
 
 def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
-    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut off."""
+    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a
+    word, and patterns are left out whole.
+    """
     found = {
         "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),
-        "others": MalformedRecords(rule="x" * 300, malformed=0, records=7),
+        "others": MalformedRecords(rule="abc " * 90, malformed=0, records=7),
+        "logs": MalformedRecords(rule=f"line NOT RLIKE '{'[^ ]* ' * 90}'", malformed=0, records=7),
     }
     judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
     console = plain()
     terminal.show_result(make_result(verification=judged), False, console)
     said = [line for line in written(console).splitlines() if line.startswith("malformed")]
     assert said[0] == "malformed   lines 1 203 of 100 000 kept out of the answer (rule: line IS NULL)"
-    assert said[1] == f"malformed   others 0 of 7 kept out of the answer (rule: {'x' * 97}...)"
-    assert len(said) == 2
+    assert said[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
+    assert said[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
+    assert len(said) == 3
+
+
+def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
+    """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
+    few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
+    told = "p99 -: 87 independent results (batches, or windows) do not carry it, 100 do"
+    for one, said in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
+        console = plain()
+        terminal.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
+        assert (told in written(console)) is said
+
+
+def test_a_refusal_names_what_was_typed() -> None:
+    """The option, where a setting came from one; any other setting has the name that it has in a file."""
+    console = plain()
+    problems = [Problem("load.rate", "must be a rate", "fast", "--rate 100k"), Problem("set x", "is none", "x", "y")]
+    terminal.show_refusal(InputError(problems), console, {"load.rate": "--rate"})
+    assert "error: --rate: must be a rate" in written(console)
+    assert "error: set x: is none" in written(console)
 
 
 @pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])

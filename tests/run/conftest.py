@@ -41,7 +41,7 @@ def plan_of(
 
 
 def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 0, **more: Any) -> Commit:
-    values = {"query": "", "sink": "", "emitted_us": committed_us - 1, "latency_us_p99": None, "paths": [], **more}
+    values = {"query": "", "sink": "", "emitted_us": committed_us - 1, "latency_us_p50": None, "paths": [], **more}
     return Commit(batch=batch, committed_us=committed_us, rows=rows, frontier_us=frontier_us, **values)
 
 

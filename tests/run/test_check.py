@@ -57,6 +57,24 @@ def test_all_that_cannot_be_built_is_said_at_once() -> None:
     }  # fmt: skip
 
 
+def test_what_only_follows_from_what_is_refused_is_not_told() -> None:
+    """Two generators are the default of a transport that the engine cannot read; over one that it can, it is one."""
+    asked = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "flight"}
+    settings = [problem.setting for problem in refused(asked)]
+    assert "transport" in settings
+    assert "load.generators" not in settings
+    two = {**asked, "load": {"generators": 2}}
+    assert "load.generators" in [problem.setting for problem in refused(two)]
+
+
+def test_a_workload_that_is_meant_comes_before_the_list_of_all() -> None:
+    """The names of all of them are long, and the one that was meant is not to be looked for in there."""
+    (problem,) = [one for one in refused({"workload": "windowed_jion"}) if one.setting == "workload"]
+    assert problem.way_out.startswith("windowed_join (")
+    assert "identity" in problem.way_out
+    assert "identity" not in problem.rule
+
+
 def test_all_that_cannot_be_run_is_said_at_once(tmp_path: Path) -> None:
     """Workload, engine, transport, limits, load and place in one answer."""
     (tmp_path / "file").touch()

@@ -155,7 +155,7 @@ def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
     assert (value, set(by)) == expected
     hopeless = watching.hopeless_reason(ready, done, RATE, START + 34 * US)
     assert ("drain" in (hopeless or "")) is bool(growth_us)
-    assert not watching.starting(done)
+    assert not watching.why_starting(done)
     assert figures.backlog(done).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
 
 

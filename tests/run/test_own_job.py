@@ -99,7 +99,7 @@ def test_what_is_like_a_file_must_end_in_py(
         get(name)
     (problem,) = caught.value.problems
     assert (problem.rule, problem.way_out) == ("a job of your own must be a file that ends in .py", way_out)
-    with pytest.raises(InputError, match=r"must be one of .*\n  try: identity "):
+    with pytest.raises(InputError, match=r"must be a workload's name, .*\n  try: identity "):
         get("identety")
 
 

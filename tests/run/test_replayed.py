@@ -189,8 +189,8 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
     }  # fmt: skip
     assert notes_of((found,)) == (
         "data of purchases: 1 line is no row, and is left out",
-        "data of purchases: gem_pack_id is null in 1 without a value, of 3 rows",
-        "data of purchases: price is null in 1 with a value that cannot be read, of 3 rows",
+        "data of purchases: gem_pack_id is null in 1 of 3 rows (no value: 1)",
+        "data of purchases: price is null in 1 of 3 rows (a value that cannot be read: 1)",
         "data of purchases: its 3 rows come 333 times; times that stand in them, if any do, come again in each round "
         "(data.time=COLUMN moves a column on)",
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,7 +30,7 @@ from streamgauge.measure.latency import LatencyRule, SinkLatencies, sink_latenci
 from streamgauge.report.page import write_page
 from streamgauge.report.store import RunFolder
 from streamgauge.result import Latencies, Result, Verdict, Verification
-from streamgauge.run import figures, trial
+from streamgauge.run import figures, trial, watching
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
@@ -344,7 +346,7 @@ def test_stopping_the_verification_keeps_what_was_measured(
     "error",
     [
         duckdb.OutOfMemoryException("no memory left\nof 2 GiB"), duckdb.IOException("no space left"),
-        OSError(28, "no space left"), MemoryError(),
+        OSError(5, "a broken disk"), MemoryError(),
     ],
 )  # fmt: skip
 def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
@@ -362,6 +364,21 @@ def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
     assert written.rate is not None
     write_page(folder, "")
     assert (folder.path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "full"), duckdb.IOException('file "a": No space left on device')]
+)
+def test_a_disk_that_is_full_is_said_once_with_the_way_out(
+    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of temporary files and TMPDIR in the head; no advice on processors, and latencies do not repeat it."""
+    judged, _ = concluded(error, make, tmp_path, monkeypatch)
+    found = judged.result
+    assert f"the disk that holds {tempfile.gettempdir()} is full (" in found.verdict.sentence
+    assert found.verdict.advice.startswith("free some space, or set TMPDIR=DIR")
+    assert "isolation" not in found.verdict.advice
+    assert found.latency.notes == ("not counted, as the answers could not be judged",)
 
 
 def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,12 +569,30 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(done, START + US).note == ""
-    done.prolonged_us = 15 * US
-    assert "warm-up 15 s longer" in snapshot(done, START + US).note
-    done.looks = 2
-    assert "extended" in snapshot(done, START + US).note
+    done.prolonged_us, done.prolonged_for = 15 * US, [watching.FIRST_BATCH, watching.DRAINING]
+    assert snapshot(done, START + US).note == "warm-up 15 s longer, as the engine's backlog was still draining"
+    done.looks, done.extended_for = 2, ["evidence"]
+    assert snapshot(done, START + US).note.endswith("; extended, as evidence was undecided")
     done.interrupted = True
     assert snapshot(done, START + US).note.startswith("stopping")
+
+
+def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
+    """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
+    done = done_of(make, profile="ramp:9k")
+    told = [snapshot(done, START + second * US).note.replace("\u202f", " ") for second in (1, 10)]
+    assert told[0].startswith("rising to 1.")
+    assert told[1] == ""
+    assert snapshot(done_of(make), START + US).note == ""
+
+
+def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
+    """A few batches carry no p99, so none is shown that the result would not print."""
+    done = Conducted(make.story().journal(), Spans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.commits = [
+        make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
+    ]
+    assert snapshot(done, START + 3 * US).event_time_p50_us == 9e5
 
 
 def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
@@ -583,7 +618,7 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     (data,) = result.data
     assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
-    assert "data of purchases: price is null in 1 with a value that cannot be read, of 2 rows" in result.notes
+    assert "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)" in result.notes
 
 
 def asked_of_a_broker(make: Any, answer: Any, **done: Any) -> tuple[Result, Conducted]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from streamgauge.run.criteria import CHECKS, answer
 from streamgauge.run.facts import Samples
 from streamgauge.run.verdict import _advice_undecided, hopeless, judge
 from streamgauge.stats.bootstrap import Interval
+from streamgauge.system.full_disk import full_disk
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
@@ -134,6 +136,14 @@ def test_who_keeps_up_beside_a_driver_that_takes_long_is_sustained() -> None:
 def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[str, Any]) -> None:
     """Dead processes, retried tasks and wrong answers stay what they are, though a trend failed as well."""
     assert judge(evidence(**fault, backlog=ramp(0.05), hand_out_share=0.4)).value == "not_sustained"
+
+
+def test_a_full_disk_is_advised_on_as_such() -> None:
+    """Neither processors nor other programs fill a disk, and a disk has no lower rate."""
+    full = judge(evidence(driver_reason=full_disk(Path("/spool")), others_share=0.7))
+    assert full.value == "invalid"
+    assert full.advice == "free some space, or set TMPDIR=DIR to a folder on a larger disk; then run it again"
+    assert "isolation" in judge(evidence(driver_reason="it was killed")).advice
 
 
 @pytest.mark.parametrize(("name", "value", "fault"), FAULTS)

@@ -25,7 +25,7 @@ def test_a_clear_trial_is_not_extended(ready: Ready, make: Any) -> None:
     """Nothing would be decided that is not decided now."""
     done = done_of(make)
     done.deadline_us = 0
-    assert not watching.worth_extending(ready, done, RATE, 2.0)
+    assert not watching.left_open(ready, done, RATE, 2.0)
 
 
 @pytest.mark.parametrize(("longest", "worth"), [(2.0, True), (1.5, False)])
@@ -37,7 +37,7 @@ def test_a_trial_with_too_few_windows_is_extended_where_that_brings_enough(
     few = check(build({**values, "load": {"rate": 1000, "duration": "30s"}}))
     done = done_of(make)
     done.deadline_us = 0
-    assert watching.worth_extending(few, done, RATE, longest) is worth
+    assert watching.left_open(few, done, RATE, longest) == (("evidence",) if worth else ())
 
 
 @pytest.mark.parametrize(("level", "longest", "worth"), [
@@ -52,7 +52,7 @@ def test_a_trial_is_extended_for_a_level_where_that_brings_enough(
     )
     done = done_of(make)
     done.deadline_us = 0
-    assert watching.worth_extending(ready, done, RATE, longest) is worth
+    assert watching.left_open(ready, done, RATE, longest) == ((f"event_time_{level}",) if worth else ())
     assert watching.holds_too_little(ready, done) is (level == "p99")
 
 
@@ -61,7 +61,7 @@ def test_a_failed_trial_is_not_extended_for_a_level(make: Any) -> None:
     ready = check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": ["p99<=5s"]}))
     done = done_of(make, growth_us=100_000)
     done.deadline_us = 0
-    assert not watching.worth_extending(ready, done, RATE, 4.0)
+    assert not watching.left_open(ready, done, RATE, 4.0)
 
 
 def test_windows_are_due_by_the_slide() -> None:
@@ -75,7 +75,7 @@ def test_a_failed_trial_is_not_extended(ready: Ready, make: Any) -> None:
     """More time would not acquit it."""
     done = done_of(make, growth_us=100_000)
     done.deadline_us = 0
-    assert not watching.worth_extending(ready, done, RATE, 2.0)
+    assert not watching.left_open(ready, done, RATE, 2.0)
 
 
 def noisy(make: Any) -> Conducted:
@@ -94,8 +94,8 @@ def noisy(make: Any) -> Conducted:
 
 def test_a_noisy_trial_is_extended(ready: Ready, make: Any) -> None:
     """It carries no trend yet; where not even the longest span could tell, it is given up."""
-    assert watching.worth_extending(ready, noisy(make), RATE, 3.0)
-    assert not watching.worth_extending(ready, noisy(make), RATE, 1.5)
+    assert watching.left_open(ready, noisy(make), RATE, 3.0)
+    assert not watching.left_open(ready, noisy(make), RATE, 1.5)
 
 
 def test_a_search_is_told_what_can_no_longer_hold(ready: Ready, make: Any) -> None:
@@ -112,7 +112,7 @@ def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
     for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
         done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
         done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-        assert watching.starting(done) is falls
+        assert bool(watching.why_starting(done)) is falls
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
     done = done_of(make, read_after_us=3 * US)
     done.spans = Spans(START, START + 30 * US, START + 35 * US, START + 40 * US)
     done.prolonged_us = prolonged_s * US
-    assert watching.starting(done, interval_s) is starts
+    assert bool(watching.why_starting(done, interval_s)) is starts
 
 
 @pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
@@ -137,7 +137,7 @@ def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, f
     done.journal.commits = [
         make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
     ]
-    assert watching.starting(done) is faster
+    assert bool(watching.why_starting(done)) is faster
 
 
 def batches_of(make: Any, took_ms: list[int]) -> Conducted:
@@ -163,7 +163,7 @@ def batches_of(make: Any, took_ms: list[int]) -> Conducted:
 )
 def test_batches_get_shorter_where_the_last_ones_surely_did(make: Any, took_ms: list[int], faster: bool) -> None:
     """By a twentieth at least and beyond the noise; what was long ago is forgotten."""
-    assert watching.starting(batches_of(make, took_ms)) is faster
+    assert bool(watching.why_starting(batches_of(make, took_ms))) is faster
 
 
 @pytest.mark.parametrize(("slide", "limit", "lacks"), [
@@ -182,11 +182,20 @@ def test_observations_are_windows_or_batches_whichever_are_fewer(
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
     """Events that were read are none: the first batch may still be at work when the span would begin."""
     done = done_of(make)
-    assert not watching.starting(done)
+    assert not watching.why_starting(done)
     done.journal.sinks = ("", "late")
-    assert watching.starting(done)
+    assert watching.why_starting(done) == watching.FIRST_BATCH
     done.journal.sinks, done.journal.commits = ("",), []
-    assert watching.starting(done)
+    assert watching.why_starting(done) == watching.FIRST_BATCH
+
+
+def test_a_longer_warm_up_says_for_what(make: Any) -> None:
+    """An engine that takes in the full rate while its backlog drains is not starting any more."""
+    done = done_of(make, growth_us=-100_000, read_after_us=3 * US)
+    done.spans = Spans(START, START + 20 * US, START + 30 * US, START + 40 * US)
+    assert watching.why_starting(done) == "the engine's backlog was still draining"
+    shorter = batches_of(make, [900] * 19 + [600] * 11)
+    assert watching.why_starting(shorter) == "the engine's batches were still getting shorter"
 
 
 def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready: Ready, make: Any) -> None:
@@ -204,7 +213,7 @@ def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready
         )
         judged = Verdict(value="undecided", checks=(trend,), sentence="")
         monkeypatch.setattr(watching, "judge", lambda _, judged=judged: judged)
-        assert watching.worth_extending(ready, done, RATE, 2.0) is worth
+        assert watching.left_open(ready, done, RATE, 2.0) == (("backlog_trend",) if worth else ())
 
 
 def test_a_full_queue_is_hopeless_at_once(ready: Ready, make: Any) -> None:

@@ -23,8 +23,8 @@ def test_the_difference_is_divided_by_the_rows() -> None:
 
 
 def test_what_a_job_costs_anyhow_is_taken_off() -> None:
-    """5 ms, 1 ms of reading, and 2 ms without a row in the middle slice of three: 2 us for each of 1000 rows."""
-    found = tuple_time([Slice(1000, 0.005, 0.001, fixed) for fixed in (0.0, 0.002, 0.1)])
+    """5 ms, 1 ms of reading, and 2 ms without a row in the middle slices of nine: 2 us for each of 1000 rows."""
+    found = tuple_time([Slice(1000, 0.005, 0.001, fixed) for fixed in (0.0, 0.002, 0.1) for _ in range(3)])
     assert found is not None
     assert found["median"] == pytest.approx(2.0)
     assert found["fixed_per_slice"] == pytest.approx(2000.0)
@@ -50,11 +50,11 @@ def test_fewer_slices_carry_no_p99() -> None:
 
 
 def test_negative_differences_stay_and_are_told() -> None:
-    """Noise goes both ways: cut off in the median it would be a time; a p99 below nothing is none."""
+    """Noise goes both ways: cut off it would be a time, and below nothing there is none to print."""
     found = tuple_time([Slice(10, 0.001, 0.002)] * 100)
     assert found is not None
-    assert found["median"] == pytest.approx(-100.0)
-    assert found["p99"] == 0.0
+    assert (found["median"], found["p99"]) == (None, None)
+    assert found["interval"] == pytest.approx((-100.0, -100.0))
     assert (found["negative_slices"], found["distinguishable"]) == (100, False)
     assert not_told(found).startswith("takes less than only reading: slower with it in 0 of 100 slices")
 
@@ -84,14 +84,15 @@ def test_what_a_job_costs_anyhow_is_in_the_baseline() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_operator_that_costs_nothing_is_not_told_from_reading(seed: int) -> None:
-    """Its p99 is noise of microseconds; one that costs 5 us is told, in every resampling too."""
+    """What it would have is noise of microseconds; one that costs 5 us is told, in every resampling too."""
     nothing, something = tuple_time(noisy(0.0, 2.0, seed)), tuple_time(noisy(5.0, 2.0, seed))
     assert nothing is not None
     assert something is not None
-    assert nothing["p99"] > 3.0
+    assert (nothing["median"], nothing["p99"]) == (None, None)
+    assert nothing["interval"][0] <= 0.0 < nothing["interval"][1]
     assert (nothing["distinguishable"], something["distinguishable"]) == (False, True)
-    assert not_told(nothing).startswith("not distinguishable from only reading: ")
-    assert "the sign test wants 61" in not_told(nothing)
+    assert not_told(nothing).startswith("below what can be told from only reading (+/- 0.")
+    assert "the sign test wants 61; counts as no work; more or larger slices" in not_told(nothing)
     drawn = resampled(noisy(5.0, 2.0, seed), 50, np.random.default_rng(seed))
     assert all(5.0 < us < 30.0 for us in drawn)
     assert len(set(drawn)) > 1
@@ -106,6 +107,28 @@ def test_the_sign_test_has_its_border(slower: int, told: bool) -> None:
     assert found is not None
     assert found["slower_slices"] == slower
     assert found["distinguishable"] is told
+    assert (found["median"] is not None) is told
+
+
+@pytest.mark.parametrize(("slices", "told"), [(5, False), (6, True)])
+def test_too_few_slices_tell_nothing(slices: int, told: bool) -> None:
+    """Five that are all slower happen by chance once in sixteen times; no give or take is known of them."""
+    found = tuple_time([Slice(10, 0.002, 0.001)] * slices)
+    assert found is not None
+    assert (found["median"] is not None, found["interval"] is not None) == (told, told)
+    if not told:
+        assert not_told(found).startswith("below what can be told from only reading: slower with it in 5 of 5 slices")
+
+
+def test_a_handful_of_noisy_slices_gives_no_negative_time() -> None:
+    """Ten slices, seven of them quicker with the operator: no time, and how much lies within the noise."""
+    found = tuple_time([Slice(1000, 0.001, 0.009)] * 7 + [Slice(1000, 0.005, 0.001)] * 3)
+    assert found is not None
+    assert (found["median"], found["p99"], found["interval"]) == (None, None, pytest.approx((-8.0, 4.0)))
+    assert not_told(found) == (
+        "below what can be told from only reading (+/- 6 us): slower with it in 3 of 10 slices, the sign test wants 9; "
+        "more or larger slices (--slices, --slice-events) tell more"
+    )
 
 
 def test_memory_is_a_distribution_with_a_class() -> None:

@@ -84,8 +84,8 @@ def test_a_misspelt_workload_is_met_with_the_nearest() -> None:
         base.get("windowed_agregation")
     problem = refused.value.problems[0]
     assert problem.got == "windowed_agregation"
-    assert problem.way_out.startswith("windowed_aggregation")
-    assert "identity" in problem.rule
+    assert problem.way_out.startswith("windowed_aggregation (")
+    assert "identity" in problem.way_out
 
 
 BAD = [

@@ -27,7 +27,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progress | None = None) -> dict[str, int]:
     """Write all events with from_us <= event time < to_us; gives rows by stream name.
 
-    One batch is held at a time. `progress(rows written, rows in all)` is called after each. Raises `InputError` where
+    What was written to these places before is removed first, so that nothing of it is left beside this input. One batch
+    is held at a time. `progress(rows written, rows in all)` is called after each. Raises `InputError` where
     the folder cannot be written or holds parts of another input, `MachineError` where the disk is full, `Interrupted`
     where somebody stopped it.
     """
@@ -42,12 +43,37 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
 
 
 def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Callable[[int], None]) -> dict[str, int]:
+    _refuse_others(plan, out)
+    folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
+    for path in parts_there(plan, out):
+        try:
+            path.unlink()
+        except OSError as error:
+            raise _explained(error, path) from None
     rows = {}
-    for stream, spec in enumerate(plan.streams):
-        folder = _prepare(plan, out / spec.name)
+    for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
         parts = range(plan.partitions)
         rows[spec.name] = sum(_write_part(plan, folder, stream, part, span_us, report) for part in parts)
     return rows
+
+
+def parts_there(plan: Plan, out: Path) -> list[Path]:
+    """The files of an earlier input that this one takes the place of."""
+    names = [_file_name(partition) for partition in range(plan.partitions)]
+    places = [out / spec.name / name for spec in plan.streams for name in names]
+    try:
+        return [path for path in places if path.exists()]
+    except OSError as error:
+        raise _explained(error, out) from None
+
+
+def _refuse_others(plan: Plan, out: Path) -> None:
+    """Streams of another workload would be taken for streams of this one."""
+    ours = {spec.name for spec in plan.streams}
+    others = sorted({path.parent.name for path in out.glob("*/part-*.parquet")} - ours)
+    if others:
+        rule = f"{out} must not hold streams of another input"
+        raise InputError(Problem("out", rule, ", ".join(others), "a new folder"))
 
 
 def _counting(progress: Progress | None, total: int) -> Callable[[int], None]:

@@ -27,6 +27,7 @@ from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
+from streamgauge.system.full_disk import full_disk, is_full
 from streamgauge.transports.busy import Busy
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Listen, Reached, Read
@@ -72,7 +73,7 @@ class Commit:
     emitted_us: int
     rows: int
     frontier_us: int
-    latency_us_p99: float | None
+    latency_us_p50: float | None
     paths: list[str]
 
 
@@ -151,7 +152,7 @@ def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Stage
         emitted_us=max((staged.last_us for staged in taken), default=0),
         rows=sum(staged.rows for staged in taken),
         frontier_us=max((staged.frontier_us for staged in taken), default=0),
-        latency_us_p99=float(np.percentile(sample, 99)) if sample else None,
+        latency_us_p50=float(np.median(sample)) if sample else None,
         paths=[staged.path for staged in taken if staged.rows],
     )
 
@@ -230,7 +231,7 @@ class Recorder:
         try:
             self.ledger.stage(key, self._spooled(schema, batches, path, stamped))
         except OSError as error:
-            self.failed = f"the spool could not be written: {error}"
+            self.failed = full_disk(self._spool) if is_full(error) else f"the spool could not be written: {error}"
             raise DriverError(self.failed) from None
 
     def _spooled(

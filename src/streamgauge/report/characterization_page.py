@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamgauge.report import characterization_plots, words
-from streamgauge.report.characterization_terminal import cells, change, reasons, second_weights, thesis, ways
+from streamgauge.report.characterization_terminal import FORMULA, cells, change, reasons, second_weights, thesis, ways
 from streamgauge.report.templates import template
 
 Found = Mapping[str, Any]
@@ -26,6 +26,8 @@ def render(found: Found) -> str:
         memory_figures=_memory_figures(found["memory"]),
         ways=ways(found),
         thesis=thesis(found),
+        formula=FORMULA,
+        compared=any(row["thesis"] for row in found["operators"]),
         applied=change(found["applied"]) if found["applied"] else None,
         environment=words.flat(found["environment"]),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from streamgauge.report.characterization_terminal import told_time
 from streamgauge.report.draw import (
     AXIS_PX,
     COLOURS,
@@ -23,20 +24,16 @@ from streamgauge.report.draw import (
 ROW_PX, LABELS_PX = 26, 130
 MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}
 """Figures of the memory in the order in which they grow."""
-_TOLD, _NOT_TOLD = "add-batch", "undecided"
 
 Found = Mapping[str, Any]
 
 
 def times(operators: Sequence[Found]) -> Figure | None:
-    """A bar for the median of each operator that was timed, and a mark for its p99; None where none was."""
-    timed = [row for row in operators if row["time_per_tuple_us"]]
-    if not timed:
+    """A bar for the median of each operator that has one, and a mark for its p99; None where none has."""
+    rows = [_time_row(row["name"], time) for row in operators if (time := told_time(row))]
+    if not rows:
         return None
-    rows = [_time_row(row["name"], row["time_per_tuple_us"]) for row in timed]
-    keys = [Key("median", _TOLD, "area")] if any(row["told"] for row in rows) else []
-    if not all(row["told"] for row in rows):
-        keys.append(Key("median, not distinguishable from only reading", _NOT_TOLD, "area"))
+    keys = [Key("median", "add-batch", "area")]
     if any(row["p99"] is not None for row in rows):
         keys.append(Key("p99", "ink"))
     return figure(
@@ -49,19 +46,15 @@ def times(operators: Sequence[Found]) -> Figure | None:
 
 
 def _time_row(name: str, time: Found) -> dict[str, Any]:
-    return {"name": name, "v": time["median"], "p99": time["p99"], "told": time["distinguishable"]}
+    return {"name": name, "v": time["median"], "p99": time["p99"]}
 
 
 def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
-    greatest_us = max(abs(value) for row in rows for value in (row["v"], row["p99"]) if value is not None)
+    greatest_us = max(value for row in rows for value in (row["v"], row["p99"]) if value is not None)
     divisor, unit = (1e-3, "ns") if greatest_us < 1 else unit_of_time(greatest_us)
     scaled = [{**row, "v": row["v"] / divisor, "p99": (row["p99"] or 0.0) / divisor} for row in rows]
     y = _names([row["name"] for row in rows])
-    layers = []
-    for told, colour in ((True, _TOLD), (False, _NOT_TOLD)):
-        bars = [row for row in scaled if row["told"] is told]
-        if bars:
-            layers.append(_bars(bars, colour, y))
+    layers = [_bars(scaled, "add-batch", y)]
     marks = [row for row, whole in zip(scaled, rows, strict=True) if whole["p99"] is not None]
     if marks:
         tick = alt.Chart(values(marks)).mark_tick(color=COLOURS["ink"], thickness=3, height=18)

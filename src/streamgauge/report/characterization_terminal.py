@@ -15,14 +15,15 @@ from streamgauge.report.terminal import console, say, show_result, typed
 from streamgauge.stats.instances import SPREAD
 
 WAYS = {
-    "formula": "eq. 3.4, all multiplied",
+    "formula": "by the formula, all multiplied",
     "one_each": "one each, all multiplied",
-    "source_only": "eq. 3.4, sources multiplied",
+    "source_only": "by the formula, sources multiplied",
 }
 """The thesis's three ways of choosing instances as people call them [B §3.5]."""
 _HEADINGS = ("operator", "selectivity", "bytes", "time/tuple\np50", "\np99", "instances", "thesis")
 """Narrow enough for 80 columns; a name that is too long is folded."""
 _ENDS = ("source", "sink")
+FORMULA = "each operator's share of all the work, p99 of a tuple times tuples, out of K instances, rounded up"
 NO_ADVICE = "- (nothing is advised)"
 UPDATES = " (updates)"
 
@@ -45,14 +46,16 @@ def show_characterization(found: Found, apply: bool = False, on: Console | None 
 
 
 def _table(found: Found) -> Table:
-    """Time of a tuple at one instance; instances by the weights that were asked for."""
+    """Time of a tuple at one instance; instances by the weights asked for; those of the thesis where it has any."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for place, heading in enumerate(_HEADINGS):
+    known = any(row["thesis"] for row in found["operators"])
+    for place, heading in enumerate(_HEADINGS if known else _HEADINGS[:-1]):
         justify: Literal["left", "right"] = "right" if place else "left"
         table.add_column(heading, justify=justify, no_wrap=bool(place), overflow="fold", vertical="bottom")
     for row in found["operators"]:
         told = cells(row, found["weights"], second_weights(found))
-        table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in (*told[:6], told[7])))
+        shown = (*told[:6], *([told[7]] if known else []))
+        table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in shown))
     return table
 
 
@@ -63,7 +66,7 @@ def second_weights(found: Found) -> str:
 
 def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
     """An operator's cells: name, selectivity, bytes of a tuple, median and p99 of its time, instances, the thesis's."""
-    time = row["time_per_tuple_us"] or {}
+    time = told_time(row) or {}
     updates = row["counted_as"] == "updates" and row["selectivity"] is not None
     return (
         row["name"],
@@ -77,6 +80,12 @@ def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
     )
 
 
+def told_time(row: Found) -> Found | None:
+    """An operator's time; None where it has none, or where it cannot be told from only reading."""
+    time = row["time_per_tuple_us"]
+    return time if time and time["distinguishable"] else None
+
+
 def instances(row: Found, weights: str) -> str:
     """`8`, or `8 (7-9)` where other slices would have advised others."""
     advised, between = (row[f"advised_instances_{kind}"][weights] for kind in ("by_weights", "interval"))
@@ -85,11 +94,8 @@ def instances(row: Found, weights: str) -> str:
 
 
 def tuple_time(us: float | None) -> str:
-    """A time of a tuple, below a microsecond in nanoseconds; with its sign, since differences may have one."""
-    if us is None:
-        return words.NONE
-    sign, size = ("-" if us < 0 else ""), abs(us)
-    return sign + (f"{words.digits(1000 * size)}{words.GAP}ns" if size < 1 else words.time_us(size))
+    """A time of a tuple, below a microsecond in nanoseconds."""
+    return f"{words.digits(1000 * us)}{words.GAP}ns" if us is not None and us < 1 else words.time_us(us)
 
 
 def _digits(value: float | None) -> str:
@@ -122,7 +128,8 @@ def _advice(found: Found) -> list[tuple[str, str]]:
     """How instances were given, and those by the other weights."""
     low, high = (round(100 * share) for share in SPREAD)
     by = (
-        f"by {found['weights']} selectivity, K = {found['target']}; in brackets p{low} to p{high} over resampled slices"
+        f"by the formula (eq. 3.4 of the thesis: {FORMULA}), {found['weights']} selectivity, K = {found['target']}; "
+        f"in brackets p{low} to p{high} over resampled slices"
     )
     second = second_weights(found)
     others = [f"{row['name']} {instances(row, second)}" for row in found["operators"] if row["kind"] not in _ENDS]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from streamgauge.events import US
 from streamgauge.report import words
-from streamgauge.result import Check, Latencies, Latency, Result
+from streamgauge.result import PERCENTILES, Check, Latencies, Latency, Result
+from streamgauge.stats.percentile import observations_needed
 
 UNUSABLE = (
     "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
@@ -124,10 +125,22 @@ def deciding(result: Result) -> tuple[Check, ...]:
 
 
 def missing_percentile(latency: Latency) -> str:
-    """Why a latency has percentiles that are not printed."""
-    if latency.note:
-        return latency.note
-    return f"{words.count(latency.effective_count)} independent results do not carry it"
+    """Why a latency has percentiles that are not printed: for the first of them, how many results would carry it."""
+    first = next((name for name in PERCENTILES if getattr(latency, name) is None), "max")
+    return latency.note or _not_carried(latency, first)
+
+
+def _not_carried(latency: Latency, name: str) -> str:
+    came = f"{words.count(latency.effective_count)} independent results (batches, or windows) do not carry it"
+    return f"{came}, {words.count(observations_needed(PERCENTILES[name]))} do" if name in PERCENTILES else came
+
+
+def no_p99(result: Result) -> str:
+    """Why a p99 is missing beside a median that is there; empty where it is not."""
+    one = result.latency.event_time_us
+    if one is None or one.p50 is None or one.p99 is not None:
+        return ""
+    return f"p99 -: {_not_carried(one, 'p99')}"
 
 
 def _throughput(result: Result) -> str:

@@ -7,8 +7,9 @@ Under NO_COLOR nothing is styled. Nothing here decides anything.
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -37,7 +38,7 @@ _LATENCIES = {"processing_time": "processing"}
 """What has to be shorter here than on the page, to stand in its column."""
 _PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
 RULE_CHARACTERS = 100
-"""Of a rule of malformed records, so much is shown."""
+"""Of a rule of malformed records, about so much is shown."""
 _WITHOUT_FIGURES = ("start", "verification")
 """Phases in which nothing is offered."""
 _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
@@ -45,7 +46,9 @@ _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event ti
 
 @dataclass(frozen=True)
 class TrialSnapshot:
-    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results."""
+    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results: the median
+    of the batch that was latest, as a few batches carry no more.
+    """
 
     phase: str
     elapsed_s: float
@@ -53,7 +56,7 @@ class TrialSnapshot:
     offered_per_s: float | None = None
     ingested_per_s: float | None = None
     backlog_events: int | None = None
-    event_time_p99_us: float | None = None
+    event_time_p50_us: float | None = None
     note: str = ""
 
 
@@ -222,19 +225,20 @@ class SearchView:
 
 
 def progress(snapshot: TrialSnapshot) -> str:
-    """One line: `measured 24/60 s   offered 200 k events/s   ingested ...   backlog ...   p99 ...`.
+    """One line: `measured   24 s of 60 s in all   offered 200 k events/s   ingested ...   backlog ...   p50 ...`.
 
     A note comes right after the phase: a terminal cuts a line off at its end.
     """
     if snapshot.phase in _WITHOUT_FIGURES:
         told = f"{snapshot.phase} {snapshot.elapsed_s:.0f}{words.GAP}s"
         return f"{told}   {snapshot.note}" if snapshot.note else told
-    parts = [f"{snapshot.phase} {snapshot.elapsed_s:.0f}/{snapshot.planned_s:.0f}{words.GAP}s", snapshot.note]
+    whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f}{words.GAP}s in all"
+    parts = [f"{snapshot.phase}, {whole}", snapshot.note]
     parts.append(f"offered {words.rate(snapshot.offered_per_s)}")
     parts.append(f"ingested {words.rate(snapshot.ingested_per_s)}")
     backlog = words.NONE if snapshot.backlog_events is None else words.rate(snapshot.backlog_events, "events")
     parts.append(f"backlog {backlog}")
-    parts.append(f"event time p99 {words.time_us(snapshot.event_time_p99_us)}")
+    parts.append(f"event time p50 {words.time_us(snapshot.event_time_p50_us)}")
     return "   ".join(part for part in parts if part)
 
 
@@ -253,11 +257,15 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
         say(to, f"{name:<12}{text}")
 
 
-def show_refusal(error: InputError, on: Console | None = None) -> None:
-    """Every problem with its way out, then that nothing was started (some are found by a started engine)."""
+def show_refusal(error: InputError, on: Console | None = None, options: Mapping[str, str] | None = None) -> None:
+    """Every problem with its way out, then that nothing was started (some are found by a started engine).
+
+    `options`: what a setting is called where it was typed, as far as that is another name.
+    """
     to = on or console()
     for problem in error.problems:
-        say(to, ("error: ", "bold red"), f"{problem.setting}: {problem.rule}")
+        setting = (options or {}).get(problem.setting, problem.setting)
+        say(to, ("error: ", "bold red"), f"{setting}: {problem.rule}")
         say(to, f"  got: {words.plain(problem.got)}")
         say(to, f"  try: {problem.way_out}")
     say(to, "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started")
@@ -344,7 +352,8 @@ def _latency_facts(result: Result) -> list[tuple[str, str]]:
 
 def _remarks(result: Result) -> list[tuple[str, str]]:
     """What must be known before the figures above are used."""
-    return [("", remark) for remark in (sentences.not_come(result), sentences.unverified(result)) if remark]
+    remarks = (sentences.no_p99(result), sentences.not_come(result), sentences.unverified(result))
+    return [("", remark) for remark in remarks if remark]
 
 
 def _figures(one: Latency, statistics: tuple[str, ...]) -> str:
@@ -398,14 +407,20 @@ def _malformed_facts(result: Result) -> list[tuple[str, str]]:
         (
             "malformed",
             f"{stream} {words.grouped(one.malformed)} of {words.grouped(one.records)} kept out of the answer"
-            f" (rule: {_cut(one.rule, RULE_CHARACTERS)})",
+            f" (rule: {_short_rule(one.rule)})",
         )
         for stream, one in found.items()
     ]
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+def _short_rule(rule: str) -> str:
+    """A rule with its fields; of a long one, texts such as patterns are left out, whole, and it ends with a word."""
+    if len(rule) <= RULE_CHARACTERS:
+        return rule
+    plain = re.sub(r"'[^']*'", "'...'", rule)
+    if len(plain) > RULE_CHARACTERS:
+        plain = f"{plain[:RULE_CHARACTERS].rpartition(' ')[0] or plain.partition(' ')[0]} ..."
+    return f"{plain}; whole in the report"
 
 
 def _cpu_facts(result: Result) -> list[tuple[str, str]]:

@@ -73,7 +73,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     budget = _budget(experiment, engine, problems)
-    usual = budget.usual_generators(len(sut or cpus())) if experiment.transport in transports.STAMPS else 1
+    usual = budget.usual_generators(len(sut or cpus())) if _carried_by(experiment, engine) in transports.STAMPS else 1
     generators = experiment.load.generators or usual
     started = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_beside(started)
@@ -197,6 +197,14 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     way_out = f"--engine {nearest(experiment.engine, known)} (streamgauge engines lists them)"
     problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
     return None
+
+
+def _carried_by(experiment: Experiment, engine: Capabilities | None) -> str:
+    """The transport that defaults follow: one that the engine can read, where the one asked for is none. So nobody is
+    told of a number that only follows from what is refused anyway.
+    """
+    readable = engine is None or experiment.transport in engine.transports
+    return experiment.transport if readable or engine is None else engine.transports[0]
 
 
 def _as_done(flow: Flow | None, engine: Capabilities | None) -> Flow | None:

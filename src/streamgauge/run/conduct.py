@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -69,12 +69,14 @@ class Spans:
 
 @dataclass
 class Conducted:
-    """What a trial left to judge."""
+    """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, each time."""
 
     journal: Journal
     spans: Spans
     looks: int = 1
     prolonged_us: int = 0
+    prolonged_for: list[str] = field(default_factory=list)
+    extended_for: list[str] = field(default_factory=list)
     engine_failed: str = ""
     driver_failed: str = ""
     hopeless: str = ""

@@ -64,11 +64,12 @@ def _notes(data: ReplayedData) -> Iterator[str]:
         yield f"data of {data.stream}: {in_words(LeftOut(data.left_out, data.left_out_no_utf8))}"
     for column in data.columns:
         wrong = [
-            *([f"{column.unreadable:,} with a value that cannot be read"] if column.unreadable else []),
-            *([f"{column.empty:,} without a value"] if column.empty else []),
+            *([f"a value that cannot be read: {column.unreadable:,}"] if column.unreadable else []),
+            *([f"no value: {column.empty:,}"] if column.empty else []),
         ]
         if wrong:
-            yield f"data of {data.stream}: {column.name} is null in {' and '.join(wrong)}, of {data.rows:,} rows"
+            null = column.unreadable + column.empty
+            yield f"data of {data.stream}: {column.name} is null in {null:,} of {data.rows:,} rows ({'; '.join(wrong)})"
         if column.numbered is not None:
             said = f"{column.numbered:,} keys that are no numbers of its type are numbered by first appearance"
             yield f"data of {data.stream}: {column.name}: {said}"

@@ -11,7 +11,7 @@ from typing import Any
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, build
-from streamgauge.load.export import Progress, write_input
+from streamgauge.load.export import Progress, parts_there, write_input
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import Piece, RateProfile, parse_profile
 from streamgauge.report import rerun
@@ -45,13 +45,16 @@ def generate(experiment: Experiment, out: Path, progress: Progress | None = None
     With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
     what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
     either: the profile asked for over exactly its duration, from now's whole second on. `progress` hears of events
-    written and planned. Notes are those of a run on this input.
+    written and planned. `replaced`: so many files of an earlier input had these places. Notes are those of a run on
+    this input.
     """
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
+    replaced = len(parts_there(part.plan, out))
     events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
     notes = input_notes(part.workload, replayed_data(part.plan, part.end_us))
     return {
-        "out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events, "notes": list(notes),
+        "out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events, "replaced": replaced,
+        "notes": list(notes),
     }  # fmt: skip
 
 

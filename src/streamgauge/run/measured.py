@@ -73,8 +73,8 @@ def warnings_of(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, 
     if done.hopeless:
         warnings.append(f"ended early: {done.hopeless}")
     if done.prolonged_us:
-        reason = "the engine's first batch was not done, or its backlog still draining"
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reason}")
+        reasons = ", then ".join(dict.fromkeys(done.prolonged_for))
+        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reasons}")
     if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
         warnings.append(beside_others(busy[0]))
     if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
@@ -90,5 +90,6 @@ def warnings_of(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, 
         )
     warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
     if done.looks > 1:
-        warnings.append(f"extended {times(done.looks - 1)} because a trend was undecided")
+        open_ = ", then ".join(dict.fromkeys(done.extended_for))
+        warnings.append(f"extended {times(done.looks - 1)}, as undecided: {open_}")
     return tuple(warnings)

@@ -17,6 +17,7 @@ from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_line, log_lines
 from streamgauge.measure.latency import SinkLatencies
+from streamgauge.report import words
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.result import Latencies, Result, Verdict, Verification
@@ -38,11 +39,12 @@ from streamgauge.run.watching import (
     holds_too_little,
     hopeless_reason,
     invalid_reason,
-    starting,
+    left_open,
     unsustainable,
-    worth_extending,
+    why_starting,
 )
 from streamgauge.stats.bootstrap import prepare
+from streamgauge.system.full_disk import full_disk, is_full, tells_of_full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.transports.seam import Chunk
 
@@ -62,6 +64,7 @@ LEVEL_STEP_US = 5 * US
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
+NOT_JUDGED = "not counted, as the answers could not be judged"
 NOT_LOOKED_AT = "not counted: the trial was ended early, and its results were not looked at"
 
 
@@ -287,20 +290,25 @@ def _without_answers(
     ready: Ready, folder: RunFolder, rate_per_s: float, done: Conducted, base: Result, error: BaseException
 ) -> Judged:
     """The trial as far as it goes where the verification could not be done: the figures stand."""
-    found = _unverified(error)
+    # What the driver failed of is said once: the same full disk takes no answers either.
+    found = _unverified(error, said=tells_of_full_disk(done.driver_failed))
     evidence = replace(evidence_of(ready, done, rate_per_s, None, None), verification=found)
-    latency = Latencies(notes=(f"not counted: {found.sentence}",))
+    latency = Latencies(notes=(NOT_JUDGED,))
     result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found, "latency": latency})
     folder.write_verification(found)
     folder.write_result(result)
     return Judged(result, done, None)
 
 
-def _unverified(error: BaseException) -> Verification:
-    reason = (str(error) or type(error).__name__).splitlines()[0]
+def _unverified(error: BaseException, said: bool) -> Verification:
+    reason = _reason(error) if not (said and is_full(error)) else "for the same reason"
     return Verification(
         judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
     )
+
+
+def _reason(error: BaseException) -> str:
+    return full_disk() if is_full(error) else (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _verified(ready: Ready, rig: Rig, done: Conducted, keep_in: RunFolder | None) -> Verified:
@@ -330,7 +338,7 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
     commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
-    latencies = [c.latency_us_p99 for c in commits if c.emitted_us >= since and c.latency_us_p99 is not None]
+    latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
         # What follows a phase is only known once the look at its end has decided that it does not go on.
@@ -340,8 +348,8 @@ def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
         offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in journal.chunks),
         ingested_per_s=journal.ingested_since(since) / seconds,
         backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
-        event_time_p99_us=max(latencies, default=None),
-        note=_note(done),
+        event_time_p50_us=max(latencies, default=None),
+        note=_note(done, now_us),
     )
 
 
@@ -359,23 +367,36 @@ def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -
     return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
 
 
-def _note(done: Conducted) -> str:
-    """Why a trial takes longer than was planned."""
+def _note(done: Conducted, now_us: int) -> str:
+    """Why a trial takes longer than was planned, and that its rate is not whole yet."""
     if done.interrupted:
         return "stopping; what was measured is kept"
     notes = []
     if done.prolonged_us:
-        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as the engine was still starting")
+        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as {done.prolonged_for[-1]}")
     if done.looks > 1:
-        notes.append("extended, as a trend was undecided")
+        notes.append(f"extended, as {done.extended_for[-1]} was undecided")
+    elif rising := _rising(done, now_us):
+        notes.append(rising)
     return "; ".join(notes)
+
+
+def _rising(done: Conducted, now_us: int) -> str:
+    """While the rate of a warm-up still rises: to what. Without that it looks as if the generators failed."""
+    plan = done.journal.plan
+    whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
+    now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
+    warming = now_us < done.spans.measured_from_us
+    return f"rising to {words.rate(whole, '/s').replace(' /s', '/s')}" if warming and now < whole else ""
 
 
 def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
     """At the end of the warm-up: how much longer it lasts."""
     if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
         return 0
-    return LEVEL_STEP_US if starting(done, ready.interval_s) else 0
+    if reason := why_starting(done, ready.interval_s):
+        done.prolonged_for.append(reason)
+    return LEVEL_STEP_US if reason else 0
 
 
 def _hopeless(ready: Ready, done: Conducted, settings: TrialSettings, now_us: int) -> str | None:
@@ -396,7 +417,10 @@ def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int
     measured_s = (done.spans.measured_to_us - done.spans.measured_from_us) / US
     extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if holds_too_little(ready, done) else EXTENSION_SHARE)
     longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
-    return round(extension_s * US) if worth_extending(ready, done, settings.rate_per_s, longest) else 0
+    open_ = left_open(ready, done, settings.rate_per_s, longest)
+    if open_:
+        done.extended_for.append(" and ".join(open_))
+    return round(extension_s * US) if open_ else 0
 
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:

@@ -22,6 +22,7 @@ from streamgauge.run.facts import (
     parse_limit,
 )
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
+from streamgauge.system.full_disk import WAY_OUT, tells_of_full_disk
 
 __all__ = ["Evidence", "Samples", "ServiceLevel", "hopeless", "judge", "parse_limit"]
 
@@ -51,7 +52,7 @@ def judge(evidence: Evidence) -> Verdict:
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
         sentence=_sentence(value, deciding, died, busy if _kept_from_work(deciding, evidence) else None),
-        advice=_advice(value, deciding, evidence) + _others(value, deciding, busy),
+        advice=_advice_disk(value, deciding) or _advice(value, deciding, evidence) + _others(value, deciding, busy),
     )
 
 
@@ -161,6 +162,12 @@ _ADVICE_FAILED = {
     "answers": "look at the examples in verification.json: a rate means nothing while answers are wrong",
 }
 _ADVICE_OTHER = "a lower rate, or another setting of the engine"
+
+
+def _advice_disk(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
+    """Where a full disk decided, nothing else helps: neither processors nor a lower rate."""
+    full = value not in ("sustained", "interrupted") and tells_of_full_disk(deciding[0].sentence)
+    return f"{WAY_OUT}; then run it again" if full else ""
 
 
 def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence) -> str:

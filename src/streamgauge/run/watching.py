@@ -46,20 +46,26 @@ TRENDS = ("backlog_trend", "output_trend", "evidence")
 """What a longer span may decide; the first two are trends."""
 
 
-def starting(done: Conducted, interval_s: float = 0.0) -> bool:
-    """At the end of the warm-up: whether the engine has not yet finished a batch for every sink, or some query is
-    surely still working off the backlog of the start, or its batches still get shorter.
+FIRST_BATCH = "the engine's first batch was not done"
+DRAINING = "the engine's backlog was still draining"
+FASTER = "the engine's batches were still getting shorter"
+
+
+def why_starting(done: Conducted, interval_s: float = 0.0) -> str:
+    """At the end of the warm-up, in words: the engine has not yet finished a batch for every sink, or some query is
+    surely still working off the backlog of the start, or its batches still get shorter. Nothing where all is level.
 
     `interval_s`: of the engine's batches. While much more than that waits, the rise of the rate may still be felt: near
     its limit an engine takes half a minute to forget it.
     """
     if not done.journal.committed_until():
-        return True
+        return FIRST_BATCH
     parts = [done.journal.of_query(query) for query in done.journal.queries()]
     until = done.spans.measured_from_us
-    if done.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts):
-        return True
-    return any(_falls(part, until) or _gets_faster(part, until) for part in parts)
+    behind = done.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts)
+    if behind or any(_falls(part, until) for part in parts):
+        return DRAINING
+    return FASTER if any(_gets_faster(part, until) for part in parts) else ""
 
 
 def _behind(journal: Journal, until: int, interval_s: float) -> bool:
@@ -96,23 +102,28 @@ def _falls(journal: Journal, until: int) -> bool:
     return independent_slope_interval(lately.time_s, lately.value).high < -BACKLOG_SLOPE_SHARE_MAX
 
 
-def worth_extending(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> bool:
-    """At the end of the span: whether one that is `longest` times as long may decide what this one cannot."""
+def left_open(ready: Ready, done: Conducted, rate_per_s: float, longest: float) -> tuple[str, ...]:
+    """At the end of the span: the checks and levels that it cannot decide, where one that is `longest` times as long
+    may; nothing where that is in vain.
+    """
     # Nothing has counted the windows yet that closed: those that were due are the most that can have.
     span_us = done.spans.measured_to_us - done.spans.measured_from_us
     found = replace(evidence_of(ready, done, rate_per_s, None, None), windows_closed=ready.windows_due(span_us))
     verdict = judge(found)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
-        return False
+        return ()
     due_at_most = ready.windows_due(round(span_us * longest))
     if due_at_most is not None and due_at_most < WINDOWS_MIN:
-        return False
+        return ()
     undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
     # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
     if "evidence" in undecided:
-        return True
-    lacks = any(missing <= _observations(ready, done, longest) for missing in _missing_for_levels(ready, done))
-    return (bool(undecided) or lacks) and all(_may_be_decided(check, longest) for check in undecided.values())
+        return tuple(undecided)
+    if not all(_may_be_decided(check, longest) for check in undecided.values()):
+        return ()
+    there = _observations(ready, done, longest)
+    lacking = (name for name, needed in _missing_for_levels(ready, done).items() if needed <= there)
+    return (*undecided, *lacking)
 
 
 def holds_too_little(ready: Ready, done: Conducted) -> bool:
@@ -120,10 +131,11 @@ def holds_too_little(ready: Ready, done: Conducted) -> bool:
     return _batches(done) < BATCHES_MIN or bool(_missing_for_levels(ready, done))
 
 
-def _missing_for_levels(ready: Ready, done: Conducted) -> list[int]:
-    """How many observations each level's percentile needs, of those that the span so far does not carry."""
-    shares = [PERCENTILES[level.statistic] for level in ready.limits if level.statistic in PERCENTILES]
-    return [observations_needed(q) for q in shares if not carries(q, _observations(ready, done))]
+def _missing_for_levels(ready: Ready, done: Conducted) -> dict[str, int]:
+    """How many observations each level's percentile needs, of those that the span so far does not carry, by name."""
+    shares = {level.name: PERCENTILES[level.statistic] for level in ready.limits if level.statistic in PERCENTILES}
+    there = _observations(ready, done)
+    return {name: observations_needed(q) for name, q in shares.items() if not carries(q, there)}
 
 
 def _observations(ready: Ready, done: Conducted, longer: float = 1.0) -> int:

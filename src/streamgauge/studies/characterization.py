@@ -37,7 +37,7 @@ from streamgauge.flow.nodes import (
 )
 from streamgauge.flow.picture import describe
 from streamgauge.stats.instances import advised, multiplied, spread, work
-from streamgauge.stats.percentile import observations_needed
+from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.studies import published
 from streamgauge.studies.materialise import Measured
 from streamgauge.studies.tuple_time import Q, not_told, resampled, too_few, tuple_time
@@ -184,16 +184,16 @@ def _sink(words: Mapping[str, Any], counted: Mapping[Node, Measured], sink: Sink
 
 
 def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -> str | None:
-    """Why there is no time, or no p99 of it, or why that counts as nothing."""
+    """Why there is no time, or no p99 of it."""
     if isinstance(node, Source):
         return SOURCE_REASON
     if node.name in timings.failed:
         return f"it could not be run alone: {timings.failed[node.name]}"
     if time is None:
         return NOTHING_CAME
-    if time["p99"] is None:
-        return too_few(time["slices"])
-    return None if time["distinguishable"] else not_told(time)
+    if not time["distinguishable"]:
+        return not_told(time)
+    return too_few(time["slices"]) if time["p99"] is None else None
 
 
 def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[float]]:
@@ -205,9 +205,9 @@ def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[floa
 
 
 def _work(row: Mapping[str, Any], weights: Weights) -> float | None:
-    """`s_op`; None without a p99, 0 where the operator cannot be told from only reading."""
-    time = row["time_per_tuple_us"] or {}
-    if time.get("p99") is None:
+    """`s_op`; None without slices that carry a p99, 0 where the operator cannot be told from only reading."""
+    time = row["time_per_tuple_us"]
+    if time is None or not carries(Q, time["slices"]):
         return None
     return _weighted(row, weights, time["p99"] if time["distinguishable"] else 0.0)
 

@@ -21,12 +21,20 @@ CONFIDENCE = 0.95
 
 
 class _Times(NamedTuple):
-    """Microseconds a tuple: of each slice, what is taken off in the p99, and that. `told`: slower than only reading."""
+    """Microseconds a tuple: of each slice, what is taken off in the p99, and that.
+
+    `interval`: what the sign test leaves for the median of the differences; None where there are too few slices for it.
+    """
 
     differences: Floats
     baseline: float
     p99: float
-    told: bool
+    interval: tuple[float, float] | None
+
+    @property
+    def told(self) -> bool:
+        """Slower than only reading."""
+        return self.interval is not None and self.interval[0] > 0
 
 
 def _times(slices: Floats) -> _Times:
@@ -40,24 +48,34 @@ def _times(slices: Floats) -> _Times:
     differences = US * (seconds - reading - fixed_s) / rows
     baseline = float(np.median(US * (reading + fixed_s) / rows))
     high = float(np.quantile(US * seconds / rows, Q, method="inverted_cdf"))
-    told = int((differences > 0).sum()) >= positives_needed(len(slices), CONFIDENCE)
-    return _Times(differences, baseline, max(high - baseline, 0.0), told)
+    return _Times(differences, baseline, max(high - baseline, 0.0), _interval(differences))
+
+
+def _interval(differences: Floats) -> tuple[float, float] | None:
+    """Of their median, by rank: it lies above 0 where as many differences do as the sign test wants."""
+    needed = positives_needed(len(differences), CONFIDENCE)
+    if needed > len(differences):
+        return None
+    ordered = np.sort(differences)
+    return float(ordered[-needed]), float(ordered[needed - 1])
 
 
 def tuple_time(slices: Sequence[Slice]) -> dict[str, Any] | None:
     """Median and p99 over slices, microseconds; None where there is no slice.
 
     What a job of the operator costs without a row, the median over slices, is paid once a batch, and taken off each.
-    Negative differences stay in the median, and are in `negative_slices`; the p99 is None where there are too few
-    slices to carry it. `distinguishable`: a sign test tells the operator from only reading, and it is the slower one.
+    Negative differences stay in the median, and are in `negative_slices`. `distinguishable`: a sign test tells the
+    operator from only reading, and it is the slower one; where it is not, median and p99 are None, and `interval` is
+    what the median may be. The p99 is None too where there are too few slices to carry it.
     """
     if not slices:
         return None
     measured = np.array(slices, dtype=np.float64)
     times = _times(measured)
     return {
-        "median": float(np.median(times.differences)),
-        "p99": times.p99 if carries(Q, len(slices)) else None,
+        "median": float(np.median(times.differences)) if times.told else None,
+        "p99": times.p99 if times.told and carries(Q, len(slices)) else None,
+        "interval": times.interval,
         "distinguishable": times.told,
         "slices": len(slices),
         "slower_slices": int((times.differences > 0).sum()),
@@ -81,10 +99,19 @@ def too_few(slices: int) -> str:
 
 
 def not_told(time: Mapping[str, Any]) -> str:
-    """Why an operator counts as no work, by its `tuple_time`."""
+    """Why an operator has no time, and counts as no work, by its `tuple_time`."""
     slices, slower = time["slices"], time["slower_slices"]
     needed = positives_needed(slices, CONFIDENCE)
-    head = (
-        "takes less than only reading" if time["negative_slices"] >= needed else "not distinguishable from only reading"
+    if time["negative_slices"] >= needed:
+        head = "takes less than only reading"
+    else:
+        head = f"below what can be told from only reading{_give_or_take(time['interval'])}"
+    counted = "; counts as no work" if carries(Q, slices) else ""
+    return (
+        f"{head}: slower with it in {slower} of {slices} slices, the sign test wants {needed}{counted}; more or larger "
+        "slices (--slices, --slice-events) tell more"
     )
-    return f"{head}: slower with it in {slower} of {slices} slices, the sign test wants {needed}; counts as no work"
+
+
+def _give_or_take(interval: tuple[float, float] | None) -> str:
+    return f" (+/- {(interval[1] - interval[0]) / 2:.3g} us)" if interval is not None else ""

@@ -8,7 +8,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -86,16 +86,21 @@ def put_first(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def user_errors(path: Path, rule: str) -> Iterator[None]:
-    """Turns an error of the user's code into one JobError that shows their traceback and none of ours."""
+def user_errors(
+    path: Path, rule: str, advise: Callable[[BaseException], str | None] = lambda _: None
+) -> Iterator[None]:
+    """Turns an error of the user's code into one JobError that shows their lines and none of ours.
+
+    `advise` gives the way out of an error that is known; None where it is not.
+    """
     try:
         yield
     except (StreamgaugeError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        trace = own_trace(error, path)
-        advice = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else "mend it"
-        raise JobError(Problem(str(path), rule, first_line(error), f"{advice}:\n{trace}")) from None
+        known = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else advise(error)
+        way_out = ":\n".join(filter(None, [known or "mend it", own_lines(error, path)]))
+        raise JobError(Problem(str(path), rule, first_line(error), way_out)) from None
 
 
 def first_line(error: BaseException) -> str:
@@ -111,20 +116,20 @@ def duckdb_lines(error: BaseException) -> list[str]:
     return [line.rstrip() for line in str(error).strip().splitlines()[1:] if line.strip()]
 
 
-def own_trace(error: BaseException, path: Path) -> str:
-    """The lines of the user's own code that led to an error, and the error."""
+def own_lines(error: BaseException, path: Path) -> str:
+    """The lines of the user's own code that led to an error, and what is known of it beyond its `first_line`."""
     root = place_of(path)[0]
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
     if isinstance(error, SyntaxError):
-        last = "".join(traceback.format_exception_only(error)).rstrip()
+        more = traceback.format_exception_only(error)[:-1]
     else:
-        last = "\n".join([first_line(error), *duckdb_lines(error)])
-    return "".join(traceback.format_list(frames)) + last
+        more = [f"{line}\n" for line in duckdb_lines(error)]
+    return "".join([*traceback.format_list(frames), *more]).rstrip()
 
 
 def own_trace_in(text: str, path: Path) -> str | None:
-    """The same out of a text that holds a traceback, such as an engine's reason; None where the user's code is not in
-    it.
+    """Those lines, and the error, out of a text that holds a traceback, such as an engine's reason; None where the
+    user's code is not in it.
     """
     root = place_of(path)[0]
     kept: list[str] = []

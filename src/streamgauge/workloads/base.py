@@ -169,8 +169,9 @@ def get(name: str) -> Workload:
     if name in _all():
         return _all()[name]
     meant = near(name, names())
-    way_out = f"{meant} (streamgauge workloads lists them)" if meant else "streamgauge workloads lists them"
-    raise InputError(Problem("workload", f"must be one of {', '.join(names())}", name, way_out))
+    there = f"streamgauge workloads tells of all: {', '.join(names())}"
+    rule = "must be a workload's name, or FILE.py of your own"
+    raise InputError(Problem("workload", rule, name, f"{meant} ({there})" if meant else there))
 
 
 def catalogue(rate_per_s: float = 100_000.0, name: str = "") -> list[dict[str, Any]]:

@@ -49,17 +49,18 @@ class Native:
         """
         if not session.sparkContext.master.startswith("local"):
             _ship(session, Path(self.job.path), folder)
-        found = self._results(session, frames)
-        if not found.isStreaming:
-            way_out = 'make the result from inputs["..."], which are streams; spark.read gives batch frames'
+        given = self._given(session, frames)
+        if not given.isStreaming:
+            way_out = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
             raise self._refuse("must return a streaming DataFrame", "a batch DataFrame", way_out)
+        found = self._checked(_plain_windows(given))
         if self.job.reference is None:
             self._try_batch(session, frames)
         return found
 
     def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
         """The same over batch frames: what the job should have given."""
-        return self._results(session, frames)
+        return self._checked(_plain_windows(self._given(session, frames)))
 
     def trace_in(self, text: str) -> str | None:
         """The user's own lines out of an engine's reason, where their code raised."""
@@ -78,17 +79,25 @@ class Native:
                 way_out = "mend it"
             raise self._refuse("must be a query that Spark can stream", first_line(error), way_out) from None
 
-    def _results(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
+    def _given(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
+        """What the function gives, a DataFrame."""
         timed = [
             frame.withColumn(time, F.timestamp_micros(F.col(EVENT_TIME)))
             for frame, time in zip(frames, self.job.times, strict=True)
         ]
         inputs = {source.name: frame for source, frame in zip(self.job.inputs, timed, strict=True)}
-        with user_errors(Path(self.job.path), f"{self.job.name}() must run without an error"):
+        with user_errors(Path(self.job.path), f"{self.job.name}() must run without an error", self._of_times):
             found = self.function(session, inputs)
         if not isinstance(found, DataFrame):
             raise self._refuse("must return a DataFrame", type(found).__name__, f"end {self.job.name}() with return")
-        return self._checked(_plain_windows(found))
+        return found
+
+    def _of_times(self, error: BaseException) -> str | None:
+        """The way out where a window or a watermark was asked of event_time, which is a number."""
+        text, time = str(error), self.job.times[0]
+        if isinstance(error, AnalysisException) and EVENT_TIME in text and "TIMESTAMP" in text and '"BIGINT"' in text:
+            return f'F.window("{time}", ...), withWatermark("{time}", ...): event_time is the same, as a number'
+        return None
 
     def _checked(self, found: DataFrame) -> DataFrame:
         names = [name.lower() for name in found.columns]
