@@ -183,7 +183,7 @@ class Sustain:
 def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> TrialOutcome:
     """What the search needs of a trial's result."""
     result = judged.result
-    event_time = result.latency.event_time_us
+    event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
     slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
     failing = result.verdict.value == "not_sustained"
     return TrialOutcome(
@@ -193,6 +193,8 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder) -> Tria
         why=(judged.done.hopeless if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
+        until_counted_p50_us=counted.p50 if counted else None,
+        until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
         busy_share=figures.busy_share(judged.done),
         folder=str(folder.path),
