@@ -1,9 +1,10 @@
 """How long every event of a running aggregate waited until a result had it in it: until counted [method 1].
 
-An update counts from the newest event in it, and that one came just before its batch was read: the wait of all the
-others for the batch is in no update's latency. Here every event that a batch took in counts, until the batch's results
-had come. Which batch took in which events is the hand-out log's, when each event was due is the plan's; nothing is
-asked of the system. Events are counted block by block, all of them.
+An update counts from the newest event in it, of a frequent key one that came just before its batch was read: what all
+the others waited for the batch is in no update's latency. Here every event that a batch took in counts, until the
+batch's results had come. Which batch took in which events is the hand-out log's, when each event was due is the plan's;
+nothing is asked of the system. Events are counted block by block, all of them. No row waits inside: a running aggregate
+reads rows as they come (`flow.schema`), and an own job that gives updates gives in each batch what that has changed.
 """
 
 from __future__ import annotations
