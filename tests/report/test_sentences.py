@@ -57,6 +57,9 @@ def test_of_updates_what_the_newest_event_leaves_out_is_said(make_result: Make) 
         "Half of the results came within 800 ms of their event time, the last within 1 s. That is from the newest "
         "event in each update: half of all events were counted within 2.8 s, 99 % within 4.8 s."
     )
+    bound = counted.model_copy(update={"lower_bounds": 3})
+    late = make_result(latency=Latencies(event_time_us=newest, until_counted_us=bound))
+    assert plain(sentences.three(late)[1]).endswith("half of all events took at least 2.8 s until they were counted.")
     unknown = make_result(latency=Latencies(event_time_us=newest, until_counted_us=Latency(note="not known")))
     assert plain(sentences.three(unknown)[1]).endswith("the last within 1 s.")
 

@@ -115,15 +115,21 @@ def test_what_was_read_and_never_committed_is_a_lower_bound() -> None:
 
 
 def test_an_event_that_is_read_again_was_counted_the_first_time() -> None:
-    """A task of a later batch that asks for it again is no news of it."""
+    """A part of a batch that a later one asks for again is no news of it."""
     done = every(4)
-    done.journal.hand_outs[0].append(replace(done.journal.hand_outs[0][5], batch=9, again=True))
+    part = done.journal.hand_outs[0][5]
+    done.journal.hand_outs[0].append(replace(part, to_us=part.from_us + US, batch=9, again=True))
     assert until_counted(done, ["purchases"]) == until_counted(every(4), ["purchases"])
 
 
 def test_what_another_query_has_read_is_not_counted_for_this_one() -> None:
-    done = every(4)
-    done.journal.hand_outs[0] += [replace(part, query="other", shared=True) for part in done.journal.hand_outs[0]]
+    """Its batches end elsewhere, and have numbers of their own."""
+    done, apart_us = every(4), 2 * US
+    others = [
+        replace(part, query="other", from_us=part.from_us - apart_us, to_us=part.to_us - apart_us, shared=True)
+        for part in done.journal.hand_outs[0]
+    ]
+    done.journal.hand_outs[0] += others
     assert until_counted(done, ["purchases"]) == until_counted(every(4), ["purchases"])
 
 

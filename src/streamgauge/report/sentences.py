@@ -154,12 +154,11 @@ def _counted(latency: Latency | None) -> str:
     """Of updates, what their own latency leaves out: the wait of all events but the newest."""
     if latency is None or latency.p50 is None:
         return ""
-    least = "at least " if latency.lower_bounds else ""
-    tail = f", 99{words.GAP}% within {least}{words.time_us(latency.p99)}" if latency.p99 is not None else ""
-    return (
-        "That is from the newest event in each update: half of all events were counted within "
-        f"{least}{words.time_us(latency.p50)}{tail}."
-    )
+    newest = "That is from the newest event in each update: half of all events"
+    if latency.lower_bounds:
+        return f"{newest} took at least {words.time_us(latency.p50)} until they were counted."
+    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
+    return f"{newest} were counted within {words.time_us(latency.p50)}{tail}."
 
 
 def _late(latency: Latency, of: str) -> str:
