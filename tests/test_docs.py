@@ -175,7 +175,7 @@ def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 def _told_elsewhere(path: str) -> bool:
     """A sink's `latency` and `verification` are those of the whole again, and kinds of latency have one's fields."""
-    kinds = ("processing_time_us", "closing_delay_us", "match_time_us", "uncorrected_us")
+    kinds = ("until_counted_us", "processing_time_us", "closing_delay_us", "match_time_us", "uncorrected_us")
     of_sinks = ("sinks[].latency", "sinks[].verification")
     return path in ("search.at_90_percent", *of_sinks, *(f"latency.{kind}" for kind in kinds))
 

@@ -81,9 +81,12 @@ class Latencies(Answer):
 
     `uncorrected_us` counts from the real hand-over to the queue instead of the plan: what a tool that waits for the
     system under test would report. `match_time_us` is the row-wise maximum of a join's two events.
+    `until_counted_us` is of updates alone, whose other latencies are of the newest event in each: from every event to
+    the results of the batch that took it in. Where nobody knows that, its figures are null and its `note` says why.
     """
 
     event_time_us: Latency | None = None
+    until_counted_us: Latency | None = None
     processing_time_us: Latency | None = None
     closing_delay_us: Latency | None = None
     match_time_us: Latency | None = None
@@ -266,6 +269,8 @@ class TrialSummary(Answer):
     verdict: VerdictValue | None
     event_time_p50_us: float | None = None
     event_time_p99_us: float | None = None
+    until_counted_p50_us: float | None = None
+    until_counted_p99_us: float | None = None
     backlog_slope_share: float | None = None
     why: str = ""
     seconds: float = 0.0

@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.report import page
 from streamgauge.report.store import RunFolder
-from streamgauge.result import Check, Latencies, MalformedRecords, Result, Verdict, Verification
+from streamgauge.result import Check, Latencies, Latency, MalformedRecords, Result, Verdict, Verification
 
 Make = Callable[..., Result]
 Flow = list[dict[str, Any]]
@@ -231,6 +231,22 @@ def test_several_sinks_have_rows_of_their_own(bare_folder: RunFolder, make_resul
     section = shown(bare_folder).sections["Latency"]
     assert section.count("closing delay") >= 2
     assert "alerts" in section
+
+
+def test_updates_have_both_figures(bare_folder: RunFolder, make_result: Make) -> None:
+    """The newest event's is called so, beside that of every event; of other results nothing is added to its name."""
+    assert "newest event" not in shown(bare_folder).sections["Latency"]
+    newest = Latency(p50=8e5, max=1e6, count=40, effective_count=10)
+    counted = Latency(p50=2.8e6, max=4.8e6, count=4000, effective_count=10)
+    bare_folder.write_result(make_result(latency=Latencies(event_time_us=newest, until_counted_us=counted), sinks=()))
+    page = shown(bare_folder)
+    section = " ".join(page.sections["Latency"].replace("\u202f", " ").split())
+    assert "event time, newest event emission - event time, from the plan - - 800 ms" in section
+    assert "until counted of every event" in section
+    assert "2.8 s" in section
+    whole = " ".join(" ".join(page.sections.values()).split())
+    assert "event time, newest event p50 / p99" in whole
+    assert "until counted p50 / p99" in whole
 
 
 def test_several_sinks_are_verified_one_by_one(bare_folder: RunFolder, make_result: Make) -> None:

@@ -48,6 +48,22 @@ def test_three_sentences(make_result: Make) -> None:
     ]
 
 
+def test_of_updates_what_the_newest_event_leaves_out_is_said(make_result: Make) -> None:
+    """Half of the updates were fresh soon; half of the events were in one much later."""
+    newest = Latency(p50=8e5, max=1e6, count=40, effective_count=10)
+    counted = Latency(p50=2.8e6, p99=4.8e6, count=4000, effective_count=100)
+    result = make_result(latency=Latencies(event_time_us=newest, until_counted_us=counted))
+    assert plain(sentences.three(result)[1]) == (
+        "Half of the results came within 800 ms of their event time, the last within 1 s. That is from the newest "
+        "event in each update: half of all events were counted within 2.8 s, 99 % within 4.8 s."
+    )
+    bound = counted.model_copy(update={"lower_bounds": 3})
+    late = make_result(latency=Latencies(event_time_us=newest, until_counted_us=bound))
+    assert plain(sentences.three(late)[1]).endswith("half of all events took at least 2.8 s until they were counted.")
+    unknown = make_result(latency=Latencies(event_time_us=newest, until_counted_us=Latency(note="not known")))
+    assert plain(sentences.three(unknown)[1]).endswith("the last within 1 s.")
+
+
 BOUNDED = Latency(min=1e3, mean=1e6, p50=1e6, p99=2e6, max=3e6, count=500, lower_bounds=4)
 
 

@@ -213,6 +213,28 @@ def test_lower_bounds_are_marked(make_result: Make) -> None:
     assert "4 of 500 results had not come" in written(console)
 
 
+UPDATES = Latencies(
+    event_time_us=Latency(p50=8e5, p90=9e5, max=1e6, count=40, effective_count=10),
+    until_counted_us=Latency(p50=2.8e6, p90=4.4e6, max=4.8e6, count=4000, effective_count=10),
+    processing_time_us=Latency(p50=7e5, p90=8e5, max=9e5, count=40, effective_count=10),
+)
+
+
+def test_updates_show_the_newest_event_and_every_event(make_result: Make) -> None:
+    """One under the other, each with what it is of; where the second is not known, why."""
+    console = plain()
+    terminal.show_result(make_result(latency=UPDATES), verbose=False, on=console)
+    newest, counted, processing = (line for line in written(console).splitlines() if "p50" in line)
+    assert newest == "event time  p50 800 ms   p90 900 ms   p99 -   p99.9 -   max 1 s   (newest event of each update)"
+    assert counted == "counted     p50 2.8 s   p90 4.4 s   p99 -   p99.9 -   max 4.8 s   (every event, until counted)"
+    assert processing.startswith("processing  p50 700 ms")
+    assert processing.endswith("max 900 ms")
+    unknown = UPDATES.model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
+    console = plain()
+    terminal.show_result(make_result(latency=unknown), verbose=False, on=console)
+    assert "counted     p50 -   p90 -   p99 -   p99.9 -   max -   (not known: no batch is)" in written(console)
+
+
 def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> None:
     """0 events/s offered would be untrue: the span in which they count never began."""
     console = plain()

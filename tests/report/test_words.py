@@ -190,3 +190,11 @@ def test_a_check_that_may_be_beyond_its_limit_is_not_said_to_hold(changes: dict[
 def test_batches_that_were_not_counted_are_said(batches: int | None, unknown: int | None, said: str) -> None:
     """Of how many; where it is of all there is no figure, and this is why."""
     assert plain(words.not_counted(Operator(name="a", batches=batches, batches_unknown=unknown))) == said
+
+
+def test_a_trial_of_updates_has_the_wait_of_every_event_behind_the_newest_one() -> None:
+    """Of other results nothing is said."""
+    trial = TrialSummary(number=1, purpose="bisect", offered_per_s=1e6, verdict="sustained", event_time_p50_us=8e5)
+    assert words.until_counted(trial) == ""
+    counted = trial.model_copy(update={"until_counted_p50_us": 2.8e6})
+    assert plain(words.until_counted(counted)) == ", newest event; until counted p50 2.8 s, p99 -"

@@ -11,7 +11,7 @@ import pytest
 from tests.run.made_evidence import LATENCY, RIGHT, SECONDS, check_of, evidence, lag, ramp, staircase
 
 from streamgauge.measure.latency import ENGINE_BATCH, LatencyRule, sink_latencies
-from streamgauge.result import Latencies, SinkResult
+from streamgauge.result import Latencies, Latency, SinkResult
 from streamgauge.run.criteria import steps
 from streamgauge.run.facts import Samples, parse_limit
 from streamgauge.run.verdict import judge
@@ -99,6 +99,54 @@ def test_a_level_on_a_latency_that_is_not_there_is_undecided() -> None:
     level = parse_limit("closing_delay_p99<=2s")
     check = check_of(judge(evidence(levels=(level,))), level.name)
     assert (check.state, check.sentence) == ("undecided", "closing_delay_p99<=2s: no result had a closing delay")
+
+
+def of_updates(**counted: Any) -> Latencies:
+    """By the newest event in each update 818 ms in the median, and each event was counted after 2.8 s in the median."""
+    newest = LATENCY.model_copy(update={"p50": 818_000.0, "p99": 900_000.0})
+    until = LATENCY.model_copy(update={"p50": 2_800_000.0, "p99": None, "effective_count": 30, **counted})
+    return Latencies(event_time_us=newest, until_counted_us=until)
+
+
+@pytest.mark.parametrize(
+    ("level", "counted", "state", "sentence"),
+    [
+        ("event_time_p50<=1s", {}, "failed", "until every event is counted, it is 2.8 s"),
+        ("p50<=3s", {}, "ok", "until every event is counted, it is 2.8 s"),
+        ("p50<=3s", {"lower_bounds": 7}, "undecided", "it is 2.8 s or more: 7 events were in no committed batch"),
+        ("p99<=1s", {}, "failed", "until every event is counted, p50 is 2.8 s already"),
+        ("p99<=3s", {}, "undecided", "30 independent results do not carry it, 100 do"),
+    ],
+)
+def test_a_level_on_updates_is_held_against_every_event(
+    level: str, counted: dict[str, Any], state: str, sentence: str
+) -> None:
+    """A longer trigger leaves the newest event as it was, and passes no level: both figures are named."""
+    asked = parse_limit(level)
+    check = check_of(judge(evidence(levels=(asked,), latencies=of_updates(**counted))), asked.name)
+    assert check.state == state
+    assert sentence in check.sentence
+    if "it is" in sentence:
+        assert "(of the newest event in each update: 818 ms)" in check.sentence
+
+
+def test_a_level_on_updates_of_unknown_batches_is_undecided() -> None:
+    """The newest event's latency alone says nothing of the others, however good it is."""
+    unknown = of_updates().model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
+    check = check_of(judge(evidence(levels=(parse_limit("p50<=1s"),), latencies=unknown)), "event_time_p50")
+    assert (check.state, check.value) == ("undecided", None)
+    assert "until every event is counted, it is not known: no batch is" in check.sentence
+
+
+def test_a_level_can_be_set_on_either_figure_by_its_name() -> None:
+    """Of the time until counted by its own name; of processing time as ever."""
+    for text, value in (("until_counted_p50<=3s", 2.8e6), ("processing_time_p50<=3s", 1e6)):
+        level = parse_limit(text)
+        both = of_updates().model_copy(update={"processing_time_us": LATENCY})
+        check = check_of(judge(evidence(levels=(level,), latencies=both)), level.name)
+        assert (check.state, check.value) == ("ok", value)
+    lacks = check_of(judge(evidence(levels=(parse_limit("until_counted_p50<=3s"),))), "until_counted_p50")
+    assert lacks.sentence == "until_counted_p50<=3s: no result had a latency until counted"
 
 
 @pytest.mark.parametrize("fault", [{"hand_out_share": 0.3}, {"others_share": 0.5}])

@@ -42,9 +42,11 @@ def test_the_kind_of_results(case: str) -> None:
 
 
 def test_latencies_are_those_of_any_sink() -> None:
-    """Closing delays where something closes, match times where something is matched."""
+    """Closing delays where something closes, match times where something is matched, until counted of updates."""
     always = ("event_time", "processing_time")
     assert latencies_of(A.sink("rows")) == (*always, "uncorrected")
     assert latencies_of(flow(A.sink("rows"), COUNTED.sink("counts"))) == (*always, "closing_delay", "uncorrected")
     both = flow(JOINED.explode(x="array(v, w)").sink("parts"), A.sink("rows"))
     assert latencies_of(both) == (*always, "closing_delay", "match_time", "uncorrected")
+    counts = A.running(keys="k", n="count(*)").sink("counts")
+    assert latencies_of(counts) == ("event_time", "until_counted", "processing_time", "uncorrected")

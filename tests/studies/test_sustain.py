@@ -22,7 +22,7 @@ from streamgauge.errors import DriverError, EngineError, InputError, MachineErro
 from streamgauge.experiment import build
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import show_result
-from streamgauge.result import ProcessUse, Rates, Result, Verdict, VerdictValue, Verification
+from streamgauge.result import Latencies, Latency, ProcessUse, Rates, Result, Verdict, VerdictValue, Verification
 from streamgauge.run import figures, single
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
@@ -94,6 +94,18 @@ def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
     done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
     judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), done=done)
     assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s == drained_per_s
+
+
+def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
+    """Beside that of the newest event in each update; null where results are none."""
+    latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))
+    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), done=done)
+    found = outcome_of(request, judged, study)
+    assert (found.event_time_p50_us, found.until_counted_p50_us, found.until_counted_p99_us) == (8e5, 2.8e6, 4.8e6)
+    judged = SimpleNamespace(result=study.read_result(), done=done)
+    assert outcome_of(request, judged, study).until_counted_p50_us is None
 
 
 def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

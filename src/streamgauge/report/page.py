@@ -140,11 +140,11 @@ def _waited_for(driver: DriverResult) -> tuple[str, str, str]:
 def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:
     return [
         (
-            f"{words.LATENCIES[kind]} p50 / p99",
+            f"{words.latency_name(kind, latency)} p50 / p99",
             f"{words.latency(one, 'p50')} / {words.latency(one, 'p99')}",
             f"max {words.latency(one, 'max')}",
         )
-        for kind in ("event_time", "processing_time")
+        for kind in ("event_time", "until_counted", "processing_time")
         if (one := latency.of(kind)) is not None
     ]
 
@@ -173,7 +173,7 @@ def _latency_rows(result: Result) -> list[LatencyRow]:
     """Every kind of latency there is; per sink where there are several."""
     sinks = [("", result.latency)] if len(result.sinks) < 2 else [(sink.name, sink.latency) for sink in result.sinks]
     return [
-        _latency_row(kind, sink, one)
+        _latency_row(kind, sink, one, all_)
         for sink, all_ in sinks
         for kind in LATENCY_KINDS
         if (one := all_.of(kind)) is not None
@@ -188,11 +188,11 @@ def _verifications(result: Result) -> list[tuple[str, Verification]]:
     return [*(each if len(each) > 1 else []), ("all", result.verification)]
 
 
-def _latency_row(kind: str, sink: str, one: Latency) -> LatencyRow:
+def _latency_row(kind: str, sink: str, one: Latency, among: Latencies) -> LatencyRow:
     cells = tuple(words.latency(one, name) for name in STATISTICS)
     reason = sentences.missing_percentile(one) if words.NONE in cells else ""
     counts = words.count(one.count), words.count(one.effective_count)
-    return LatencyRow(words.LATENCIES[kind], words.MEANINGS[kind], sink, cells, *counts, reason)
+    return LatencyRow(words.latency_name(kind, among), words.MEANINGS[kind], sink, cells, *counts, reason)
 
 
 def _reasons(rows: list[LatencyRow]) -> list[str]:

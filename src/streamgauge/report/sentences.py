@@ -167,7 +167,19 @@ def _lateness(result: Result) -> str:
     of = f" of {result.slowest_sink}, the slowest sink," if result.slowest_sink else ""
     if latency.p50 is None:
         return "" if latency.count else f"No result{of} of the measured span had come when the run ended."
-    return _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
+    late = _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
+    return f"{late} {_counted(result.latency.until_counted_us)}".strip()
+
+
+def _counted(latency: Latency | None) -> str:
+    """Of updates, what their own latency leaves out: the wait of all events but the newest."""
+    if latency is None or latency.p50 is None:
+        return ""
+    newest = "That is from the newest event in each update: half of all events"
+    if latency.lower_bounds:
+        return f"{newest} took at least {words.time_us(latency.p50)} until they were counted."
+    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
+    return f"{newest} were counted within {words.time_us(latency.p50)}{tail}."
 
 
 def _late(latency: Latency, of: str) -> str:

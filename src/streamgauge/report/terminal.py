@@ -21,7 +21,7 @@ from rich.text import Text
 
 from streamgauge.errors import InputError, JobError, SettingError
 from streamgauge.report import sentences, words
-from streamgauge.result import STATISTICS, Check, Latency, Rates, Result, TrialSummary
+from streamgauge.result import STATISTICS, Check, Latencies, Latency, Rates, Result, TrialSummary
 
 PLAIN_EVERY_S = 5.0
 """Seconds between two plain lines; of a run, a change of phase or a new note is always told."""
@@ -34,7 +34,7 @@ STYLES = {
     "interrupted": "bold",
 }
 _INDENT = "  "
-_LATENCIES = {"processing_time": "processing"}
+_LATENCIES = {"processing_time": "processing", "until_counted": "counted"}
 """What has to be shorter here than on the page, to stand in its column."""
 _PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
 RULE_CHARACTERS = 100
@@ -323,7 +323,8 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     if result.search is not None and result.search.at_90_percent is not None:
         at_90 = result.search.at_90_percent
         figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
-        found.append((f"at 90{words.GAP}%", f"{words.trial_verdict(at_90)}   {figures}   event time"))
+        text = f"{words.trial_verdict(at_90)}   {figures}   event time{words.until_counted(at_90)}"
+        found.append((f"at 90{words.GAP}%", text))
     found += _answer_facts(result)
     found += _malformed_facts(result)
     found += _cpu_facts(result)
@@ -339,15 +340,30 @@ def _facts(result: Result) -> list[tuple[str, str]]:
 
 
 def _latency_facts(result: Result) -> list[tuple[str, str]]:
-    """Both kinds, one under the other, so that their percentiles can be compared; then each of several sinks."""
-    kinds = ["event_time", "processing_time"]
+    """Both kinds, one under the other, so that their percentiles can be compared, and of updates how long every event
+    waited; then each of several sinks.
+    """
+    kinds = ["event_time", "until_counted", "processing_time"]
     if result.latency.event_time_us is None or result.latency.event_time_us.p50 is None:
         kinds.append("match_time")
     there = [(kind, one) for kind in kinds if (one := result.latency.of(kind)) is not None]
-    found = [(_LATENCIES.get(kind, words.LATENCIES[kind]), _figures(one, _PRINTED)) for kind, one in there]
+    found = [
+        (_LATENCIES.get(kind, words.LATENCIES[kind]), _figures(one, _PRINTED) + _of_what(kind, result.latency))
+        for kind, one in there
+    ]
     if not there and result.search is None:
         found = [("latency", note) for note in result.latency.notes]
     return found + _remarks(result) + _sink_facts(result)
+
+
+def _of_what(kind: str, among: Latencies) -> str:
+    """Of updates, which events a latency is of."""
+    counted = among.until_counted_us
+    if counted is None or kind not in ("event_time", "until_counted"):
+        return ""
+    if kind == "event_time":
+        return "   (newest event of each update)"
+    return f"   ({counted.note})" if not counted.count and counted.note else "   (every event, until counted)"
 
 
 def _remarks(result: Result) -> list[tuple[str, str]]:
@@ -387,7 +403,9 @@ def _sink_facts(result: Result) -> list[tuple[str, str]]:
     for sink in result.sinks:
         one = sink.latency.event_time_us or Latency()
         slowest = "   (slowest: the figures above)" if sink.name == result.slowest_sink else ""
-        figures = f"{_figures(one, ('p50', 'p99'))}   {words.count(sink.rows)} results with warm-up and tail"
+        counted = sink.latency.until_counted_us
+        until = f", until counted {_figures(counted, ('p50', 'p99'))}" if counted is not None else ""
+        figures = f"{_figures(one, ('p50', 'p99'))}{until}   {words.count(sink.rows)} results with warm-up and tail"
         lines.append(("sink", f"{sink.name}   {figures}{slowest}"))
     return lines
 

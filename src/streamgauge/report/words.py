@@ -15,6 +15,7 @@ from streamgauge.result import (
     ComparedSide,
     Comparison,
     Difference,
+    Latencies,
     Latency,
     NotTheSame,
     Operator,
@@ -59,6 +60,7 @@ SAYS = {
 
 LATENCIES = {
     "event_time": "event time",
+    "until_counted": "until counted",
     "processing_time": "processing time",
     "closing_delay": "closing delay",
     "match_time": "match time",
@@ -66,16 +68,33 @@ LATENCIES = {
 }
 """Every kind of latency as people call it."""
 
+NEWEST = ", newest event"
+"""After `event time` where every event has a latency of its own beside it, until it was counted: of updates."""
+
 OF_THE_RUNS = ", mean of the runs'"
 """In the label of a percentile over several runs: a mean of percentiles is a statistic over runs, and no percentile."""
 
 MEANINGS = {
     "event_time": "emission - event time, from the plan",
+    "until_counted": "of every event: arrival of the results of the batch that took it in - event time",
     "processing_time": "emission - first hand-out to the system",
     "closing_delay": "emission - end of the window",
     "match_time": "emission - later of the two matched events",
     "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",
 }
+
+
+def latency_name(kind: str, among: Latencies) -> str:
+    """A kind of latency as it is called beside the others of its sink."""
+    return LATENCIES[kind] + (NEWEST if kind == "event_time" and among.until_counted_us is not None else "")
+
+
+def until_counted(trial: TrialSummary) -> str:
+    """What follows the event-time latency of a trial whose results are updates; nothing of others."""
+    if trial.until_counted_p50_us is None:
+        return ""
+    percentiles = f"p50 {time_us(trial.until_counted_p50_us)}, p99 {time_us(trial.until_counted_p99_us)}"
+    return f"{NEWEST}; until counted {percentiles}"
 
 
 def digits(value: float, significant: int = 3) -> str:

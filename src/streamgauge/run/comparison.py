@@ -23,6 +23,7 @@ from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sin
 from streamgauge.result import Latency, SinkResult, Verification
 from streamgauge.run.batch_ends import committed_ends
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.counted import Counted
 from streamgauge.run.spool import Received, keep_results
 from streamgauge.system.machine import memory_bytes
 from streamgauge.system.scratch import Scratch
@@ -204,12 +205,14 @@ class Comparison:
 
     def verified(
         self, name: str, received: Received, rule: LatencyRule, truth: Truth, sentence: str, keep_at: Path | None,
-        judged: bool = True,
+        counted: Counted, judged: bool = True,
     ) -> SinkVerified:  # fmt: skip
-        """What was found, with the latencies by `rule`; the results are kept at `keep_at` where that is given."""
+        """What was found, with the latencies by `rule` and, of updates, until events were `counted`; the results are
+        kept at `keep_at` where that is given.
+        """
         done, seconds = self._done, time.monotonic() - self._started
         span = (done.spans.measured_from_us, done.spans.measured_to_us)
-        latencies = sink_latencies(received.batches(), rule, span, self.lost(rule))
+        latencies = counted.beside(sink_latencies(received.batches(), rule, span, self.lost(rule)))
         if keep_at is not None and not received.empty:
             keep_results(received, keep_at)
         verification = Verification(

@@ -30,13 +30,21 @@ class IngestTimes:
     def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
         """Ingest times of events whose times never fall; 0 where an event was never handed out."""
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        if not event_times_us.size:
-            return np.zeros(0, np.int64)
-        # The few ends are looked for among the many events: five times as fast as the other way round.
-        first, last = np.searchsorted(ends, event_times_us[[0, -1]], side="right")
-        borders = np.searchsorted(event_times_us, ends[first:last])
-        counts = np.diff(borders, prepend=0, append=event_times_us.size)
-        return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
+        return stamps_of(ends, stamps, event_times_us)
+
+
+def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
+    """Of events (n,), whose times never fall, the stamp of the read that they are of; 0 of those behind the last read.
+
+    Reads follow each other: each has its end, `ends_us` (m,) ascending, and its stamp (m,).
+    """
+    if not event_times_us.size:
+        return np.zeros(0, np.int64)
+    # The few ends are looked for among the many events: five times as fast as the other way round.
+    first, last = np.searchsorted(ends_us, event_times_us[[0, -1]], side="right")
+    borders = np.searchsorted(event_times_us, ends_us[first:last])
+    counts = np.diff(borders, prepend=0, append=event_times_us.size)
+    return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
 
 
 def handed_over(journal: Journal) -> Callable[[Ints], Ints]:

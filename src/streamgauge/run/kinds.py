@@ -31,6 +31,7 @@ def latencies_of(flow: Flow) -> tuple[str, ...] | None:
     if any(isinstance(node, NativeJob) for node in graph.operators(flow)):
         return None
     kinds = {kind_of(one) for one in flow.each()}
+    counted = ("until_counted",) if "update" in kinds else ()
     closing = ("closing_delay",) if kinds & {"window", "join"} else ()
     matches = ("match_time",) if "join" in kinds else ()
-    return ("event_time", "processing_time", *closing, *matches, "uncorrected")
+    return ("event_time", *counted, "processing_time", *closing, *matches, "uncorrected")

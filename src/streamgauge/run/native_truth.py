@@ -37,6 +37,7 @@ from streamgauge.run.comparison import (
     outcome,
 )
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.counted import counted_of
 from streamgauge.run.ingest import IngestTimes, handed_over
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
@@ -74,7 +75,8 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
             compared.forget()
             judged, sentence = False, f"the answers could not be judged: {_plain(error)}"
         rule = rule_of(ready, done, received)
-        sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, judged)
+        counted = counted_of(ready, done, rule.kind)
+        sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted, judged)
     return Verified(sink.verification, (sink,))
 
 

@@ -53,6 +53,7 @@ from streamgauge.run.comparison import (
     outcome,
 )
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.counted import counted_of
 from streamgauge.run.ingest import IngestTimes, handed_over
 from streamgauge.run.kinds import has_matches, kind_of
 from streamgauge.run.malformed import counting
@@ -123,7 +124,9 @@ def _verify_sink(
         compare = _compare_slices if ready.reach_us == 0 else _compare_whole
         compare(ready, done, received, source, compared)
         sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
-        return compared.verified(ready.flow.sink.name, received, rule_of(ready, done), truth, sentence, keep_at)
+        rule = rule_of(ready, done)
+        counted = counted_of(ready, done, rule.kind)
+        return compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
 
 
 def _owed(ready: Ready, done: Conducted) -> str:

@@ -116,6 +116,8 @@ class TrialOutcome:
     purpose: str = ""
     event_time_p50_us: float | None = None
     event_time_p99_us: float | None = None
+    until_counted_p50_us: float | None = None
+    until_counted_p99_us: float | None = None
     backlog_slope_share: float | None = None
     busy_share: float | None = None
     seconds: float = 0.0
@@ -431,6 +433,8 @@ def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialS
         verdict=outcome.verdict if judged else None,
         event_time_p50_us=outcome.event_time_p50_us,
         event_time_p99_us=outcome.event_time_p99_us,
+        until_counted_p50_us=outcome.until_counted_p50_us,
+        until_counted_p99_us=outcome.until_counted_p99_us,
         backlog_slope_share=outcome.backlog_slope_share,
         why=outcome.why,
         seconds=outcome.seconds,

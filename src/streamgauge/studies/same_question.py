@@ -21,7 +21,7 @@ KEPT_UP = 0.99
 
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
 _OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
-_LATENCIES = ("event_time", "processing_time", "closing_delay", "match_time", "uncorrected")
+_LATENCIES = ("event_time", "until_counted", "processing_time", "closing_delay", "match_time", "uncorrected")
 _ONLY_ASKED = "every run took in all that was offered, so the rates only say what was asked"
 _COUNTED = ("wrong_answers",)
 """What depends on no load: one wrong row is one too many at any rate."""

@@ -185,7 +185,7 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_bat
     are cut into slices here, which say nothing of its time.
     """
     result = judged.result
-    event_time = result.latency.event_time_us
+    event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
     slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
     failing = result.verdict.value == "not_sustained"
     return TrialOutcome(
@@ -195,6 +195,8 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_bat
         why=(judged.done.hopeless if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
+        until_counted_p50_us=counted.p50 if counted else None,
+        until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
         busy_share=figures.busy_share(judged.done) if own_batches else None,
         folder=str(folder.path),
