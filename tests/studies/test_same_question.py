@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge.experiment import build
 from streamgauge.report import words
+from streamgauge.result import SearchResult
 from streamgauge.studies.compare import compare
 
 Make = Callable[..., Path]
@@ -128,3 +129,14 @@ def test_another_load_and_another_span_are_both_told(three: Three) -> None:
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
     assert "more" in found.gates[1].sentence
     assert "load.duration" in found.gates[1].sentence
+
+
+def test_a_search_up_to_a_limit_is_another_question(make: Make) -> None:
+    """The rate is what a search is asked for, and a limit lowers it; of a run it changes the verdict alone."""
+    found = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
+    limited = asked(command="sustain", limits=["p99 <= 9s"])
+    a, b = (
+        make("a", 1, search=found, experiment=asked(command="sustain")),
+        make("b", 2, search=found, experiment=limited),
+    )
+    assert compare(str(a), str(b)).asked_otherwise == ("limits",)
