@@ -35,6 +35,8 @@ ENOUGH_S = 20.0
 AnswerBefore = Callable[[int | None], Any]
 """What the job should have given for the input before an event time (None: all of it), as a relation of DuckDB."""
 
+SHOWN = answers.EXAMPLES_MAX // 2
+"""Examples of misplaced updates, which leave room for some of wrong ones."""
 MISPLACED = {
     "beside": "beside another of their key in one batch",
     "timeless": "without an event_time, which the truth never lacks",
@@ -99,16 +101,17 @@ class Updates:
         self._connection.execute(f"CREATE VIEW _misplaced AS {_misplaced(ids, columns, timeless)}")
         rows = self._connection.execute("SELECT __why, count(*) FROM _misplaced GROUP BY __why").fetchall()
         why = dict(rows)
-        self.compared.counts += answers.Counts(
+        found = answers.Counts(
             duplicate=copies(self._connection, "_came", columns),
             extra=sum(why.values()),
             examples=tuple(self._examples(ids)) if why else (),
         )
+        self.compared.counts = found + self.compared.counts
         return "".join(f"; {why[each]:,} came {words}" for each, words in MISPLACED.items() if each in why)
 
     def _examples(self, ids: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         rows = normal("_misplaced", kinds_of(self._connection, "_misplaced"))
-        some = f"SELECT * EXCLUDE ({BATCH}, {PLACE}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {answers.EXAMPLES_MAX}"
+        some = f"SELECT * EXCLUDE ({BATCH}, {PLACE}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {SHOWN}"
         for row in self._connection.sql(some).to_arrow_table().to_pylist():
             shown = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
             came = {name: value for name, value in shown.items() if name not in ids}
@@ -116,16 +119,17 @@ class Updates:
 
 
 def _misplaced(ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -> str:
-    """The updates, each once, that may not stand where they do, and why."""
+    """The updates, each once, that may not stand where they do, and why; of several of a batch the last one may."""
     each = f"SELECT * FROM _came QUALIFY row_number() OVER (PARTITION BY {quoted(columns)} ORDER BY {PLACE}) = 1"
-    in_batch = f"PARTITION BY {quoted(ids)}, {BATCH} ORDER BY {PLACE} DESC"
     earlier = f"PARTITION BY {quoted(ids)} ORDER BY {BATCH} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    why = (
+    time_ = (
         f"CASE WHEN {EVENT_TIME} = 0 AND NOT {timeless} THEN 'timeless'"
-        f" WHEN {EVENT_TIME} < max({EVENT_TIME}) OVER ({earlier}) THEN 'older'"
-        f" WHEN row_number() OVER ({in_batch}) > 1 THEN 'beside' END"
+        f" WHEN {EVENT_TIME} < max({EVENT_TIME}) OVER ({earlier}) THEN 'older' END"
     )
-    return f"SELECT * FROM (SELECT *, {why} AS __why FROM ({each})) WHERE __why IS NOT NULL"
+    last = f"row_number() OVER (PARTITION BY {quoted(ids)}, {BATCH}, __time IS NULL ORDER BY {PLACE} DESC) = 1"
+    why = f"coalesce(__time, CASE WHEN NOT {last} THEN 'beside' END)"
+    timed = f"SELECT *, {time_} AS __time FROM ({each})"
+    return f"SELECT * EXCLUDE (__time), {why} AS __why FROM ({timed}) QUALIFY __why IS NOT NULL"
 
 
 def _keep(connection: Any, received: Received) -> None:
