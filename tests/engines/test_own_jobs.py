@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,7 +189,9 @@ def test_what_streaming_alone_does_to_rows_is_named_by_the_batch_run(tmp_path: P
 
 @pytest.mark.long
 def test_micro_batches_counted_twice_inside_an_aggregate_are_wrong(tmp_path: Path) -> None:
-    """Found by the same function in batch, where there are no micro-batches."""
+    """Found by the same function in batch, where there are no micro-batches. Windows that a starved machine has not
+    closed by the deadline are missing besides: one large batch may take the rest of the load, and they come after it.
+    """
     body = """
     @job(PURCHASES, reach="2s", keys="pack")
     def twice(spark, inputs):
@@ -197,7 +200,16 @@ def test_micro_batches_counted_twice_inside_an_aggregate_are_wrong(tmp_path: Pat
         return doubled.withWatermark("at", "0 seconds").groupBy(F.window("at", "1 second"), "pack").agg(
             F.sum("price").alias("revenue"), F.max("event_time").alias("event_time"))
     """
-    caught(trial_of(tmp_path, FAULTS + textwrap.dedent(body)), False, "wrong")
+    found = caught(trial_of(tmp_path, FAULTS + textwrap.dedent(body)), False, "wrong", besides=("missing",))
+    assert found.matched == 0
+    assert any(_twice(example) for example in found.examples)
+
+
+def _twice(example: dict[str, Any]) -> bool:
+    """Whether a wrong sum is twice what it should be."""
+    if example["fault"] != "wrong":
+        return False
+    return bool(example["received"][0]["revenue"] == 2 * example["expected"][0]["revenue"])
 
 
 def test_windows_that_a_watermark_closes_a_slide_early_are_wrong(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, FAR_FUTURE_US
 from streamgauge.experiment import build
 from streamgauge.result import Verification
-from streamgauge.run import native_truth
+from streamgauge.run import native_rows, native_truth, native_updates
 from streamgauge.run.check import check
 from streamgauge.run.comparison import comparison, judged_early
 from streamgauge.run.conduct import Conducted, Spans
@@ -69,7 +70,7 @@ class Case:
         journal, commits = self.done.journal, []
         for commit, rows in zip(journal.commits, batches, strict=False):
             path = self.folder / f"{commit.batch}.arrow"
-            emitted = pc.add(rows.column(EVENT_TIME), LATE_US)
+            emitted = pc.add(pc.fill_null(rows.column(EVENT_TIME), 0), LATE_US)
             table = rows.append_column(EMISSION_TIME, emitted.cast(pa.int64()))
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
@@ -206,14 +207,97 @@ def updates(asked: Case) -> list[pa.Table]:
     return [asked.answer(UPDATES, ends[commit.query, commit.batch]) for commit in asked.done.journal.commits]
 
 
-def test_updates_are_compared_at_several_moments(case: Callable[..., Case]) -> None:
-    """The last values of each key, at three batches' ends and the last one."""
+def test_updates_are_compared_at_every_batchs_end(case: Callable[..., Case]) -> None:
+    """The last values of each key, as long as an answer of the reference is cheap."""
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    asked.receive(*updates(asked))
+    found = asked.verify()
+    assert faults(found) == {}
+    assert found.expected == 20 * 100
+    assert "last values of user_id at 20 of 20 batches' ends" in found.sentence
+
+
+def test_updates_are_compared_at_a_few_ends_where_answers_are_dear(
+    case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_updates, "ENOUGH_S", 0.0)
     asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     asked.receive(*updates(asked))
     found = asked.verify()
     assert faults(found) == {}
     assert found.expected == 4 * 100
     assert "last values of user_id at 4 of 20 batches' ends" in found.sentence
+
+
+def added_to(rows: pa.Table, more: int, event_time: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
+    """Updates whose count is so much greater, of another event time where that is given."""
+    changed = rows.set_column(1, "n", pc.add(rows.column("n"), more))
+    return changed if event_time is None else changed.set_column(2, EVENT_TIME, event_time)
+
+
+def older(rows: pa.Table) -> pa.Table:
+    return added_to(rows, 1_000_000, pc.subtract(rows.column(EVENT_TIME), 1))
+
+
+def timeless(rows: pa.Table) -> pa.Table:
+    return added_to(rows, 1_000_000, pa.nulls(len(rows), pa.int64()))
+
+
+# What comes beside each batch's own rows, before or after them; how many of which fault; what the sentence says.
+GARBAGE = [
+    ("older by 1 us, after", lambda rows: [rows, older(rows)], {"extra": 2000, "wrong": 2000}, "beside another"),
+    ("older by 1 us, before", lambda rows: [older(rows), rows], {"extra": 2000}, "beside another of their key"),
+    ("without a time, before", lambda rows: [timeless(rows), rows], {"extra": 2000}, "without an event_time"),
+    (
+        "without a time, after", lambda rows: [rows, timeless(rows)], {"extra": 2000, "wrong": 2000},
+        "2,000 came without an event_time, which the truth never lacks",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("beside", "expected", "said"), [each[1:] for each in GARBAGE], ids=[e[0] for e in GARBAGE])
+def test_garbage_beside_each_update_is_extra(
+    case: Callable[..., Case], beside: Callable[[pa.Table], list[pa.Table]], expected: dict[str, int], said: str
+) -> None:
+    """A batch owes one value of a key; the last is the one that arrived last, whatever time it claims."""
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    asked.receive(*[pa.concat_tables(beside(rows)) for rows in updates(asked)])
+    found = asked.verify()
+    assert faults(found) == expected
+    assert said in found.sentence
+    assert any(example["fault"] == "extra" for example in found.examples)
+
+
+def test_a_last_batch_that_takes_values_back_is_wrong(case: Callable[..., Case]) -> None:
+    """Alone or beside the right ones: of what a key had before, the last is no longer that with the newest events."""
+    for alone in (True, False):
+        asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+        rows = updates(asked)
+        back = added_to(rows[-6], 7)
+        rows[-1] = back if alone else pa.concat_tables([rows[-1], back])
+        asked.receive(*rows)
+        found = asked.verify()
+        assert faults(found) == {"extra": 100, "wrong": 100}
+        assert {example["fault"] for example in found.examples} == {"extra", "wrong"}
+        assert "before what their key had had in an earlier batch" in found.sentence
+
+
+def test_wrong_updates_on_the_way_are_found(case: Callable[..., Case]) -> None:
+    """Right at the four ends that alone were compared once."""
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    rows = [added_to(each, int(number not in (4, 8, 13, 19))) for number, each in enumerate(updates(asked))]
+    asked.receive(*rows)
+    assert faults(asked.verify()) == {"wrong": 1600}
+
+
+def test_updates_of_a_window_are_told_apart_by_it_too(case: Callable[..., Case]) -> None:
+    text = WINDOWS.replace("\n", " ")
+    asked = case(f'mode="update", keys="user_id", reference="{text}"')
+    ends = asked.done.journal.batch_ends()
+    answers = [asked.answer(WINDOWS, ends[commit.query, commit.batch]) for commit in asked.done.journal.commits]
+    newest = [rows.filter(pc.equal(rows.column(0), pc.max(rows.column(0)))) for rows in answers]
+    asked.receive(*newest)
+    assert faults(asked.verify()) == {}
 
 
 @pytest.mark.parametrize(("batch", "least"), [(19, 100), (4, 100), (8, 100), (13, 100)])
@@ -236,7 +320,7 @@ def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[
     measured = [make.start + second * 1_000_000 for second in measured_s]
     done = replace(done, spans=Spans(make.start, *measured, done.spans.end_us))
     inside = [(batch, make.start + (batch + 1) * 1_000_000) for batch in expected]
-    assert native_truth._moments(done) == [*inside, (19, None)]
+    assert native_updates.moments(done, 3) == [*inside, (19, None)]
 
 
 def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
@@ -318,4 +402,123 @@ def test_lineage_tells_no_result_from_another() -> None:
             " AS rows(event_time, ingest_time, name, number)"
         )
         columns = {"event_time": "number", "ingest_time": "number", "name": "text", "number": "number"}
-        assert native_truth._identity(connection, columns, ()) == (("name", "number"), True)
+        assert native_rows.identity(connection, columns, ()) == (("name", "number"), True)
+
+
+def shifted(rows: pa.Table, **by_us: int) -> pa.Table:
+    for name, more in by_us.items():
+        rows = rows.set_column(rows.column_names.index(name), name, pc.add(rows.column(name), more))
+    return rows
+
+
+def test_columns_that_the_reference_leaves_out_are_named(case: Callable[..., Case]) -> None:
+    """In the sentence, and in the notes of the result; where no value is left to compare that is said too."""
+    few = "SELECT user_id, price, event_time, ingest_time, event_id FROM purchases"
+    asked = case(f'reference="{few}"')
+    asked.receive(asked.answer(few.replace("price,", "price, 7 AS seven,")))
+    verified = verify_own(asked.ready, asked.done, asked.folder / "batch.log")
+    assert faults(verified.verification) == {}
+    assert verified.verification.sentence.endswith("; not compared, as the reference leaves them out: seven")
+    assert verified.notes == ("answers: not compared, as the reference leaves them out: seven",)
+    asked = case('reference="SELECT event_time, event_id FROM purchases"')
+    asked.receive(asked.answer(ROWS))
+    said = asked.verify().sentence
+    assert "leaves them out: user_id, third; so of a result no value was looked at, only that it is there" in said
+
+
+def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(case: Callable[..., Case]) -> None:
+    """By event_id, where it is there; else it must be a stamp that was given to events of that time."""
+    windows = WINDOWS.replace("\n", " ")
+    stamped = windows.replace("max(event_time) AS", "max(ingest_time) AS ingest_time, max(event_time) AS")
+    few = "SELECT user_id, price, event_time FROM purchases"
+    cases = [
+        ("SELECT user_id, event_time, event_id FROM purchases", ROWS, "by event_id", 15_000),
+        (few, few.replace("price,", "price, ingest_time,"), "by the hand-out log", 15_000),
+        (windows, stamped, "ingest_time by the hand-out log", 800),
+    ]
+    for query, full, said, count in cases:
+        asked = case(f'reference="{query}", reach="2s"')
+        rows = asked.answer(full)
+        asked.receive(rows)
+        right = asked.verify()
+        assert faults(right) == {}, query
+        assert said in right.sentence
+        assert "ingest_time" not in right.sentence.partition("not compared")[2]
+        asked = case(f'reference="{query}", reach="2s"')
+        asked.receive(shifted(rows, ingest_time=5))
+        assert faults(asked.verify())["wrong"] >= count * 0.8, query
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (ROWS, "event_time and ingest_time by event_id"),
+        ("SELECT user_id, price, event_time, ingest_time FROM purchases", "event_time and ingest_time by the hand-out"),
+        ("SELECT user_id, price, event_time FROM purchases", "event_time by the hand-out log"),
+    ],
+)
+def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
+    case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch, query: str, said: str
+) -> None:
+    """The batch run shifts it alike, so the plan and the hand-out log are asked."""
+    for shift, kinds in (({}, set()), ({"event_time": 40_007, "ingest_time": 5}, {"wrong"})):
+        asked = case('reach="0s"')
+        rows = asked.answer(query)
+        moved = shifted(rows, **{name: more for name, more in shift.items() if name in rows.column_names})
+        monkeypatch.setattr("streamgauge.engines.spark.answer.answers_in_batch", lambda *_, rows=moved: in_file(rows))
+        asked.receive(moved)
+        found = asked.verify()
+        assert {*faults(found)} == kinds
+        assert said in found.sentence
+        assert found.wrong in (0, found.expected)
+
+
+@contextmanager
+def in_file(rows: pa.Table) -> Iterator[Any]:
+    """A batch run that gives these rows."""
+
+    def answer(out: Path, before_us: int | None = None) -> Path:
+        out.mkdir()
+        pq.write_table(rows, out / "a.parquet")
+        return out
+
+    yield answer
+
+
+def test_rows_of_keys_that_are_not_unique_are_paired_by_their_times(case: Callable[..., Case]) -> None:
+    """Last places of floats, a lost row and a tail that never came part no pairs."""
+    query = "SELECT user_id, price * 0.1 AS x, event_time FROM purchases"
+
+    def found(change: Callable[[pa.Table], pa.Table]) -> dict[str, int]:
+        asked = case(f'keys="user_id", reference="{query}"')
+        asked.receive(change(asked.answer(query)))
+        return faults(asked.verify())
+
+    def blurred(rows: pa.Table) -> pa.Table:
+        odd = pc.bit_wise_and(rows.column(EVENT_TIME), 1).cast(pa.float64())
+        return rows.set_column(1, "x", pc.multiply(rows.column("x"), pc.add(1.0, pc.multiply(1e-12, odd))))
+
+    def without_tail(rows: pa.Table) -> pa.Table:
+        return rows.filter(pc.less(rows.column(EVENT_TIME), pc.subtract(pc.max(rows.column(EVENT_TIME)), 4_000_000)))
+
+    assert found(lambda rows: rows) == {}
+    assert found(blurred) == {}
+    assert found(without_tail) == {}
+    assert found(lambda rows: rows.slice(1)) == {"missing": 1}
+    assert found(lambda rows: rows.set_column(1, "x", pc.add(rows.column("x"), 1))) == {"wrong": 15_000}
+
+
+def test_types_that_differ_in_width_alone_are_compared(case: Callable[..., Case]) -> None:
+    """Unsigned beside signed, and lists of whole numbers and of floats, the latter within the tolerance."""
+    query = (
+        "SELECT event_id, event_time, price::UBIGINT AS p, [price::INTEGER] AS ps, [price / 3] AS thirds FROM purchases"
+    )
+    asked = case(f'reference="{query}"')
+    rows = asked.answer(
+        query.replace("UBIGINT", "BIGINT").replace("INTEGER", "BIGINT").replace("/ 3", "/ 3.0000000000003")
+    )
+    asked.receive(rows)
+    assert faults(asked.verify()) == {}
+    asked = case(f'reference="{query}"')
+    asked.receive(asked.answer(query.replace("price / 3]", "price / 3, 1]")))
+    assert set(faults(asked.verify())) == {"wrong"}

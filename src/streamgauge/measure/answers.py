@@ -89,7 +89,7 @@ def compare(
     if update and sql.DUE not in kinds:
         raise ValueError(f"expected updates have no column {sql.DUE}")
     sides = _Sides(con, question, expected, received, kinds, raw)
-    if update or any(kinds[name] == "float" for name in values):
+    if update or any(kinds[name] in sql.FLOATS for name in values):
         return _joined(sides, "true", None)
     return _by_fingerprint(sides)
 
@@ -126,7 +126,7 @@ def _named(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Ite
 
 
 def _kinds(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, str]:
-    """Column name to `int`, `float`, `decimal`, `time`, or the name of its DuckDB type."""
+    """Column name to its kind, as `kind_of` gives it."""
     with _named(con, relation, "described") as name:
         rows = con.execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
     return {row[0]: sql.kind_of(str(row[1])) for row in rows}

@@ -17,8 +17,14 @@ DUE = "__due"
 RANGE_BITS = 18
 """Event ids of one bucket differ in so many low bits: a quarter of a million events of one partition."""
 
-_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "HUGEINT"})
+_INTEGERS = frozenset({
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
+})  # fmt: skip
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
+FLOATS = frozenset({"float", "float[]"})
+"""Kinds that are compared within a tolerance."""
+UNTELLING = FLOATS | {"decimal"}
+"""Kinds that tell no row from another: compared within a tolerance, or so where the other side has floats."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,9 @@ class Question:
 
 
 def kind_of(type_: str) -> str:
+    """`int`, `float`, `decimal` or `time`; `int[]` or `float[]` of a list of such; else the name of the type itself."""
+    if type_.endswith("[]") and (element := kind_of(type_[:-2])) in ("int", "float"):
+        return f"{element}[]"
     if type_ in _INTEGERS:
         return "int"
     if type_ in _FLOATS:
@@ -51,6 +60,8 @@ _DIGITS = "CAST({0} AS VARCHAR)"
 _FORMS = {
     "int": "CAST({0} AS BIGINT)",
     "float": "CAST({0} AS DOUBLE)",
+    "int[]": "CAST({0} AS BIGINT[])",
+    "float[]": "CAST({0} AS DOUBLE[])",
     "time": "epoch_us({0})",
     "decimal": f"CASE WHEN contains({_DIGITS}, '.') THEN rtrim(rtrim({_DIGITS}, '0'), '.') ELSE {_DIGITS} END",
 }
@@ -126,10 +137,19 @@ _FAULT = (
 
 
 def _same(question: Question, kind: str, name: str) -> str:
-    """Null-safe equality; floats within the relative tolerance, infinities and NaN only with themselves."""
+    """Null-safe equality; floats within the relative tolerance, in lists too."""
     e, r = f"e.{quote(name)}", f"r.{quote(name)}"
     equal = f"{e} IS NOT DISTINCT FROM {r}"
-    if kind != "float":
+    if kind not in FLOATS:
         return equal
+    if kind == "float":
+        return f"({equal} OR {_near(question, e, r)})"
+    one = f"p[1] IS NOT DISTINCT FROM p[2] OR {_near(question, 'p[1]', 'p[2]')}"
+    all_ = f"list_bool_and(list_transform(list_zip({e}, {r}), lambda p: {one}))"
+    return f"({equal} OR coalesce(len({e}) = len({r}) AND {all_}, false))"
+
+
+def _near(question: Question, e: str, r: str) -> str:
+    """Within the relative tolerance; infinities and NaN are near nothing."""
     near = f"abs({e} - {r}) <= {question.float_tolerance!r} * greatest(abs({e}), abs({r}))"
-    return f"({equal} OR coalesce(isfinite({e}) AND isfinite({r}) AND {near}, false))"
+    return f"coalesce(isfinite({e}) AND isfinite({r}) AND {near}, false)"

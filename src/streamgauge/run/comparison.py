@@ -52,10 +52,11 @@ class SinkVerified:
 
 @dataclass(frozen=True)
 class Verified:
-    """What the answers were, and how late: of every sink, and of all together."""
+    """What the answers were, and how late: of every sink, and of all together; `notes` are for the result's own."""
 
     verification: Verification
     sinks: tuple[SinkVerified, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def slowest(self) -> SinkVerified:

@@ -216,8 +216,11 @@ def conclude(
     slowest = verified.slowest.latencies
     verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, slowest.latencies))
     result = _with_verdict(base, verdict).model_copy(
-        update={"sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification}
-    )
+        update={
+            "sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification,
+            "notes": (*base.notes, *verified.notes),
+        }
+    )  # fmt: skip
     folder.write_series(figures.series(done, slowest.seconds))
     folder.write_hlog(_hlog(verified, done.spans))
     folder.write_result(result)
