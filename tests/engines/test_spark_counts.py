@@ -56,7 +56,7 @@ FLOWS: dict[str, Flow] = {
         WORDS.select(k="k", word="word").join(B.select(k="k", v="v"), window=tumble("2s"), on="k").sink("out")
     ),
     "words beside words": union(WORDS.select(x="word"), B.select(x="text")).select(y="x").sink("out"),
-    "several sinks": flow(WORDS.where("v > 1").sink("late"), WORDS.select(word="word").sink("all")),
+    "several sinks": flow(WORDS.where("v > 1").sink("late"), WORDS.where("v < 1").sink("early")),
 }
 
 
