@@ -16,6 +16,7 @@ Each message names the setting, the rule, the value got and the way out; `Proble
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,9 @@ _RULES = {
 }
 """By the first word of pydantic's own type of error."""
 
+FULL_IN_WORDS = "No space left on device"
+"""What a system says of a full disk, and whoever passes that on."""
+
 
 class StreamgaugeError(Exception):
     """The base of all errors raised on purpose; anything else that escapes is a defect of ours."""
@@ -137,3 +141,8 @@ class Interrupted(StreamgaugeError):
     """Someone asked the run to stop; what was measured is kept."""
 
     exit_code = 1
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that a disk is full; DuckDB's has no number, and says it in words."""
+    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or FULL_IN_WORDS in str(error)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.result import Check, Latencies, Latency, Verdict, Verification
+from streamgauge.result import Check, Latencies, Latency, SinkResult, Verdict, Verification
 from streamgauge.run.facts import Evidence, Samples, parse_limit
 
 RATE = 100_000.0
@@ -63,3 +63,11 @@ def staircase(slope: float, windows: int, noise_s: float, seed: int = 1, until_s
     time_s = np.arange(0, until_s or closed_at[-1] + 0.011, 0.01)
     frontier_s = np.concatenate([[0.0], ends])[np.searchsorted(closed_at, time_s, side="right")]
     return Samples(time_s, time_s - frontier_s)
+
+
+def sink(name: str, p99: float = 1e6, **found: int) -> SinkResult:
+    """A sink of ten rows with that p99, all right but for what was `found`."""
+    latency = LATENCY.model_copy(update={"p99": p99})
+    return SinkResult(
+        name=name, rows=10, latency=Latencies(event_time_us=latency), verification=RIGHT.model_copy(update=found)
+    )

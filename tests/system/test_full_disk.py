@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import duckdb
 import pytest
 
-from streamgauge.system.full_disk import full_disk, is_full, tells_of_full_disk
-
-
-@pytest.mark.parametrize(
-    ("error", "full"),
-    [
-        (OSError(errno.ENOSPC, "as the system says it"), True), (OSError(errno.EDQUOT, "quota"), True),
-        (duckdb.IOException('Could not write file "a": No space left on device'), True),
-        (OSError(errno.EACCES, "not yours"), False), (duckdb.IOException("broken"), False),
-    ],
-)  # fmt: skip
-def test_a_full_disk_is_known_by_its_number_or_its_words(error: Exception, full: bool) -> None:
-    """The system gives a number, DuckDB words alone."""
-    assert is_full(error) is full
+from streamgauge.system.full_disk import full_disk, tells_of_full_disk
 
 
 def test_the_sentence_has_the_folder_what_is_free_and_the_way_out(

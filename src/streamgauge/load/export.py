@@ -6,7 +6,6 @@ A file appears under its name only when it is whole.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,14 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.errors import InputError, Interrupted, MachineError, Problem
+from streamgauge.errors import InputError, Interrupted, MachineError, Problem, is_full
 from streamgauge.events import EVENT_ID, EVENT_TIME, arrow_type
 from streamgauge.load.plan import BATCH_BYTES_MAX, Plan
 
 Progress = Callable[[int, int], None]
 ROWS_MAX = 262_144
 """Of a batch; fewer where they are large."""
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progress | None = None) -> dict[str, int]:
@@ -141,7 +139,7 @@ def _batches(plan: Plan, stream: int, partition: int, first: int, last: int) -> 
 
 
 def _explained(error: OSError, path: Path) -> InputError | MachineError:
-    if error.errno in _FULL:
+    if is_full(error):
         return MachineError(
             f"out: the disk of {path} is full; free some space, or write less with --duration or --rate"
         )

@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.errors import DriverError
+from streamgauge.errors import DriverError, is_full
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.measure.heartbeat import Heartbeat
 from streamgauge.system.children import serve
-from streamgauge.system.full_disk import full_disk, is_full
+from streamgauge.system.full_disk import full_disk
 from streamgauge.transports.busy import Busy
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Listen, Reached, Read

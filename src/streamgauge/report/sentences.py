@@ -18,6 +18,8 @@ KEPT = (
     "This figure must not be used: other processes were busy on this machine, and the driver did not do its work in "
     "time beside them."
 )
+KEPT_FROM_WORK = "invalid: other processes used"
+"""How the verdict's own sentence begins then: it knows which checks others bring about."""
 NOTHING = "There is no figure to use: the run ended before anything was measured."
 
 
@@ -59,13 +61,11 @@ def unusable(result: Result) -> str:
         return UNUSABLE
     if result.rate is None:
         return NOTHING
-    # The verdict knows which checks others bring about: of a driver that failed it names them only there.
-    beside = result.verdict.sentence.startswith("invalid: other processes")
     # Only a driver that failed has a check that is invalid; beside others, checks of the system were not passed.
     states = {check.state for check in result.verdict.checks}
     if states & {"failed", "undecided"} and "invalid" not in states:
         return DISTURBED
-    return KEPT if beside else UNUSABLE
+    return KEPT if result.verdict.sentence.startswith(KEPT_FROM_WORK) else UNUSABLE
 
 
 def measured_s(result: Result) -> float | None:

@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
-from streamgauge.errors import InputError, MachineError, Problem
+from streamgauge.errors import InputError, MachineError, Problem, is_full
 from streamgauge.experiment import Experiment, to_toml
 from streamgauge.result import Result, Verdict, Verification
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STARTED = "The run ended before it was judged: it is still going on, or it was killed."
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Study(NamedTuple):
@@ -313,7 +311,7 @@ def disk(path: Path, asked: Place = OUT) -> Iterator[None]:
 
 
 def _error_of(path: Path, error: OSError, asked: Place) -> Exception:
-    if error.errno in _NO_SPACE:
+    if is_full(error):
         return MachineError(f"the disk that holds {path} is full: free some space, or use {asked.another} elsewhere")
     rules = {
         errno.EEXIST: "must be a folder, and a file has that name",

@@ -203,8 +203,9 @@ def _carried_by(experiment: Experiment, engine: Capabilities | None) -> str:
     """The transport that defaults follow: one that the engine can read, where the one asked for is none. So nobody is
     told of a number that only follows from what is refused anyway.
     """
-    readable = engine is None or experiment.transport in engine.transports
-    return experiment.transport if readable or engine is None else engine.transports[0]
+    if engine is None or experiment.transport in engine.transports:
+        return experiment.transport
+    return engine.transports[0]
 
 
 def _as_done(flow: Flow | None, engine: Capabilities | None) -> Flow | None:

@@ -40,10 +40,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamgauge.events import US, format_us
-from streamgauge.result import PERCENTILES, Check, CheckState, Latencies, Latency
-from streamgauge.run.facts import BOUND_S_MIN, Evidence, Samples, ServiceLevel
+from streamgauge.result import Check, CheckState
+from streamgauge.run.facts import BOUND_S_MIN, Evidence, Samples
 from streamgauge.stats.bootstrap import Interval, slope_interval
-from streamgauge.stats.percentile import observations_needed
 
 PLAN_SHARE_MIN = 0.99
 SLIP_US_MAX = 100_000
@@ -67,12 +66,6 @@ EXTENSION_SHARE_MAX = 1.0
 """The same where the engine's batches are so long that the span held too few of them to say anything."""
 
 Judge = Callable[[Evidence], Check]
-
-
-def checks_of(evidence: Evidence) -> list[tuple[str, Judge]]:
-    """Name and check, in the order in which they are shown; service levels last."""
-    levels = [(level.name, _level_check(level)) for level in evidence.levels]
-    return [*CHECKS, *levels]
 
 
 def answer(
@@ -204,7 +197,7 @@ def _counted(n: int, unit: str, what: str) -> _Part:
 
 def _backlog_trend(evidence: Evidence) -> Check:
     # A second of waiting event time is a second of the rate, whatever the rate is at that moment.
-    return _worst(
+    return worst(
         [
             _trend("backlog_trend", waiting, BACKLOG_SLOPE_SHARE_MAX, evidence, _BACKLOG, "of the rate")
             for waiting in evidence.backlog
@@ -215,7 +208,7 @@ def _backlog_trend(evidence: Evidence) -> Check:
 def _output_trend(evidence: Evidence) -> Check:
     level = [_output_of(steps(lag), evidence, _OUTPUT) for lag in evidence.output_lag]
     later = [_at_commits(steps(lag), evidence, _OUTPUT_AT_COMMITS) for lag in evidence.output_lag_at_commits]
-    return _worst([*level, *(check for check in later if check is not None)])
+    return worst([*level, *(check for check in later if check is not None)])
 
 
 def _at_commits(lag: Samples, evidence: Evidence, says: _Says) -> Check | None:
@@ -248,7 +241,7 @@ def _output_of(lag: Samples, evidence: Evidence, says: _Says) -> Check:
 def _latency_trend(evidence: Evidence) -> Check:
     if not evidence.latency:
         return answer("latency_trend", "ok", None, OUTPUT_SLOPE_MAX, "s/s", "no latencies at a steady rate: not judged")
-    return _worst([_latency_of(latency, evidence) for latency in evidence.latency])
+    return worst([_latency_of(latency, evidence) for latency in evidence.latency])
 
 
 def _latency_of(latency: Samples, evidence: Evidence) -> Check:
@@ -267,7 +260,7 @@ def _latency_of(latency: Samples, evidence: Evidence) -> Check:
     return trend.model_copy(update={"state": "ok", "ok": True, "sentence": f"{trend.sentence}: {why}"})
 
 
-def _worst(checks: list[Check]) -> Check:
+def worst(checks: list[Check]) -> Check:
     """Of the same check on several queries or sinks: the first that failed, else that is undecided, else the largest
     number.
     """
@@ -402,80 +395,6 @@ def _evidence(evidence: Evidence) -> Check:
 
 def _enough(n: int, least: int, what: str) -> _Part:
     return _Part(n >= least, n, least, what, f"{n} {what}, at least {least} are needed")
-
-
-def _level_check(level: ServiceLevel) -> Judge:
-    """Every sink must hold the level; those that have no such latency (a closing delay of what has no window) are none
-    of its business where another one has.
-    """
-
-    def check(evidence: Evidence) -> Check:
-        named = {f"{sink.name}: ": sink.latency for sink in evidence.sinks} if len(evidence.sinks) > 1 else {}
-        found = {of: _held(level, one) for of, one in (named or {"": evidence.latencies}).items()}
-        there = {of: held for of, held in found.items() if held.latency is not None}
-        return _worst([_of_one(of, held) for of, held in (there or {"": _Held(None)}).items()])
-
-    def _of_one(of: str, held: _Held) -> Check:
-        latency = held.latency
-        value: float | None = None if latency is None else getattr(latency, level.statistic)
-        if latency is None or value is None:
-            return _of_what_is_not_carried(of, level, held)
-        sentence = f"{of}{level.text}: {held.of_what}it is {format_us(value)}"
-        state: CheckState = "ok"
-        if value > level.limit_us:
-            state = "failed"
-        elif latency.lower_bounds:
-            state, sentence = "undecided", f"{sentence} or more: {latency.lower_bounds} {held.missing}"
-        return answer(level.name, state, value, level.limit_us, "us", f"{sentence}{held.beside}")
-
-    return check
-
-
-class _Held(NamedTuple):
-    """The latency that a level is held against, and how that is said."""
-
-    latency: Latency | None
-    of_what: str = ""
-    beside: str = ""
-    missing: str = "results had not arrived"
-
-
-def _held(level: ServiceLevel, latencies: Latencies) -> _Held:
-    """Of updates, event time is that of the newest event in each, which a longer batch makes no later: a level on it is
-    held against the wait of every event until it was counted.
-    """
-    counted = latencies.until_counted_us
-    if level.kind != "event_time" or counted is None:
-        return _Held(latencies.of(level.kind))
-    newest_us = getattr(latencies.event_time_us, level.statistic, None)
-    beside = "" if newest_us is None else f" (of the newest event in each update: {format_us(newest_us)})"
-    return _Held(counted, "until every event is counted, ", beside, "events were in no committed batch")
-
-
-def _of_what_is_not_carried(of: str, level: ServiceLevel, held: _Held) -> Check:
-    """Undecided, unless a lower percentile that is carried lies beyond the limit: the one asked for is no less."""
-    latency = held.latency
-    if latency is None:
-        sentence = f"{of}{level.text}: no result had {_an(level.kind)}"
-        return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
-    seen, q = latency.effective_count, PERCENTILES.get(level.statistic)
-    lower = {name: getattr(latency, name) for name, share in PERCENTILES.items() if q is not None and share < q}
-    beyond = [(name, value) for name, value in lower.items() if value is not None and value > level.limit_us]
-    if beyond:
-        name, value = beyond[-1]
-        shown = name.replace("_", ".")
-        sentence = f"{of}{level.text}: {held.of_what}{shown} is {format_us(value)} already{held.beside}"
-        return answer(level.name, "failed", value, level.limit_us, "us", sentence)
-    if not latency.count and latency.note:
-        sentence = f"{of}{level.text}: {held.of_what}it is {latency.note}{held.beside}"
-        return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
-    needed = "" if q is None else f", {observations_needed(q)} do"
-    sentence = f"{of}{level.text}: {seen} independent results do not carry it{needed}"
-    return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
-
-
-def _an(kind: str) -> str:
-    return "a latency until counted" if kind == "until_counted" else f"a {kind.replace('_', ' ')}"
 
 
 def _least_p50(evidence: Evidence) -> float:

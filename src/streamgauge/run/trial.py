@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from streamgauge.engines.seam import OperatorCounts
-from streamgauge.errors import DriverError
+from streamgauge.errors import DriverError, is_full
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_line, log_lines
@@ -44,7 +44,7 @@ from streamgauge.run.watching import (
     why_starting,
 )
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.full_disk import full_disk, is_full, tells_of_full_disk
+from streamgauge.system.full_disk import full_disk, tells_of_full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.transports.seam import Chunk
 
@@ -390,7 +390,7 @@ def _rising(done: Conducted, now_us: int) -> str:
     whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
     now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
     warming = now_us < done.spans.measured_from_us
-    return f"rising to {words.rate(whole, '/s').replace(' /s', '/s')}" if warming and now < whole else ""
+    return f"rising to {words.rate(whole)}" if warming and now < whole else ""
 
 
 def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamgauge.report.sentences import KEPT_FROM_WORK
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, checks_of, driver_in_the_way
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, driver_in_the_way
 from streamgauge.run.facts import (
     Evidence,
     Floats,
@@ -21,6 +22,7 @@ from streamgauge.run.facts import (
     busy_others,
     parse_limit,
 )
+from streamgauge.run.levels import level_check
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.full_disk import WAY_OUT, tells_of_full_disk
 
@@ -36,7 +38,7 @@ _STALL_SLOPE = 0.5
 
 def judge(evidence: Evidence) -> Verdict:
     """All checks on one trial, and the verdict that they give together [method 3]."""
-    checks = tuple(_guarded(name, check, evidence) for name, check in checks_of(evidence))
+    checks = tuple(_guarded(name, check, evidence) for name, check in _checks_of(evidence))
     value, deciding = _combine(checks, evidence.interrupted)
     if _was_too_slow(value, deciding) and (driver := driver_in_the_way(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
@@ -59,6 +61,11 @@ def judge(evidence: Evidence) -> Verdict:
 _NOT_BY_SLOWNESS = ("connected", "answers")
 """What neither other processes bring about by taking the system's processors, nor the driver by letting it wait: all
 other checks say that it was slow."""
+
+
+def _checks_of(evidence: Evidence) -> list[tuple[str, Judge]]:
+    """Name and check, in the order in which they are shown; service levels last."""
+    return [*CHECKS, *((level.name, level_check(level)) for level in evidence.levels)]
 
 
 def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
@@ -132,7 +139,7 @@ def _sentence(
     because = _because(deciding + died)
     if value == "invalid" and busy is not None:
         return (
-            f"invalid: other processes used {busy[0]}, at most {busy[1]} is allowed, and the driver did not do its "
+            f"{KEPT_FROM_WORK} {busy[0]}, at most {busy[1]} is allowed, and the driver did not do its "
             f"work in time beside them, so this figure must not be used ({because})"
         )
     return {

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import tempfile
 from pathlib import Path
 
+from streamgauge.errors import FULL_IN_WORDS
+
 WAY_OUT = "free some space, or set TMPDIR=DIR to a folder on a larger disk"
-_CODES = (errno.ENOSPC, errno.EDQUOT)
-_SYSTEMS_WORDS = "No space left on device"
 _HEAD = "the disk that holds "
-
-
-def is_full(error: BaseException) -> bool:
-    """Whether an error says that a disk is full; DuckDB's has no number, and says it in words."""
-    return getattr(error, "errno", None) in _CODES or _SYSTEMS_WORDS in str(error)
 
 
 def full_disk(folder: Path | None = None) -> str:
@@ -26,7 +20,7 @@ def full_disk(folder: Path | None = None) -> str:
 
 def tells_of_full_disk(reason: str) -> bool:
     """Whether a reason that came from another process is that sentence, or an engine's own words for it."""
-    return (_HEAD in reason and WAY_OUT in reason) or _SYSTEMS_WORDS in reason
+    return (_HEAD in reason and WAY_OUT in reason) or FULL_IN_WORDS in reason
 
 
 def _free(folder: Path) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 import psutil
@@ -35,6 +36,22 @@ def gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def test_no_cluster_is_called_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's own tool takes what begins with `-` for one, and one broker of 64 would not start."""
+    monkeypatch.setattr(module.os, "urandom", lambda n: b"\xfb" * n)
+    assert not module._cluster_id().startswith("-")
+    assert len(urlsafe_b64decode(f"{module._cluster_id()}==")) == 16
+
+
+@pytest.mark.broker
+def test_a_folder_that_cannot_be_prepared_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the tool's own exit, not by what the broker finds missing afterwards."""
+    monkeypatch.setattr(module, "_cluster_id", lambda: "-an-option")
+    node = module._Node(tmp_path, "127.0.0.1", os.pathsep.join(map(str, module.require_jars())))
+    with pytest.raises(DriverError, match=r"the broker's folder could not be prepared \(exit code 1\)"):
+        node.start()
 
 
 @pytest.mark.broker
@@ -128,5 +145,14 @@ def test_one_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.Mo
     nothing = tmp_path / "nothing.jar"
     nothing.touch()
     monkeypatch.setattr(module, "require_jars", lambda: [nothing])
-    with pytest.raises(DriverError, match="the broker ended as it started"):
+    with pytest.raises(DriverError, match="the broker's folder could not be prepared"):
         Broker(tmp_path / "data", tmp_path / "broker.log")
+
+
+@pytest.mark.broker
+def test_one_that_ends_as_it_starts_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here its folder was never prepared."""
+    monkeypatch.setattr(module._Node, "_format", lambda _: None)
+    node = module._Node(tmp_path, "127.0.0.1", os.pathsep.join(map(str, module.require_jars())))
+    with pytest.raises(DriverError, match=r"the broker ended as it started \(exit code 1\)"):
+        node.start()

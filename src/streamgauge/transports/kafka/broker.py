@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,7 +107,7 @@ class _Node:
         if self._ports is None:
             self._ports = _free_port(self._host), _free_port(self._host)
             self._configure()
-            self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._config).wait()
+            self._format()
         self._process = self._java("kafka.Kafka", self._config)
         self._await()
         return f"{self._host}:{self._ports[0]}"
@@ -152,6 +151,11 @@ class _Node:
             "log.message.timestamp.type": "LogAppendTime",
         }.items()) + "\n")  # fmt: skip
 
+    def _format(self) -> None:
+        formatting = self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._config)
+        if code := formatting.wait():
+            raise DriverError(f"the broker's folder could not be prepared (exit code {code})")
+
     def _java(self, *command: str) -> subprocess.Popen[bytes]:
         options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED]
         return subprocess.Popen(
@@ -189,7 +193,8 @@ def _die_with_parent() -> None:
 
 
 def _cluster_id() -> str:
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """Sixteen bytes as Kafka writes them, the first one 0: so it begins with `A`, and never with the `-` of an option."""
+    return urlsafe_b64encode(bytes(1) + os.urandom(15)).decode().rstrip("=")
 
 
 def _free_port(host: str) -> int:
