@@ -193,7 +193,7 @@ def _die_with_parent() -> None:
 
 
 def _cluster_id() -> str:
-    """Sixteen bytes as Kafka writes them, the first one 0: so it begins with `A`, and never with the `-` of an option."""
+    """Sixteen bytes as Kafka writes them, the first one 0: so it begins with `A`, never with the `-` of an option."""
     return urlsafe_b64encode(bytes(1) + os.urandom(15)).decode().rstrip("=")
 
 
