@@ -320,7 +320,7 @@ def test_malformed_records_of_own_data_stop_nothing(tmp_path: Path, monkeypatch:
     }
     assert counted == {"device": (0, 1, 7), "temp": (1, 1, None), "gem_pack_id": (1, 1, None), "price": (1, 1, None)}
     assert {each.stream: each.left_out for each in judged.result.data} == {"sensors": 1, "purchases": 0}
-    assert any("temp is null in 1 of " in note for note in judged.result.notes)
+    assert any("temp is null in 2 of " in note for note in judged.result.notes)
 
 
 def test_every_workload_is_verified_on_spark() -> None:
