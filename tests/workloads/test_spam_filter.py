@@ -31,7 +31,7 @@ from streamgauge.load.mails import Message
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.workloads import base
-from streamgauge.workloads.spam_filter import bayes_rule, training_sum, word_map, word_probability
+from streamgauge.workloads.spam_filter import bayes_rule, each_word, training_sum, word_map, word_probability
 
 WORKLOAD = base.get("spam_filter")
 SPAM, HAM, NO_LABEL, JUDGE = "spam", "ham", "no label", "judge"
@@ -239,6 +239,24 @@ def test_sums_do_not_depend_on_where_batches_end(rows: list[tuple[str, bool | No
         assert [row[name] for row in whole] == list(itertools.accumulate(sizes))
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.sampled_from(["", "a", "a b", "a b a"]), max_size=40), CUTS)
+def test_each_word_comes_in_its_place_with_its_mail(texts: list[str], cuts: list[int]) -> None:
+    """A mail without words has one that is empty; and nothing is kept from batch to batch."""
+    kinds = {"id": pa.int64(), "words": pa.string(), "spam": pa.bool_(), "spam_total": pa.int64(),
+             "ham_total": pa.int64()}  # fmt: skip
+    summed = source(
+        "summed", Schema.of(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint")
+    )
+    given_ = [(number, text, None, 10 * number, 7) for number, text in enumerate(texts)]
+    times = list(range(len(texts)))
+    flow = each_word(summed).sink("out")
+    whole, parts = whole_and_in_parts(flow, columns(given_, **kinds), times, cuts)
+    assert parts == whole
+    expected = [(number, word, 10 * number) for number, text in enumerate(texts) for word in text.split(" ")]
+    assert [(row["id"], row["word"], row["spam_total"]) for row in whole] == expected
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", ""]), LABELS, STEPS), max_size=40), CUTS)
 def test_words_do_not_depend_on_where_batches_end(rows: list[tuple[str, bool | None, int]], cuts: list[int]) -> None:
@@ -405,7 +423,7 @@ def test_what_outsiders_see() -> None:
     assert schema.columns(flow.sink.input) == {"id": "bigint", "spam_probability": "double", "is_spam": "boolean"}
     assert [node.name for node in graph.walk(flow.sink.input)] == [
         "training", "labelled", "analysis", "addressed", "unlabelled", "mails", "tokenizer", "training_sum",
-        "each_word", "word", "word_probability", "bayes_rule", "decision",
+        "each_word", "word_probability", "bayes_rule", "decision",
     ]  # fmt: skip
     assert [node.name for node in graph.walk(flow_of(training_share=0).sink.input)] == [
         "analysis", "addressed", "tokenizer", "each_word", "word", "word_map", "word_probability", "bayes_rule",

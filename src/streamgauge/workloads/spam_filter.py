@@ -3,18 +3,20 @@
 Two streams, `training` (labelled) and `analysis`, become one in the order of time, ties by event id; so there is one
 right answer, where the thesis lets both race each other. Then, as the thesis has it, by word and by mail:
 
-- `tokenizer` and `each_word`: runs of ASCII letters, digits and underscores, in lower case; native
+- `tokenizer`: runs of ASCII letters, digits and underscores, in lower case; native
 - `training_sum`: how many words of spam and of ham were learned so far. The thesis sends them to every instance; here
   all mails pass one instance, one row a mail, and the sums are written on them: a broadcast edge takes rows of one time
   input by input, where mails of both streams go by their ids, and would do each training mail once for every bucket
+- `each_word`, by mail: its words. A class, so that words go from class to class without being rows of the engine; and
+  keyed, since a native `explode` would do all words where all mails pass, on one core
 - `word_probability`, by word: how often the word was learned from spam and from ham, and so how likely a mail that has
   it is spam. What was learned is never forgotten
 - `bayes_rule`, by mail: the 15 distinct words that tell most, equal ones in the order of the alphabet, and what they
   say together. All words of a mail have its time and no batch ends within a time, so a mail is always whole, and
   nothing is kept. The thesis counts what came: a mail that lost a word is kept forever
 
-With `training_share` 0 nothing is learned: words are looked up in a static table of what a thousand made mails of each
-kind teach (the thesis's offline mode), and only `bayes_rule` is keyed.
+With `training_share` 0 nothing is learned: words (`each_word` is native then) are looked up in a static table of what a
+thousand made mails of each kind teach (the thesis's offline mode), and only `bayes_rule` is keyed.
 
 Of the thesis's code these are not repeated: counts that begin at 0, so that a word learned once counts nothing; the
 probabilities of all words computed anew after each mail (here: those of the words that are asked for); single
@@ -123,6 +125,30 @@ SUM_TRUTH = (
     " SELECT id, words, spam, _row, sum(CASE WHEN spam THEN tokens ELSE 0 END) OVER so_far AS spam_total,"
     " sum(CASE WHEN NOT spam THEN tokens ELSE 0 END) OVER so_far AS ham_total"
     " FROM counted WINDOW so_far AS (ORDER BY _row ROWS UNBOUNDED PRECEDING)"
+)
+
+
+class EachWord(Processor):
+    """The words of each mail, with what is known of the mail; one without words has an empty one."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        words = pc.split_pattern(batch.column("words"), " ")
+        mail_of = pa.array(np.repeat(np.arange(batch.num_rows), pc.list_value_length(words).to_numpy()))
+        carried = (batch.column(name).take(mail_of) for name in ("id", "spam", "spam_total", "ham_total"))
+        names = ["word", "id", "spam", "spam_total", "ham_total", ROW]
+        return pa.RecordBatch.from_arrays([words.flatten(), *carried, mail_of], names=names)
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Nothing is kept."""
+
+
+EACH_TRUTH = (
+    "WITH split AS (SELECT *, string_split(words, ' ') AS found FROM input)"
+    " SELECT id, unnest(found) AS word, unnest(range(len(found))) AS _ordinal, spam, spam_total, ham_total, _row"
+    " FROM split"
 )
 
 
@@ -245,6 +271,19 @@ def training_sum(mails: Stream) -> Stream:
     )
 
 
+def each_word(summed: Stream) -> Stream:
+    """Mails with their sums to their words with these."""
+    return summed.process(
+        EachWord,
+        keys="id",
+        gives=Schema.of(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        several=True,
+        reach="0s",
+        truth=EACH_TRUTH,
+        name="each_word",
+    )
+
+
 def word_probability(found: Stream) -> Stream:
     """Words of mails, of both kinds, to those that are to be judged, each with its probability."""
     return found.process(
@@ -284,9 +323,7 @@ def _learning(training: Stream, addressed: Stream) -> Stream:
     unlabelled = addressed.select(id="id", message="message", spam="nullif(true, true)", name="unlabelled")
     mails = labelled.union(unlabelled, name="mails")
     tokens = mails.select(id="id", words=TOKENS, spam="spam", mailbox="0", name="tokenizer")
-    found = training_sum(tokens).explode(word="split(words, ' ')", name="each_word")
-    columns = {name: name for name in ("id", "word", "spam", "spam_total", "ham_total")}
-    return word_probability(found.select(columns, name="word"))
+    return word_probability(each_word(training_sum(tokens)))
 
 
 def _offline(addressed: Stream, known: Table) -> Stream:

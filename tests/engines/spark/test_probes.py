@@ -172,6 +172,31 @@ def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: py
     assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), *stated}
 
 
+def progress(batch: int, **said: int | None) -> Any:
+    observed = {f"rows of {operator}": row_of(value) for operator, value in said.items()}
+    return SimpleNamespace(batchId=lambda: batch, observedMetrics=lambda: SimpleNamespace(get=observed.get))
+
+
+def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch once, with what gives as many rows; not again where batches count themselves. What Spark tells while
+    it waits has the number of the batch to come, and nothing of it.
+    """
+    monkeypatch.setattr(probes, "F", SimpleNamespace(sum=lambda column: column))
+    told = [progress(0, words=3), progress(1, words=None), progress(2)]
+    found = probed(Store([]), operators=())
+    found.behind("words", Frame(), rows="_rows")  # type: ignore[arg-type]
+    found.alike("named", "words")
+    found.started("q0", SimpleNamespace(runId=RUN, _jsq=SimpleNamespace(recentProgress=lambda: list(told))))
+    expected = {(0, "words", 3), (0, "named", 3), (1, "words", 0), (1, "named", 0)}
+    assert {(one.batch, one.operator, one.rows) for one in read(found)} == expected
+    assert read(found) == []
+    told += [progress(2, words=5), progress(3)]
+    assert {(one.batch, one.operator, one.rows) for one in read(found)} == {(2, "words", 5), (2, "named", 5)}
+    found.count_in("q0", running_one(Plan("Project"), {"rows of words": 7}), 3)
+    told.append(progress(3, words=7))
+    assert [(one.batch, one.operator, one.rows) for one in read(found)] == [(3, "words", 7), (3, "named", 7)]
+
+
 def test_what_was_handed_over_is_not_handed_over_again() -> None:
     """The trials of a warm rig ask one after the other, and each wants its own."""
     found = probed(Store([execution(0, 0)]))

@@ -1,6 +1,6 @@
 """Packed blocks: rows of one (pane, bucket) as one Arrow IPC message, so that blocks move through shuffle and state.
 
-Pure Arrow and NumPy, for both ends of the packed join and of a keyed process; used inside Spark's Python workers.
+Arrow and NumPy, no Spark, for both ends of the packed join and of a keyed process; used inside Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-BUCKET, SIDE, SERIAL, TIME, BLOCK = "_bucket", "_side", "_serial", "_time", "_block"
+BUCKET, SIDE, SERIAL, TIME, BLOCK, ROWS = "_bucket", "_side", "_serial", "_time", "_block", "_rows"
 PACKED = f"{BUCKET} int, {SIDE} int, {SERIAL} bigint, {TIME} timestamp, {BLOCK} binary"
 ROWS_A_BLOCK = 131_072
 """A task packs after this many rows at the latest, so that its memory has a bound."""
+ONE_PANE_US = 2**62
+"""Blocks are cut by bucket alone."""
 
 Ints = NDArray[np.int64]
 Part = tuple[int, int, bytes]
@@ -39,12 +42,7 @@ class Packing:
 
     def bucket_of(self, table: pa.Table) -> Ints:
         """The bucket of every row, from whole-number keys; the same on both sides of a join."""
-        mixed = np.zeros(table.num_rows, np.uint64)
-        for place, key in enumerate(self.keys):
-            # With nulls it would become floats, which do not tell large keys apart; a null matches nothing anyhow.
-            values = pc.fill_null(table.column(key), 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
-            mixed ^= (values + np.uint64(place + 1)) * _MULTIPLIERS[place % len(_MULTIPLIERS)]
-        return ((mixed >> np.uint64(33)) % np.uint64(self.buckets)).astype(np.int64)
+        return bucket_of([table.column(key) for key in self.keys], self.buckets, table.num_rows)
 
     def rows(self, batches: Iterable[pa.RecordBatch], serial: int) -> Iterator[pa.RecordBatch]:
         """Packed rows of what was read; serial numbers count up from `serial`."""
@@ -56,6 +54,27 @@ class Packing:
             parts = list(cut(kept, times, self.bucket_of(table), self.buckets, self.pane_us))
             yield packed_rows(self.side, parts, serial)
             serial += len(parts)
+
+
+def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = None) -> Ints:
+    """The bucket of every row by its keys, whole numbers or texts: the same in every process, shape (rows,).
+
+    `rows` says how many there are where there may be no keys.
+    """
+    mixed = np.zeros(len(keys[0]) if rows is None else rows, np.uint64)
+    for place, key in enumerate(keys):
+        mixed ^= (_numbers(key) + np.uint64(place + 1)) * _MULTIPLIERS[place % len(_MULTIPLIERS)]
+    return ((mixed >> np.uint64(33)) % np.uint64(buckets)).astype(np.int64)
+
+
+def _numbers(key: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """A number for each key, equal ones for equal keys; a null is taken for 0 or nothing."""
+    if not pa.types.is_string(key.type):
+        # With nulls it would become floats, which do not tell large keys apart; a null matches nothing anyhow.
+        return pc.fill_null(key, 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
+    encoded = pc.fill_null(key, "").combine_chunks().dictionary_encode()
+    hashed = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False), categorize=False)
+    return np.asarray(hashed, np.uint64)[encoded.indices.to_numpy()]
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.engines.spark.blocks import Packing
+from streamgauge.engines.spark.blocks import ROWS, Packing
 from streamgauge.engines.spark.combining import can_be_joined
 from streamgauge.engines.spark.counted import counted_by_spark
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.interval_join import interval_join
+from streamgauge.engines.spark.onward import Onward, handed_on, onward_to
 from streamgauge.engines.spark.panes import by_panes
-from streamgauge.engines.spark.parts import ROWS, Side, with_parts
+from streamgauge.engines.spark.parts import Side, with_parts
 from streamgauge.engines.spark.queries import Query, last_shared, operator_of, steps_to
 from streamgauge.engines.spark.settings import LOWERINGS
 from streamgauge.engines.spark.side_by_side import outputs, tagged
@@ -113,11 +114,12 @@ class Lowering:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
         self._delay, self._probe, self._in_order = delay, probe or Uncounted(), in_order
         self._counted_by_spark: frozenset[Node] = frozenset()
+        self._handed_on: frozenset[Node] = frozenset()
 
     def output(self, query: Query) -> DataFrame:
         """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
         inputs = [sink.input for sink in query.sinks]
-        self._counted_by_spark = counted_by_spark(inputs)
+        self._counted_by_spark, self._handed_on = counted_by_spark(inputs), handed_on(inputs)
         if len(inputs) == 1:
             return self.lower(inputs[0]).drop(TIME)
         aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
@@ -247,9 +249,16 @@ class Lowering:
 
     @_lowered.register
     def _(self, node: Process) -> DataFrame:
+        return self._processed(node)
+
+    def _processed(self, node: Process, onward: Onward | None = None) -> DataFrame:
         from streamgauge.engines.spark.process import process
 
-        return process(node, self.lower, self._read_packed, self._buckets)
+        given, before = None, node.inputs[0]
+        if isinstance(before, Process) and before in self._handed_on:
+            handed = self._processed(before, onward_to(node, self._buckets))
+            given = self._probe.behind(before.name, handed, ROWS)
+        return process(node, self.lower, self._read_packed, self._buckets, given, onward)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))

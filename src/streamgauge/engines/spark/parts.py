@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamgauge.engines.instance import Instance, shapes
+from streamgauge.engines.spark.blocks import ROWS
 from streamgauge.events import arrow_type
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import Process, RunningAggregate
@@ -23,8 +24,6 @@ from streamgauge.flow.nodes import Process, RunningAggregate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS = "_rows"
-"""Column of how many rows the process made; a row of its own for each piece."""
 _PART = re.compile(r"\s*(count|min|max|sum)\s*\(\s*(\*|\w+)\s*\)\s*", re.IGNORECASE)
 _EXACT = {"min": ("int", "bigint", "timestamp"), "max": ("int", "bigint", "timestamp"), "sum": ("int",)}
 _JOINED = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}

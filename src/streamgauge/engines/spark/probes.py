@@ -5,12 +5,13 @@ only marked, by the name of a column that it makes: bundles that are opened, arr
 that are only computed anew are as many as before. Behind every other operator stands a filter that lets every row
 through: because its condition depends on no row, it is neither moved nor removed. Its number says whose it is.
 `observe`, which is meant for this, costs a fifth to a half of the rate, so it is for those rows alone that state how
-many they stand for (`parts`), of which there are few. What a filter costs: some nanoseconds for every row, and a plan
-in which Spark moves no other condition past it.
+many they stand for (`parts`, `onward`), of which there are few. What a filter costs: some nanoseconds for every row,
+and a plan in which Spark moves no other condition past it.
 
 Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
-so of updates they are read in the batch itself, from its plan. Where the probes are in a plan is found in its drawing
-or its text: asking each node would be a call across processes for every one.
+so of updates they are read in the batch itself, from its plan. What rows state stands in the query's progress. Where
+the probes are in a plan is found in its drawing or its text: asking each node would be a call across processes for
+every one.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Probes:
         self._alike: dict[str, str] = {}
         self._stated: list[str] = []
         self._runs: dict[str, str] = {}
+        self._running: dict[str, Any] = {}
+        self._told_until: dict[str, int] = {}
         self._read_until = -1
         self._counted: list[OperatorRows] = []
         self._adding = Lock()
@@ -99,11 +102,15 @@ class Probes:
     def started(self, query: str, running: Any) -> None:
         """A query runs: its executions are known by its run."""
         self._runs[str(running.runId)] = query
+        self._running[query] = running
 
     def read(self) -> None:
         """Reads every batch that is done."""
         if self._operators:
             self._read_while(lambda latest: True)
+        if self._stated:
+            for query, running in self._running.items():
+                self._read_progress(query, running._jsq.recentProgress())
 
     def keep_up(self) -> None:
         """Reads what has gathered beyond `WAITING_MAX`, for at most `READ_S`: Spark forgets the oldest."""
@@ -115,6 +122,7 @@ class Probes:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
         if not self._operators and not self._stated:
             return
+        self._running.pop(query, None)  # its progress would tell the same again
         last = running._jsq.streamingQuery().lastExecution()
         rows: dict[str, int] = {}
         for operator, node in self._within(last.executedPlan()):
@@ -142,8 +150,20 @@ class Probes:
             return {}
         observed = execution.observedMetrics()
         found = {operator: observed.get(_STATED + operator) for operator in self._stated}
-        sums = {operator: one.get() for operator, one in found.items() if one.isDefined()}
-        return {operator: 0 if row.isNullAt(0) else int(row.getLong(0)) for operator, row in sums.items()}
+        return {operator: _sum(one.get()) for operator, one in found.items() if one.isDefined()}
+
+    def _read_progress(self, query: str, told: Any) -> None:
+        """What rows state, of the batches that a query has told since it was last read, latest first."""
+        until, latest = self._told_until.get(query, -1), -1
+        for place in range(len(told) - 1, -1, -1):
+            batch, observed = int(told[place].batchId()), told[place].observedMetrics()
+            if batch <= until:
+                break
+            found = {operator: observed.get(_STATED + operator) for operator in self._stated}
+            if rows := {operator: _sum(row) for operator, row in found.items() if row is not None}:
+                latest = max(latest, batch)
+                self._add(query, batch, rows)
+        self._told_until[query] = max(until, latest)
 
     def taken(self) -> list[OperatorRows]:
         """What was counted since it was last asked for."""
@@ -208,6 +228,11 @@ class Probes:
         told = [OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without]
         with self._adding:
             self._counted += told
+
+
+def _sum(row: Any) -> int:
+    """Of what rows state; none have said anything where there were none."""
+    return 0 if row.isNullAt(0) else int(row.getLong(0))
 
 
 def _mark(text: str) -> int:

@@ -6,7 +6,8 @@
    of a broadcast input are packed whole, and go to every bucket
 3. process: the bucket's instance is restored from its snapshot, gets all rows of the batch in event-time order, gives
    results as blocks, and its snapshot is the bucket's state
-4. unpack: blocks become rows again
+4. unpack: blocks become rows again; or the process cuts its results by the keys of the next one (`onward`), which
+   gathers them as they are
 
 Batches are cut at one event time for all sources (the common frontier), so after a batch's rows of a bucket everything
 up to the latest of them has been given, and sorting within the batch is enough. A class that states times itself goes
@@ -27,7 +28,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark import blocks
-from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SIDE, TIME, Packing
+from streamgauge.engines.spark.blocks import BLOCK, BUCKET, ONE_PANE_US, PACKED, SIDE, TIME, Packing
+from streamgauge.engines.spark.onward import ONWARD, Onward
 from streamgauge.engines.spark.packed_join import plain_columns
 from streamgauge.engines.spark.panes import MARK
 from streamgauge.events import EVENT_TIME
@@ -37,8 +39,6 @@ from streamgauge.flow.nodes import Node, Process, Source
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]
 
-ONE_PANE_US = 2**62
-"""Blocks are cut by bucket alone."""
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 IDS_TRIED = 16
@@ -50,15 +50,24 @@ def process(
     lower: Callable[[Node], DataFrame],
     read_packed: Callable[[Source, Packing], DataFrame],
     buckets: int,
+    given: DataFrame | None = None,
+    onward: Onward | None = None,
 ) -> DataFrame:
-    """The results' columns and `_time`, marked where a watermark is kept. `lower` gives a frame with `_time`."""
+    """The results' columns and `_time`, marked where a watermark is kept. `lower` gives a frame with `_time`.
+
+    `given`: the input as a process before it handed it on; `onward`: how to hand results on, as rows of `ONWARD`.
+    """
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
-    packed = _packed_inputs(node, lower, read_packed, buckets)
+    packed = _packed_inputs(node, lower, read_packed, buckets) if given is None else _handed(given)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
     # Names without an underscore at their front: pandas loses those on the way to the class.
     gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
-    results = gathered.groupBy("bucket").transformWithStateInPandas(Bucket(node), BLOCKS, "append", "eventTime")
+    results = gathered.groupBy("bucket").transformWithStateInPandas(
+        Bucket(node, onward), BLOCKS if onward is None else ONWARD, "append", "eventTime"
+    )
+    if onward is not None:
+        return results
     return _timed(results.mapInArrow(_unpack, _ddl(shapes(node).results, node)), marked=True)
 
 
@@ -142,6 +151,11 @@ def _packed(frame: DataFrame, number: int, node: Process, buckets: int) -> DataF
     return packed.withWatermark(TIME, "0 seconds")
 
 
+def _handed(given: DataFrame) -> DataFrame:
+    """Blocks that another process cut, as if they had been packed here."""
+    return _timed(given.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
+
+
 def _placed(packed: DataFrame, node: Process, number: int, buckets: int) -> DataFrame:
     """The blocks of an input, those of a broadcast one for every bucket: they come in the first."""
     if not node.is_broadcast(number):
@@ -174,7 +188,8 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
 class Bucket(StatefulProcessor):
     """One bucket of a process's keys: its blocks in, its results' blocks out, its snapshot as Spark's state."""
 
-    def __init__(self, node: Process) -> None:
+    def __init__(self, node: Process, onward: Onward | None = None) -> None:
+        self._onward = onward
         # Computed here: workers then need neither the binder nor the parser of expressions.
         self._node, self._shapes = node, shapes(node)
         self._ticks = bool(node.identity)
@@ -208,7 +223,9 @@ class Bucket(StatefulProcessor):
         if saved is not None:
             instance.restore(bytes(saved[0]))
         for results in instance.advance(sides, timer_values.getCurrentWatermarkInMs() * 1000):
-            if len(results):
+            if len(results) and self._onward is not None:
+                yield self._onward.blocks(results)
+            elif len(results):
                 yield pd.DataFrame({BLOCK: [blocks.block(results)]})
         self._state.update((instance.snapshot(),))
 
