@@ -42,8 +42,10 @@ from streamgauge.load.malformed import with_malformed
 from streamgauge.workloads.base import Job, Parameters, Workload, double
 from streamgauge.workloads.features import Feature
 
-TOKENS = "lower(trim(regexp_replace(coalesce(message, ''), '[^A-Za-z0-9_]+', ' ')))"
-"""The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then."""
+TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"
+"""The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then. To the
+JVM the class spelled out, `[^A-Za-z0-9_]`, costs twice as much.
+"""
 UNKNOWN, NO_WORD, LEAST, MOST = 0.4, 0.5, 0.01, 0.99
 """Probabilities: of a word that was never learned, of a mail without words, and the bounds of all others."""
 INTERESTING = 15
