@@ -10,6 +10,7 @@ has the event is the driver's own (`append_latency`), and stands beside it. `STR
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -44,18 +45,28 @@ WAYS = (
 
 def rows_of(way: Way, runs: list[dict[str, Any]]) -> Iterator[Row]:
     latencies = [run["latency"]["event_time_us"] for run in runs]
-    yield row(f"latency: {way.name}, p50", [each["p50"] / MS for each in latencies], "ms", *way.p50_ms)
+    note = f"{len(runs)} of {REPEATS} runs were sustained"
+    yield row(f"latency: {way.name}, p50", [each["p50"] / MS for each in latencies], "ms", *way.p50_ms, note)
     if all(each["p99"] is not None for each in latencies):
         yield row(f"latency: {way.name}, p99", [each["p99"] / MS for each in latencies], "ms", *way.p99_ms)
     if appended := [run["driver"]["append_latency_us"] for run in runs if run["driver"]["append_latency_us"]]:
         yield row(f"latency: {way.name}, until the broker had it, p50", [each["p50"] / MS for each in appended], "ms")
 
 
+def sustained(asked: Asked) -> dict[str, Any] | None:
+    """The result of a run; nothing where it was not sustained, which is told of: what was measured before is kept."""
+    try:
+        return result(asked)
+    except RuntimeError as error:
+        print(error, file=sys.stderr, flush=True)
+    return None
+
+
 def main() -> list[Row]:
     """All ways in turn, so that what else the machine does meets them alike."""
-    rounds = [[result(way.asked) for way in WAYS] for _ in range(REPEATS)]
-    each_way = zip(WAYS, zip(*rounds, strict=True), strict=True)
-    return [line for way, runs in each_way for line in rows_of(way, list(runs))]
+    rounds = [[sustained(way.asked) for way in WAYS] for _ in range(REPEATS)]
+    each_way = [(way, [run for run in runs if run]) for way, runs in zip(WAYS, zip(*rounds, strict=True), strict=True)]
+    return [line for way, runs in each_way if runs for line in rows_of(way, runs)]
 
 
 if __name__ == "__main__":

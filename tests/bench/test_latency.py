@@ -28,6 +28,26 @@ def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch)
     assert [row["value"] for row in rows] == [9.0] * len(WAYS)
 
 
+def test_a_run_that_was_not_sustained_takes_no_other_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told of, and the row says of how many runs it is; a way of which none was has no row."""
+    asked: list[Any] = []
+
+    def result(one: Any) -> dict[str, Any]:
+        asked.append(one)
+        if one == WAYS[0].asked or (asked.count(one) == 1 and one == WAYS[1].asked):
+            raise RuntimeError("not sustained, by connected")
+        return made(9000.0, None, None)
+
+    monkeypatch.setattr(latency, "result", result)
+    rows = latency.main()
+    assert len(asked) == len(WAYS) * REPEATS
+    assert len(rows) == len(WAYS) - 1
+    assert rows[0]["note"] == f"{REPEATS - 1} of {REPEATS} runs were sustained"
+    assert capsys.readouterr().err.count("not sustained") == REPEATS + 1
+
+
 def test_less_is_better() -> None:
     """And what passes before the broker has an event stands beside it."""
     way = next(way for way in WAYS if way.p99_ms[0] is not None)
