@@ -109,7 +109,7 @@ class Probes:
         if self._operators:
             self._read_while(lambda latest: True)
         if self._stated:
-            for query, running in self._running.items():
+            for query, running in list(self._running.items()):  # batches of updates take theirs out meanwhile
                 self._read_progress(query, running._jsq.recentProgress())
 
     def keep_up(self) -> None:
