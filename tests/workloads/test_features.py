@@ -57,11 +57,13 @@ def is_global(node: Node) -> bool:
 
 
 def gathers(node: Node) -> bool:
-    """Whether rows that come of one row meet again: a join of a stream with itself, or rows by key after an explode."""
+    """Whether rows that come of one row meet again: a join of a stream with itself, or rows by key after several came of one."""
     if isinstance(node, IntervalJoin | WindowJoin):
         left, right = ({one for one in graph.walk(side) if isinstance(one, Source)} for side in (node.left, node.right))
         return bool(left & right)
-    return isinstance(node, Process) and bool(node.keys) and any(isinstance(one, Explode) for one in graph.walk(node))
+    before = (one for one in graph.walk(node) if one != node)
+    several = any(isinstance(one, Explode) or (isinstance(one, Process) and one.several) for one in before)
+    return isinstance(node, Process) and bool(node.keys) and several
 
 
 def seen(flow: Flow) -> Iterator[Feature]:
