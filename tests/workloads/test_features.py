@@ -57,7 +57,9 @@ def is_global(node: Node) -> bool:
 
 
 def gathers(node: Node) -> bool:
-    """Whether rows that come of one row meet again: a join of a stream with itself, or rows by key after several came of one."""
+    """Whether rows that come of one row meet again: a join of a stream with itself, or rows by key where several came
+    of one.
+    """
     if isinstance(node, IntervalJoin | WindowJoin):
         left, right = ({one for one in graph.walk(side) if isinstance(one, Source)} for side in (node.left, node.right))
         return bool(left & right)
