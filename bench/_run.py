@@ -32,6 +32,15 @@ def result(asked: Asked) -> dict[str, Any]:
         return found
 
 
+def if_sustained(asked: Asked) -> dict[str, Any] | None:
+    """The same; nothing where it was not sustained, which is told of with its reason: other runs are not lost by it."""
+    try:
+        return result(asked)
+    except RuntimeError as error:
+        print(error, file=sys.stderr, flush=True)
+    return None
+
+
 def _why(done: subprocess.CompletedProcess[str]) -> str:
     """The verdict where there is one, else where to look."""
     try:

@@ -10,12 +10,11 @@ the same rate over Flight, and what a processor does in a second of it, driver a
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bench._row import Row, row
-from bench._run import Asked, result
+from bench._run import Asked, if_sustained
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 RATES = {"500k": 0.5e6, "250k": 0.25e6}
@@ -35,10 +34,8 @@ class Found:
 def sustained(asked: Asked) -> Found | None:
     """The highest rate that is; nothing where none is, which is told of with its reason."""
     for rate, per_s in RATES.items():
-        try:
-            return Found(per_s, per_processor(result(replace(asked, rate=rate))))
-        except RuntimeError as error:
-            print(error, file=sys.stderr, flush=True)
+        if found := if_sustained(replace(asked, rate=rate)):
+            return Found(per_s, per_processor(found))
     return None
 
 

@@ -10,13 +10,12 @@ has the event is the driver's own (`append_latency`), and stands beside it. `STR
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from bench._row import Row, row
-from bench._run import Asked, result
+from bench._run import Asked, if_sustained
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 MS = 1000.0
@@ -53,18 +52,9 @@ def rows_of(way: Way, runs: list[dict[str, Any]]) -> Iterator[Row]:
         yield row(f"latency: {way.name}, until the broker had it, p50", [each["p50"] / MS for each in appended], "ms")
 
 
-def sustained(asked: Asked) -> dict[str, Any] | None:
-    """The result of a run; nothing where it was not sustained, which is told of: what was measured before is kept."""
-    try:
-        return result(asked)
-    except RuntimeError as error:
-        print(error, file=sys.stderr, flush=True)
-    return None
-
-
 def main() -> list[Row]:
     """All ways in turn, so that what else the machine does meets them alike."""
-    rounds = [[sustained(way.asked) for way in WAYS] for _ in range(REPEATS)]
+    rounds = [[if_sustained(way.asked) for way in WAYS] for _ in range(REPEATS)]
     each_way = [(way, [run for run in runs if run]) for way, runs in zip(WAYS, zip(*rounds, strict=True), strict=True)]
     return [line for way, runs in each_way if runs for line in rows_of(way, runs)]
 

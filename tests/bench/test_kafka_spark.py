@@ -8,7 +8,7 @@ import pytest
 from bench._run import Asked
 from bench.kafka_spark import FLIGHT, KAFKA
 
-from bench import kafka_spark
+from bench import _run, kafka_spark
 
 
 def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_the_goal_is_tried_first_and_then_the_floor(
             raise RuntimeError("not sustained: slow")
         return made(250_000, 50, 50) if kafka else made(500_000, 50, 50)
 
-    monkeypatch.setattr(kafka_spark, "result", result)
+    monkeypatch.setattr(_run, "result", result)
     monkeypatch.setattr(kafka_spark, "REPEATS", 1)
     rate, ratio = kafka_spark.main()
     assert asked == [(True, "500k"), (True, "250k"), (False, "500k")]
@@ -52,6 +52,6 @@ def test_where_nothing_is_sustained_there_is_no_ratio(monkeypatch: pytest.Monkey
     def fails(one: Asked) -> dict[str, Any]:
         raise RuntimeError("invalid")
 
-    monkeypatch.setattr(kafka_spark, "result", fails)
+    monkeypatch.setattr(_run, "result", fails)
     (rate,) = kafka_spark.main()
     assert rate["value"] == 0

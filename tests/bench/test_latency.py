@@ -8,7 +8,7 @@ import pytest
 from bench.__main__ import said
 from bench.latency import REPEATS, WAYS
 
-from bench import latency
+from bench import _run, latency
 from streamgauge.experiment import build
 from streamgauge.run.check import check
 
@@ -22,7 +22,7 @@ def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[s
 def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """In turn; where a run had too few results for a p99, there is none."""
     asked: list[Any] = []
-    monkeypatch.setattr(latency, "result", lambda one: asked.append(one) or made(9000.0, None, None))
+    monkeypatch.setattr(_run, "result", lambda one: asked.append(one) or made(9000.0, None, None))
     rows = latency.main()
     assert asked == [way.asked for way in WAYS] * REPEATS
     assert [row["value"] for row in rows] == [9.0] * len(WAYS)
@@ -40,7 +40,7 @@ def test_a_run_that_was_not_sustained_takes_no_other_with_it(
             raise RuntimeError("not sustained, by connected")
         return made(9000.0, None, None)
 
-    monkeypatch.setattr(latency, "result", result)
+    monkeypatch.setattr(_run, "result", result)
     rows = latency.main()
     assert len(asked) == len(WAYS) * REPEATS
     assert len(rows) == len(WAYS) - 1

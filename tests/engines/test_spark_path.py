@@ -293,6 +293,33 @@ def test_every_application_is_exactly_once(
     found = {sink.name: sink.verification.matched for sink in judged.verified.sinks}
     assert found.keys() == rows_least.keys()
     assert all(found[name] >= least for name, least in rows_least.items()), found
+    if "word_probability" in (counted := rows_by_batch(running.counted)):
+        check_handed_on(counted)
+
+
+def rows_by_batch(counted: list[OperatorRows]) -> dict[str, dict[tuple[str, int], int]]:
+    found: dict[str, dict[tuple[str, int], int]] = {}
+    for row in counted:
+        found.setdefault(row.operator, {})[row.query, row.batch] = row.rows
+    return found
+
+
+def check_handed_on(counted: dict[str, dict[tuple[str, int], int]]) -> None:
+    """What goes from class to class is never rows of Spark, and counted batch by batch all the same: all mails, some
+    forty words of each, the words of those that are judged, which as many mails come of as were addressed.
+    """
+    names = ("addressed", "mails", "training_sum", "each_word", "word_probability", "bayes_rule")
+    known = set.intersection(*(set(counted[name]) for name in names))
+    assert known
+    assert len(set(counted["mails"]) - known) <= 1  # Spark may not have told of the last one yet
+    addressed, mails, summed, words, judged, verdicts = (
+        {batch: counted[name][batch] for batch in known} for name in names
+    )
+    assert summed == mails
+    assert sum(words.values()) == pytest.approx(40 * sum(mails.values()), rel=0.05)
+    assert all(rows <= words[batch] for batch, rows in judged.items())
+    assert sum(judged.values()) == pytest.approx(40 * sum(addressed.values()), rel=0.05)
+    assert verdicts == addressed
 
 
 def test_malformed_records_of_own_data_stop_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

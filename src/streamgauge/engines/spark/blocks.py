@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 BUCKET, SIDE, SERIAL, TIME, BLOCK, ROWS = "_bucket", "_side", "_serial", "_time", "_block", "_rows"
+"""`_rows`: a column of how many rows a process made; they may stand beside blocks or parts of these."""
 PACKED = f"{BUCKET} int, {SIDE} int, {SERIAL} bigint, {TIME} timestamp, {BLOCK} binary"
 ROWS_A_BLOCK = 131_072
 """A task packs after this many rows at the latest, so that its memory has a bound."""
