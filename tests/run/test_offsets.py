@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from streamgauge.events import US
 from streamgauge.load.fields import Integer, StreamSpec
 from streamgauge.load.plan import Plan
@@ -126,6 +129,31 @@ def test_what_results_show_is_read_of_every_stream() -> None:
     reads = offsets.reads_of([Reached("q0", 2, later.end_us, 9)])
     assert [one.to_offset for one in reads] == [RATE * 10, RATE * 10]
     assert [part.to_us for part in offsets.hand_outs(reads)[0]] == [later.end_us, later.end_us]
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 400), st.integers(0, 400)),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_a_query_without_batches_reads_nothing_twice(steps: list[tuple[bool, int, int]]) -> None:
+    """What its results show and what it tells for certain come in any order, each in a batch of its own: every event
+    is read once, up to the furthest that was told of.
+    """
+    offsets, plan = begun()
+    found, furthest = [], 0
+    for batch, (certain, number, when_us) in enumerate(steps):
+        if certain:
+            asked = [read(number, batch, when_us)]
+        else:
+            until_us = int(plan.event_times(0, 0, number, number + 1)[0])
+            asked = [one for one in offsets.reads_of([Reached("q0", batch, until_us, when_us)]) if one.stream == "ads"]
+        found += offsets.hand_outs(asked)[0]
+        furthest = max(furthest, asked[0].to_offset)
+    assert sum(part.events for part in found) == furthest
+    assert all(part.first for part in found)
 
 
 def test_samples_are_events_of_the_last_plan() -> None:

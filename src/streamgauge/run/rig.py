@@ -199,7 +199,8 @@ class Rig:
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
         shown = self._offsets.reads_of(Reached(**each) for each in recorded["reached"])
-        return self._with_reads(tick_of(statuses, recorded), [*(Read(**read) for read in recorded["reads"]), *shown])
+        reads = sorted([*shown, *(Read(**read) for read in recorded["reads"])], key=lambda read: read.when_us)
+        return self._with_reads(tick_of(statuses, recorded), reads)
 
     def _with_reads(self, tick: Tick, reads: list[Read]) -> Tick:
         """With what the transport did not see itself, of which its outlets hear."""

@@ -293,14 +293,30 @@ def test_what_has_no_batches_is_cut_into_slices(broker: Broker, kept: Kept) -> N
         sut.row("q0", 0, n=3, event_time=3)
         assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
         sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
-        assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
+        assert wait_until(lambda: len(kept.committed) == 4, SOON_S)
         ended_us = kept.now_us()
-    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", 0), ("q0", 1), ("q0", 2)]
-    assert kept.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6)]
+    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", number) for number in range(4)]
+    assert kept.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6), ("q0", 3, 6)]
     assert {batch: numbers for (_, batch, _, _), numbers in kept.results.items()} == {0: [5, 4], 1: [3]}
-    assert kept.begun[-1] == ("q0", 2, [("ads", 0, 0, 9)])
+    assert kept.begun[-1] == ("q0", 3, [("ads", 0, 0, 9)])
     assert all(begun_us <= stamp <= ended_us for stamp in kept.stamps_us)
     assert kept.failed == ""
+
+
+@pytest.mark.broker
+def test_what_is_told_for_certain_is_in_no_slice_with_results(broker: Broker, kept: Kept) -> None:
+    """A mark that comes while a slice is open, and says more than results had shown: they are cut off before it, as a
+    batch that is told of twice is one that was begun anew.
+    """
+    with taking(broker, "told", kept) as sut:
+        sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
+        sut.row("q0", 0, n=4, event_time=4)
+        sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
+        sut.row("q0", 0, n=12, event_time=12)
+        assert wait_until(lambda: len(kept.results) == 2 and len(kept.committed) >= 3, SOON_S)
+    told, with_rows = kept.begun[-1][1], {batch for _, batch, *_ in kept.results}
+    assert told not in with_rows
+    assert min(with_rows) < told < max(with_rows)
 
 
 @pytest.mark.broker

@@ -137,8 +137,7 @@ class KafkaInlet:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
-            self._receiver.read(mark.query, open_.number, _positions(mark))
-            self._cut(name, open_)
+            self._told(name, mark)
         elif mark.first:
             if open_ is not None:
                 open_.end()
@@ -148,6 +147,15 @@ class KafkaInlet:
         elif open_ is not None:
             del self._batches[name]
             self._commit(open_)
+
+    def _told(self, name: tuple[str, int], mark: Mark) -> None:
+        """How far an endless batch has read for certain. In a batch of its own: were it one with results, which show
+        how far they come themselves, that would be two reads of one batch, of which the second is one begun anew.
+        """
+        self._cut(name, self._batches[name])
+        told = self._batches[name]
+        self._receiver.read(mark.query, told.number, _positions(mark))
+        self._cut(name, told)
 
     def _cut(self, name: tuple[str, int], batch: _Batch) -> None:
         """What has come of an endless batch since it was last cut is a batch of its own."""
