@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 UNIT_TESTS := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 -m "not spark and not broker and not long"
 
+# Two at a time: much of each is waiting for time to pass. A worker that is done takes over from the other one.
+SPARK_TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(spark or broker) and not long"
+
 .PHONY: help setup demo test test-long test-fast check bench lock clean
 
 help: ## this list
@@ -26,7 +29,7 @@ demo: setup ## measure a windowed aggregation for some two minutes, and write it
 
 test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark or a broker (17 to 26 more)
 	$(UNIT_TESTS)
-	$(BIN)/python -m pytest -q -m "(spark or broker) and not long"
+	$(SPARK_TESTS)
 
 test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
 	$(BIN)/python -m pytest -q -m "long"

@@ -10,6 +10,7 @@ import pytest
 from tests.engines import over_a_broker
 from tests.engines.over_a_broker import WINDOW, check_answers, started, trial
 from tests.engines.test_spark_path import gone
+from tests.engines.verdicts import sentence_against
 
 from streamgauge.flow.stream import source
 from streamgauge.measure.monitors import RUNNER
@@ -29,18 +30,25 @@ OVER = {"flight": BATCHES, "socket": RECEIVED}
 
 # (workload, parameters, options, fewest answers)
 CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
-    ("identity", {}, {}, 20_000),
     ("filter", {"above": "50"}, {"source": "rows"}, 10_000),
     ("count", {"packs": "100"}, {}, 100),
-    ("stamped_text", {}, {}, 20_000),
     ("windowed_aggregation", WINDOW, {}, 1000),
     ("windowed_aggregation", WINDOW, {"lowering.aggregate": "window"}, 1000),
     ("windowed_join", {"range": "2s", "slide": "1s"}, {}, 100),
     ("trending_topics", {"window": "2s", "frequency": "1s"}, {}, 10),
 ]
+ROWS_AS_THEY_ARE: list[tuple[str, dict[str, str], dict[str, str], int]] = [
+    ("identity", {}, {}, 20_000),
+    ("stamped_text", {}, {}, 20_000),
+]
+"""Less than what others do besides."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join((case[0], *case[2].values())))
+@pytest.mark.parametrize(
+    "case",
+    [*CASES, *(pytest.param(case, marks=pytest.mark.long) for case in ROWS_AS_THEY_ARE)],
+    ids=lambda case: "-".join((case[0], *case[2].values())),
+)
 def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], dict[str, str], int]) -> None:
     """Of ranges of the queue: rows, updates of keys, and windows that close over several batches."""
     workload, parameters, options, rows_least = case
@@ -54,15 +62,22 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
 
 # (workload, parameters, generators, fewest answers)
 BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
-    ("identity", {}, 1, 20_000),
-    ("filter", {"above": "50"}, 2, 10_000),
-    ("count", {"packs": "100"}, 1, 100),
     ("stamped_text", {}, 1, 20_000),
     ("windowed_aggregation", WINDOW, 2, 1000),
 ]
+ALSO_BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
+    ("identity", {}, 1, 20_000),
+    ("filter", {"above": "50"}, 2, 10_000),
+    ("count", {"packs": "100"}, 1, 100),
+]
+"""Lines as before, and behind them what rows of the queue go through too."""
 
 
-@pytest.mark.parametrize("case", BY_RECEIVERS, ids=lambda case: case[0])
+@pytest.mark.parametrize(
+    "case",
+    [*BY_RECEIVERS, *(pytest.param(case, marks=pytest.mark.long) for case in ALSO_BY_RECEIVERS)],
+    ids=lambda case: case[0],
+)
 def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], int, int]) -> None:
     """Lines of each generator by a receiver of Spark's own, taken apart natively; windows wait for the slowest."""
     workload, parameters, generators, rows_least = case
@@ -106,8 +121,8 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
         judged = trial(ready, rig, folder, on_progress=kill)
         driver = [pid for name, role, pid in rig.processes() if role == "driver" and name != RUNNER]
         assert driver
-    assert judged.result.verdict.value == "not_sustained"
     assert "ended" in judged.done.engine_failed
+    assert judged.done.engine_failed in sentence_against(judged.result.verdict, "connected")
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
@@ -122,11 +137,8 @@ def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monke
     ):
         pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
         judged = trial(ready, rig, folder)
-    verdict = judged.result.verdict
-    assert verdict.value == "not_sustained", verdict.sentence
     assert "ARITHMETIC_OVERFLOW" in judged.done.engine_failed
-    connected = next(check for check in verdict.checks if check.name == "connected")
-    assert (connected.state, "ARITHMETIC_OVERFLOW" in connected.sentence) == ("failed", True), connected.sentence
+    assert "ARITHMETIC_OVERFLOW" in sentence_against(judged.result.verdict, "connected")
     found = judged.result.verification
     assert found is not None
     assert found.matched > 1000

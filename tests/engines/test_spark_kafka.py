@@ -76,7 +76,10 @@ def test_answers_are_right_across_a_restart(
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
-@pytest.mark.parametrize(("workload", "rows_least"), [("identity", 60_000), ("windowed_aggregation", 1500)])
+@pytest.mark.parametrize(
+    ("workload", "rows_least"),
+    [("windowed_aggregation", 1500), pytest.param("identity", 60_000, marks=pytest.mark.long)],
+)
 def test_two_partitions_are_verified(tmp_path: Path, workload: str, rows_least: int) -> None:
     """They are read at no common event time, and the watermark waits for the one that lags."""
     parameters = WINDOW if workload == "windowed_aggregation" else {}

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.engines.restarting import RESTARTED_S, Restart
+from tests.engines.verdicts import sentence_against
 from tests.engines.ways import operators_of, ways_of
 
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
@@ -426,10 +427,7 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
 
         judged = running.trial(3, kill)
         verdict = judged.result.verdict
-        # On a starved machine the driver may be invalid besides.
-        assert verdict.value in ("not_sustained", "invalid"), verdict.sentence
-        connected = next(check for check in verdict.checks if check.name == "connected")
-        assert (connected.state, "-9" in connected.sentence) == ("failed", True), connected.sentence
+        assert "-9" in sentence_against(verdict, "connected")
         trial = running.folder.trials()[2]
         assert trial.read_result() == judged.result
         assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == verdict.value

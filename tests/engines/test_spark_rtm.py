@@ -11,6 +11,7 @@ import psutil
 import pytest
 from tests.engines.over_a_broker import WINDOW, InMidTrial, broker_of, check_answers, require_jars, started, trial
 from tests.engines.restarting import Restart
+from tests.engines.verdicts import sentence_against
 
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import Stream, source
@@ -97,7 +98,9 @@ def asking(asked: Callable[[Stream], Flow]) -> Workload:
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
-@pytest.mark.parametrize("asked", [first_rows, counted_first_rows, first_rows_of_an_array])
+@pytest.mark.parametrize(
+    "asked", [counted_first_rows, first_rows_of_an_array, pytest.param(first_rows, marks=pytest.mark.long)]
+)
 def test_first_rows_are_the_earliest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Stream], Flow]
 ) -> None:
@@ -132,8 +135,7 @@ def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path
     assert (found.missing, found.extra, found.wrong, found.late) == (0, 0, 0, 0), found.examples
     assert found.matched == found.expected > 0
     assert found.duplicate > 0
-    assert judged.result.verdict.value == "not_sustained"
-    assert {check.name: check.ok for check in judged.result.verdict.checks}["answers"] is False
+    assert f"{found.duplicate:,} duplicate" in sentence_against(judged.result.verdict, "answers")
 
 
 @pytest.mark.spark

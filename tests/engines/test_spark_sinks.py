@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.engines.restarting import RESTARTED_S, Restart
+from tests.engines.verdicts import sentence_against
 
 from streamgauge.events import EMISSION_TIME, US, Clock
 from streamgauge.experiment import build
@@ -192,10 +193,7 @@ def check_fault(judged: Judged, sink: str, **counts: int) -> None:
     found = verifications(judged)
     assert {name: getattr(found[sink], name) for name in FAULTS} == dict.fromkeys(FAULTS, 0) | counts
     assert found["even"].right
-    verdict = judged.result.verdict
-    assert verdict.value == "not_sustained"
-    assert "answers" in verdict.decided_by
-    assert sink in sentence_of(judged, "answers")
+    assert sink in sentence_against(judged.result.verdict, "answers")
     assert any(example["sink"] == sink for example in judged.result.verification.examples)  # type: ignore[union-attr]
 
 
