@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 UNIT_TESTS := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 -m "not spark and not broker and not long"
 
-# Two at a time: much of each is waiting for time to pass. A worker that is done takes over from the other one.
-SPARK_TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(spark or broker) and not long"
+# Two at a time: much of each is waiting for time to pass. Compiled by the quick compiler alone: runs of some seconds never
+# get their own back of what the other one costs, which took a third of all processor time here.
+SPARK_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(spark or broker) and not long"
 
 .PHONY: help setup demo test test-long test-fast check bench lock clean
 

@@ -5,7 +5,6 @@ Both ways to read counts are tried: out of the plan that has run, as batches of 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -15,6 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from tests.local_spark import local_spark
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.bundles import bundle_schema, bundled, unbundled
@@ -62,16 +62,8 @@ FLOWS: dict[str, Flow] = {
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
-        builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.adaptive.enabled", "false")
-        session = builder.config("spark.ui.enabled", "false").getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
+    with local_spark(2, **{"sql.adaptive.enabled": "false"}) as session:
         yield session
-        session.stop()
 
 
 RUNS = count(1)

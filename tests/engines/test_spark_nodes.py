@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +22,7 @@ import pytest
 from pyspark.sql import functions as F
 from tests.flow import totals
 from tests.flow.totals import with_totals
+from tests.local_spark import local_spark
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
@@ -199,25 +199,8 @@ EVENTS = some_events()
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        yield from _session(SparkSession)
-
-
-def _session(spark: Any) -> Iterator[Any]:
-    session = (
-        spark.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.adaptive.enabled", "false")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with local_spark(2, **{"sql.adaptive.enabled": "false"}) as session:
+        yield session
 
 
 @pytest.fixture

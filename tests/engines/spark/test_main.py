@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tests.local_spark import local_spark
 
 from streamgauge.engines.seam import Edge, Edges, OperatorRows
 from streamgauge.engines.spark import main
@@ -195,8 +195,7 @@ def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path) -> None:
     folder = tmp_path / "times"
     folder.mkdir()
     pq.write_table(pa.table({"time": pa.array([0, 5 * US], pa.timestamp("us", "UTC"))}), folder / "1.parquet")
-    with SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate() as spark:
-        spark.conf.set("spark.sql.shuffle.partitions", "1")
+    with local_spark() as spark:
         times = spark.readStream.schema("time timestamp").parquet(str(folder)).withWatermark("time", "0 seconds")
         writer = times.groupBy(F.window("time", "1 second")).count().writeStream.foreachBatch(batch)
         running = writer.outputMode("append").option("checkpointLocation", str(tmp_path / "checkpoint")).start()

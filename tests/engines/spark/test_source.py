@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.engines.spark.test_main import BOUGHT, MEAN, REVENUE
+from tests.local_spark import local_spark
 
 from streamgauge.engines.seam import Edge, Edges
 from streamgauge.engines.spark.main import SparkJob, Sut
@@ -41,7 +41,7 @@ def test_each_query_reads_a_source_of_its_own() -> None:
     )
     two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
     edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
-    with SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate():  # parses types
+    with local_spark():  # parses types
         for query in queries(two):
             with pytest.raises(Asked):
                 Sut(SparkJob(two, edges, {}, "local[1]", "", ""))._run(session, query)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.local_spark import local_spark
 
 from streamgauge.events import EMISSION_TIME, arrow_type
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
@@ -100,13 +101,9 @@ def test_names_are_the_runs() -> None:
 @pytest.mark.spark
 def test_spark_writes_what_is_read_here() -> None:
     """By `wire` and `to_json`."""
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    frame = session.createDataFrame(ROWS, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
     columns = [f"{wire(name, kind)} AS {name}" for name, kind in KINDS.items()]
-    values = [
-        row.value.encode() for row in frame.selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
-    ]
+    with local_spark() as session:
+        frame = session.createDataFrame(ROWS, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
+        found = frame.selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
+    values = [row.value.encode() for row in found]
     assert of_one(values).equals(expected(ROWS))
