@@ -19,7 +19,7 @@ from tests.local_spark import local_spark
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.bundles import bundle_schema, bundled, unbundled
 from streamgauge.engines.spark.lowering import Lowering
-from streamgauge.engines.spark.probes import Probes
+from streamgauge.engines.spark.probes import WORKED, Probes
 from streamgauge.engines.spark.queries import queries
 from streamgauge.events import US, Schema, arrow_type
 from streamgauge.flow import graph
@@ -76,7 +76,6 @@ def test_every_operator_is_counted_as_the_oracle_has_it(spark: Any, name: str) -
     """
     made = with_lineage(FLOWS[name])
     probes, run = Probes(spark, added(made)), f"{next(RUNS):x}"
-    probes.started("q0", SimpleNamespace(runId=run))
     (query,) = queries(made)
     frame = Lowering(lambda node: opened(spark, made, node, probes), _never, {}, 1, probe=probes).output(query)
     expected = {node.name: rows_of(made, node) for node in graph.operators(made) if node.name not in added(made)}
@@ -89,16 +88,15 @@ def test_every_operator_is_counted_as_the_oracle_has_it(spark: Any, name: str) -
     assert told(probes) == expected
     spark.sparkContext.setJobDescription(f"runId = {run}<br/>batch = 1")
     frame.write.format("noop").mode("append").save()
-    assert in_the_store(probes) == expected
+    probes.started("q0", query_that_told(run, batch=1))
+    probes.read()
+    assert told(probes) == expected
 
 
-def in_the_store(probes: Probes) -> dict[str, int]:
-    """Spark puts an execution there some time after it has ended."""
-    for _ in range(10_000):
-        probes.read()
-        if found := told(probes):
-            return found
-    raise AssertionError("Spark has kept nothing")
+def query_that_told(run: str, batch: int) -> Any:
+    """One whose last batch this was."""
+    progress = SimpleNamespace(batchId=lambda: batch, durationMs=lambda: {WORKED: 1})
+    return SimpleNamespace(runId=run, _jsq=SimpleNamespace(recentProgress=lambda: [progress]))
 
 
 def told(probes: Probes) -> dict[str, int]:

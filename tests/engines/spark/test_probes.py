@@ -21,7 +21,7 @@ from streamgauge.flow import graph
 from streamgauge.flow.lineage import added, with_lineage
 from streamgauge.flow.stream import hop, source
 
-RUN = "01234567-89ab-cdef-0123-456789abcdef"
+RUN, OTHER = "01234567-89ab-cdef-0123-456789abcdef", "ffffffff-89ab-cdef-0123-456789abcdef"
 DRAWING = """digraph G {
   0 [id="node0" label="AppendData" tooltip="AppendData"];
   subgraph cluster1 {
@@ -42,11 +42,14 @@ METRICS = "102 -> 1,234\n101 -> 3 ms\n103 -> 7\n104 -> 20,000"
 class Store:
     """Executions as Spark keeps them: the last `kept` ones, oldest first."""
 
-    def __init__(self, executions: list[Any]) -> None:
+    def __init__(self, executions: list[Any], to_come: Sequence[Any] = ()) -> None:
         self.executions, self.read, self.gone = executions, list[int](), dict[int, str]()
+        self.to_come = list(to_come)
 
     def executionsList(self) -> Any:
+        """One `to_come` is there the next time."""
         found = list(self.executions)
+        self.executions += [self.to_come.pop(0)] if self.to_come else []
         return SimpleNamespace(size=lambda: len(found), apply=lambda place: found[place])
 
     def executionMetrics(self, number: int) -> Any:
@@ -137,8 +140,22 @@ def probed(store: Store, operators: Sequence[str] = ("purchases", "dear"), **mor
     found = Probes(SimpleNamespace(_jsparkSession=state, _jvm=JVM), **more)
     for operator in operators:
         found.behind(operator, Frame())  # type: ignore[arg-type]
-    found.started("q0", SimpleNamespace(runId=RUN))
+    found.started("q0", telling())
     return found
+
+
+def telling(told: Sequence[Any] = (), run: str = RUN) -> Any:
+    """A query that has told this progress."""
+    return SimpleNamespace(runId=run, _jsq=SimpleNamespace(recentProgress=lambda: list(told)))
+
+
+def progress(batch: int, worked: bool = True, **said: int | None) -> Any:
+    observed = {f"rows of {operator}": row_of(value) for operator, value in said.items()}
+    return SimpleNamespace(
+        batchId=lambda: batch,
+        durationMs=lambda: {probes.WORKED: 1} if worked else {},
+        observedMetrics=lambda: SimpleNamespace(get=observed.get),
+    )
 
 
 def read(found: Probes) -> list[OperatorRows]:
@@ -147,9 +164,8 @@ def read(found: Probes) -> list[OperatorRows]:
 
 
 def test_each_finished_batch_is_read_once() -> None:
-    """Until the first that still runs; those of other queries and those that are no batch are passed over."""
-    other = "ffffffff-89ab-cdef-0123-456789abcdef"
-    store = Store([execution(3, 0), execution(4, 9, run=other), execution(5, 1), execution(6, 2, done=False)])
+    """Those that still run are looked at again; those of other queries and those that are no batch are passed over."""
+    store = Store([execution(3, 0), execution(4, 9, run=OTHER), execution(5, 1), execution(6, 2, done=False)])
     found = probed(store)
     assert read(found) == [
         OperatorRows("q0", batch, operator, rows)
@@ -159,6 +175,35 @@ def test_each_finished_batch_is_read_once() -> None:
     store.executions = [*store.executions[1:3], execution(6, 2), execution(7, 3)]
     assert {one.batch for one in read(found)} == {2, 3}
     assert store.read == [3, 5, 6, 7]
+
+
+def test_a_batch_that_runs_keeps_none_of_another_query_from_being_read() -> None:
+    """As where one query is in a long batch while another one has done several."""
+    store = Store([execution(0, 0, run=OTHER, done=False), execution(1, 0), execution(2, 1)])
+    found = probed(store)
+    found.started("q1", telling(run=OTHER))
+    assert {(one.query, one.batch) for one in read(found)} == {("q0", 0), ("q0", 1)}
+    assert read(found) == []
+    store.executions[0] = execution(0, 0, run=OTHER)
+    assert {(one.query, one.batch) for one in read(found)} == {("q1", 0)}
+    assert store.read == [1, 2, 0]
+
+
+def test_batches_that_were_told_of_are_waited_for() -> None:
+    """Spark tells of a batch before its execution can be read, but of the one to come when that is not there at all."""
+    store = Store([execution(0, 0)], to_come=[execution(1, 9, run=OTHER), execution(2, 1)])
+    found = probed(store)
+    found.started("q0", telling([progress(0), progress(1), progress(2, worked=False)]))
+    assert {one.batch for one in read(found)} == {0, 1}
+    assert store.to_come == []
+
+
+def test_what_spark_never_keeps_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It drops what its queue of events has no room for; what there is is read."""
+    monkeypatch.setattr(probes, "KEPT_S", 0.0)
+    found = probed(Store([execution(0, 0)]))
+    found.started("q0", telling([progress(0), progress(1)]))
+    assert {one.batch for one in read(found)} == {0}
 
 
 def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,11 +217,6 @@ def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: py
     assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), *stated}
 
 
-def progress(batch: int, **said: int | None) -> Any:
-    observed = {f"rows of {operator}": row_of(value) for operator, value in said.items()}
-    return SimpleNamespace(batchId=lambda: batch, observedMetrics=lambda: SimpleNamespace(get=observed.get))
-
-
 def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch once, with what gives as many rows; not again where batches count themselves. What Spark tells while
     it waits has the number of the batch to come, and nothing of it.
@@ -186,7 +226,7 @@ def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.M
     found = probed(Store([]), operators=())
     found.behind("words", Frame(), rows="_rows")  # type: ignore[arg-type]
     found.alike("named", "words")
-    found.started("q0", SimpleNamespace(runId=RUN, _jsq=SimpleNamespace(recentProgress=lambda: list(told))))
+    found.started("q0", telling(told))
     expected = {(0, "words", 3), (0, "named", 3), (1, "words", 0), (1, "named", 0)}
     assert {(one.batch, one.operator, one.rows) for one in read(found)} == expected
     assert read(found) == []

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
 from typing import Any
 
@@ -27,11 +27,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.engines.seam import OperatorRows
+from streamgauge.system.children import wait_until
 
 WAITING_MAX = 400
 """So many finished executions may wait to be read: a short trial reads none before its end."""
 READ_S = 0.5
 """So long may somebody who asks how the engine is wait for the reading of more than that."""
+KEPT_S = 5.0
+"""So long may Spark take to keep an execution whose batch a query has told of. It does that by the way, on its queue of
+events: in hundredths of a second, or in seconds where processors are scarce.
+"""
 _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _COLUMN = "_counted_"
 _MARK = re.compile(
@@ -41,6 +46,8 @@ _MARK = re.compile(
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
 _STATED = "rows of "
 ROWS_OUT = "numOutputRows"
+WORKED = "addBatch"
+"""Of the times that a batch tells, that in which its rows are made and written."""
 LONGEST = 25
 """Fields of a node that its text names, as Spark itself does."""
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
@@ -68,7 +75,9 @@ class Probes:
         self._runs: dict[str, str] = {}
         self._running: dict[str, Any] = {}
         self._told_until: dict[str, int] = {}
-        self._read_until = -1
+        self._seen_until = -1
+        self._open: set[int] = set()
+        self._read_batches: dict[str, int] = {}
         self._counted: list[OperatorRows] = []
         self._adding = Lock()
 
@@ -105,18 +114,19 @@ class Probes:
         self._running[query] = running
 
     def read(self) -> None:
-        """Reads every batch that is done."""
-        if self._operators:
-            self._read_while(lambda latest: True)
+        """Reads every batch that is done, the last ones that queries have told of among them, for which it may wait."""
         if self._stated:
             for query, running in list(self._running.items()):  # batches of updates take theirs out meanwhile
                 self._read_progress(query, running._jsq.recentProgress())
+        if self._operators:
+            told = {query: _last_told(running) for query, running in list(self._running.items())}
+            wait_until(lambda: self._have_read(told), KEPT_S)
 
     def keep_up(self) -> None:
         """Reads what has gathered beyond `WAITING_MAX`, for at most `READ_S`: Spark forgets the oldest."""
         if self._operators:
             until = self._clock() + READ_S
-            self._read_while(lambda latest: latest - self._read_until > WAITING_MAX and self._clock() < until)
+            self._read_while(lambda latest: latest - self._seen_until > WAITING_MAX and self._clock() < until)
 
     def count_in(self, query: str, running: Any, batch: int) -> None:
         """Reads a batch's counts from its plan, where nothing else of it has begun since."""
@@ -175,8 +185,13 @@ class Probes:
     def _store(self) -> Any:
         return self._session._jsparkSession.sharedState().statusStore()
 
+    def _have_read(self, told: Mapping[str, int]) -> bool:
+        """Reads what there is; whether the batches that were `told` of, the last of each query, are among it."""
+        self._read_while(lambda latest: True)
+        return all(self._read_batches.get(query, -1) >= batch for query, batch in told.items())
+
     def _read_while(self, wanted: Callable[[int], bool]) -> None:
-        """Reads executions that were not read yet, oldest first, up to the first that still runs.
+        """Reads executions that were not read yet, oldest first, but those that still run: they are looked at again.
 
         `wanted` is asked before each, with the number of the last one that has begun. The list is Spark's as it is now,
         asked for once: places in it change whenever Spark forgets some. It stays in the JVM.
@@ -184,22 +199,26 @@ class Probes:
         executions = self._store.executionsList()
         size = int(executions.size())
         latest = int(executions.apply(size - 1).executionId()) if size else -1
-        for place in range(max(0, size - (latest - self._read_until)), size):
+        oldest = min(self._open, default=self._seen_until + 1)
+        for place in range(max(0, size - (latest - oldest + 1)), size):
             if not wanted(latest):
                 return
             execution = executions.apply(place)
             number = int(execution.executionId())
-            if number > self._read_until:
-                if execution.completionTime().isEmpty():
-                    return
-                self._read_until = number
-                self._read_execution(number, str(execution.description()))
+            if number > self._seen_until or number in self._open:
+                self._seen_until = max(self._seen_until, number)
+                self._open.add(number)
+                if not execution.completionTime().isEmpty():
+                    self._open.remove(number)
+                    self._read_execution(number, str(execution.description()))
 
     def _read_execution(self, number: int, description: str) -> None:
         said = _BATCH.search(description)
         if said is not None and said.group(1) in self._runs:
+            query, batch = self._runs[said.group(1)], int(said.group(2))
+            self._read_batches[query] = max(batch, self._read_batches.get(query, -1))
             try:
-                self._add(self._runs[said.group(1)], int(said.group(2)), self._rows_of(number))
+                self._add(query, batch, self._rows_of(number))
             except Py4JJavaError as error:
                 if error.java_exception.getClass().getName() != "java.util.NoSuchElementException":
                     raise  # else Spark has forgotten it since it was listed
@@ -228,6 +247,15 @@ class Probes:
         told = [OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without]
         with self._adding:
             self._counted += told
+
+
+def _last_told(running: Any) -> int:
+    """The last batch that a query has told of, -1 where there is none. While it waits it tells of the batch to come,
+    which has taken no time yet.
+    """
+    told = running._jsq.recentProgress()
+    batches = (told[place] for place in range(len(told) - 1, -1, -1))
+    return next((int(one.batchId()) for one in batches if WORKED in one.durationMs()), -1)
 
 
 def _sum(row: Any) -> int:
