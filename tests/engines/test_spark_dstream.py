@@ -35,18 +35,18 @@ CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
     ("windowed_aggregation", WINDOW, {}, 1000),
     ("windowed_aggregation", WINDOW, {"lowering.aggregate": "window"}, 1000),
     ("windowed_join", {"range": "2s", "slide": "1s"}, {}, 100),
-    ("trending_topics", {"window": "2s", "frequency": "1s"}, {}, 10),
 ]
-ROWS_AS_THEY_ARE: list[tuple[str, dict[str, str], dict[str, str], int]] = [
+IN_LONG: list[tuple[str, dict[str, str], dict[str, str], int]] = [
     ("identity", {}, {}, 20_000),
     ("stamped_text", {}, {}, 20_000),
+    ("trending_topics", {"window": "2s", "frequency": "1s"}, {}, 10),
 ]
-"""Less than what others do besides."""
+"""What others do besides: rows as they are, windows one behind the other."""
 
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.long) for case in ROWS_AS_THEY_ARE)],
+    [*CASES, *(pytest.param(case, marks=pytest.mark.long) for case in IN_LONG)],
     ids=lambda case: "-".join((case[0], *case[2].values())),
 )
 def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], dict[str, str], int]) -> None:
@@ -126,7 +126,7 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
-@pytest.mark.parametrize("transport", ["flight", "socket"])
+@pytest.mark.parametrize("transport", ["flight", pytest.param("socket", marks=pytest.mark.long)])
 def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
     monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)

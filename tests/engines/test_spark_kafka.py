@@ -58,10 +58,9 @@ def test_rows_are_verified_trial_after_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("workload", "rate", "parameters", "rows_least"),
     [
-        ("windowed_aggregation", "20k", WINDOW, 1500),
-        ("log_processing", "3k", {"lines_per_second": "20"}, 100),
+        pytest.param("windowed_aggregation", "20k", WINDOW, 1500, id="windows", marks=pytest.mark.long),
+        pytest.param("log_processing", "3k", {"lines_per_second": "20"}, 100, id="updates of several sinks"),
     ],
-    ids=["windows", "updates of several sinks"],
 )
 def test_answers_are_right_across_a_restart(
     tmp_path: Path, restart: Restart, workload: str, rate: str, parameters: dict[str, str], rows_least: int

@@ -99,7 +99,8 @@ def asking(asked: Callable[[Stream], Flow]) -> Workload:
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
 @pytest.mark.parametrize(
-    "asked", [counted_first_rows, first_rows_of_an_array, pytest.param(first_rows, marks=pytest.mark.long)]
+    "asked",
+    [first_rows_of_an_array, *(pytest.param(one, marks=pytest.mark.long) for one in (first_rows, counted_first_rows))],
 )
 def test_first_rows_are_the_earliest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Stream], Flow]
@@ -118,7 +119,7 @@ def test_first_rows_are_the_earliest(
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.usefixtures("jars")
-@pytest.mark.parametrize("workload", ["identity", "windowed_aggregation"])
+@pytest.mark.parametrize("workload", [pytest.param("identity", marks=pytest.mark.long), "windowed_aggregation"])
 def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path: Path, workload: str) -> None:
     """Spark is killed in mid-trial and comes back with its state: no answer is lost or wrong, and what comes twice is
     counted as what it is.
