@@ -28,7 +28,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for some two minutes, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark or a broker (17 to 26 more)
+test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark or a broker (19 to 23 more)
 	$(UNIT_TESTS)
 	$(SPARK_TESTS)
 

@@ -207,6 +207,7 @@ def _twice(example: dict[str, Any]) -> bool:
     return bool(example["received"][0]["revenue"] == 2 * example["expected"][0]["revenue"])
 
 
+@pytest.mark.long
 def test_windows_that_a_watermark_closes_a_slide_early_are_wrong(tmp_path: Path) -> None:
     """Beside each row goes one that counts nothing and is 8 s ahead, and takes the watermark with it: windows of 16 s
     every 8 s come 8 s before their end, and Spark drops what is still to come as late.

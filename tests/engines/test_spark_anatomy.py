@@ -33,6 +33,7 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     stages = sound(trial)
     assert 250_000 < stages["waiting"] < 750_000
     assert all(stages[name] > 0 for name in ("planned", "scheduled", "read", "processed and written"))
+    assert trial["batch_window_s"] == 1.0
     assert trial["first_of_batch"]["mean_us"] > trial["latency"]["mean_us"]
     assert trial["tasks_share"] > 0
     assert (Path(found["folder"]) / "report.html").is_file()
@@ -42,14 +43,11 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
 @pytest.mark.spark
 def test_a_batch_of_a_dstream_is_made_at_its_time(tmp_path: Path) -> None:
     """An event waits half an interval on average for it; where batches keep up, none waits long for its turn."""
-    load = {"duration": "8s", "warmup": "5s", "generators": 2}
-    asked = {"command": "anatomy", "workload": "stamped_text", "engine": "spark-dstream", "out": str(tmp_path)}
-    found = anatomy(build({**asked, "load": load, "anatomy": {"rates": "2k", "batch_windows": "1s"}}))
-    (trial,) = found["trials"]
+    asked = {"workload": "stamped_text", "engine": "spark-dstream", "options": {"batch_interval": "1s"}}
+    trial = taken(tmp_path, {"generators": 2}, **asked)
     stages = sound(trial)
     assert list(stages) == ["generated", "waiting", "queued", "scheduled", "read", "processed and written"]
     assert 250_000 < stages["waiting"] < 750_000
-    assert trial["batch_window_s"] == 1.0
 
 
 def sound(trial: dict[str, Any]) -> dict[str, float]:

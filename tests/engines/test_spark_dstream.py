@@ -63,12 +63,12 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
 # (workload, parameters, generators, fewest answers)
 BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
     ("stamped_text", {}, 1, 20_000),
-    ("windowed_aggregation", WINDOW, 2, 1000),
+    ("filter", {"above": "50"}, 2, 10_000),
 ]
 ALSO_BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
     ("identity", {}, 1, 20_000),
-    ("filter", {"above": "50"}, 2, 10_000),
     ("count", {"packs": "100"}, 1, 100),
+    ("windowed_aggregation", WINDOW, 2, 1000),
 ]
 """Lines as before, and behind them what rows of the queue go through too."""
 
@@ -104,7 +104,7 @@ def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
         assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
 
 
-@pytest.mark.parametrize("transport", ["flight", "socket"])
+@pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])
 def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
     """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
     with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
