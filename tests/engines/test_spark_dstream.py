@@ -12,6 +12,7 @@ from tests.engines.over_a_broker import WINDOW, check_answers, started, trial
 from tests.engines.test_spark_path import gone
 from tests.engines.verdicts import sentence_against
 
+from streamgauge.engines.spark.event_log import MS
 from streamgauge.flow.stream import source
 from streamgauge.measure.monitors import RUNNER
 from streamgauge.report.terminal import TrialSnapshot
@@ -92,16 +93,22 @@ def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[s
 
 
 def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
-    """By the number under which a batch was read and committed; it began after it was made, and not before."""
+    """By the number under which a batch was read and committed; it began after it was made, and was read and committed
+    between its begin and its end, to the millisecond.
+    """
     with started(tmp_path, "identity", "5k", ENGINE, transport="flight", options=BATCHES) as (ready, rig, folder):
         judged = trial(ready, rig, folder)
         told = {one["batchId"]: one for one in rig.engine.evidence()}
-    committed = {commit.batch for commit in judged.done.journal.commits}
-    assert committed
-    assert committed <= told.keys()
+    committed_us = {commit.batch: commit.committed_us for commit in judged.done.journal.commits}
+    assert committed_us
+    assert committed_us.keys() <= told.keys()
     for one in told.values():
         assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
         assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
+    for part in judged.done.journal.all_hand_outs():
+        assert told[part.batch]["processingStartTimeMs"] <= part.when_us / MS
+    for batch, when_us in committed_us.items():
+        assert when_us / MS <= told[batch]["processingEndTimeMs"] + 1
 
 
 @pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])

@@ -118,12 +118,15 @@ class Batches:
                 del self._made[when_ms]
 
     def _on_done(self, info: Any) -> None:
-        """Takes in what Spark says of a batch that had something to do."""
+        """Takes in what Spark says of a batch that had something to do, and when it ran by the times of its output:
+        those of the batch are taken by Spark's event loop when that comes round to it, behind what has happened since.
+        """
         when_ms = info.batchTime().milliseconds()
         if when_ms not in self._untold:
             return
         made = self._untold.pop(when_ms)
-        began_ms, ended_ms = info.processingStartTime(), info.processingEndTime()
+        (output,) = info.outputOperationInfos().values()
+        began_ms, ended_ms = output.startTime(), output.endTime()
         self._told.append(
             {
                 "name": self._query,
@@ -134,7 +137,7 @@ class Batches:
                 "submissionTimeMs": info.submissionTime(),
                 "processingStartTimeMs": began_ms,
                 "processingEndTimeMs": ended_ms,
-                "schedulingDelayMs": info.schedulingDelay(),
+                "schedulingDelayMs": began_ms - info.submissionTime(),
                 "numRecords": info.numRecords(),
                 **self._receiver.said(made),
             }
