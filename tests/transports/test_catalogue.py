@@ -36,7 +36,9 @@ class Kept:
     ) -> None:
         self.results.append((address, pa.Table.from_batches(batches, schema)))
 
-    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
         self.committed.append((query, batch))
         return True
 

@@ -108,7 +108,9 @@ class Ledger:
         with self._lock:
             self._staged[key] = staged
 
-    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
         """Accept the (partition, attempt) pairs of a batch for the query's sinks; False where that was done before."""
         with self._lock:
             if (query, batch) in self._committed:
@@ -120,8 +122,8 @@ class Ledger:
                 sink: [self._staged.pop(key) for key in mine if key in self._staged] for sink, mine in keys.items()
             }
             self._drop(query, batch)
-            now_us = self._now_us()
-            self._news += [_commit_of(query, batch, sink, now_us, staged) for sink, staged in taken.items()]
+            committed_us = self._now_us() if when_us is None else when_us
+            self._news += [_commit_of(query, batch, sink, committed_us, staged) for sink, staged in taken.items()]
             return True
 
     def news(self) -> list[Commit]:
@@ -142,13 +144,13 @@ class Ledger:
             self._ignored[key[4]] = self._ignored.get(key[4], 0) + self._staged.pop(key).rows
 
 
-def _commit_of(query: str, batch: int, sink: str, now_us: int, taken: list[Staged]) -> Commit:
+def _commit_of(query: str, batch: int, sink: str, committed_us: int, taken: list[Staged]) -> Commit:
     sample = [value for staged in taken for value in staged.sample_us]
     return Commit(
         query,
         batch,
         sink,
-        now_us,
+        committed_us,
         emitted_us=max((staged.last_us for staged in taken), default=0),
         rows=sum(staged.rows for staged in taken),
         frontier_us=max((staged.frontier_us for staged in taken), default=0),
@@ -183,15 +185,23 @@ class Recorder:
         self._inlet.close()
         self._heart.stop()
 
-    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
         with self._receiving:
-            return self.ledger.commit(query, batch, accepted, sinks)
+            return self.ledger.commit(query, batch, accepted, sinks, when_us)
 
-    def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
-        """What a batch reads, as of now."""
-        now_us = self.now_us()
+    def working(self) -> Busy:
+        """What the inlet does with results before it hands them on is the recorder's work too."""
+        return self._receiving
+
+    def read(
+        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+    ) -> None:
+        """What a batch reads, as of then."""
+        begun_us = self.now_us() if when_us is None else when_us
         for stream, reader, partition, offset in positions:
-            self._reads.append(Read(query, reader, batch, stream, partition, offset, now_us))
+            self._reads.append(Read(query, reader, batch, stream, partition, offset, begun_us))
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
         """What results show to have been read, as of now."""

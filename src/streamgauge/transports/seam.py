@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -254,9 +255,14 @@ class Receiver(Protocol):
         Each row is stamped as it comes in here. `stamped`: the inlet did so before, in the column `emission_time`.
         """
 
-    def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
+    def working(self) -> AbstractContextManager[None]:
+        """Entered for work on results before they are handed on: it is the driver's time, not the system's."""
+
+    def read(
+        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+    ) -> None:
         """A batch has begun, once more where it is begun anew: (stream, reader, partition, offset) up to which it
-        reads. Called where the transport itself does not see reads.
+        reads. Called where the transport itself does not see reads; at `when_us`, now where that is not given.
         """
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
@@ -265,8 +271,12 @@ class Receiver(Protocol):
     def fail(self, reason: str) -> None:
         """Nothing more can be taken in."""
 
-    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
-        """The (partition, attempt) pairs of a batch that count; False where the batch was committed before."""
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
+        """The (partition, attempt) pairs of a batch that count; False where the batch was committed before. It was at
+        `when_us`, now where that is not given.
+        """
 
 
 class Inlet(Protocol):

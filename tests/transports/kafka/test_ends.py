@@ -15,6 +15,7 @@ import pytest
 from streamgauge.errors import DriverError
 from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME, US
 from streamgauge.system.children import wait_until
+from streamgauge.transports.busy import Busy
 from streamgauge.transports.kafka import producer as producer_module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.inlet import KafkaInlet
@@ -171,6 +172,10 @@ class Kept:
         self.shown: list[tuple[str, int, int]] = []
         self.stamps_us: list[int] = []
         self.failed = ""
+        self.whens_us: list[tuple[str, int | None]] = []
+        self.busy = Busy(self.now_us)
+        self.open = threading.Event()
+        self.open.set()
         self._refuse = refuse
         self._lock = threading.Lock()
 
@@ -185,17 +190,27 @@ class Kept:
         key = (address["query"], address["batch"], address["attempt"], address["sink"])
         found = self.results.setdefault(key, [])
         assert stamped
+        self.open.wait(SOON_S)
         for batch in batches:
             assert batch.schema.equals(schema)
             with self._lock:
                 found += batch.column("n").to_pylist()
                 self.stamps_us += batch.column(EMISSION_TIME).to_pylist()
 
-    def commit(self, query: str, batch: int, accepted: list[list[int]], sinks: list[str]) -> bool:
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
+        self.whens_us.append(("commit", when_us))
         self.committed.append((query, batch, accepted, sinks))
         return True
 
-    def read(self, query: str, batch: int, positions: list[tuple[str, int, int, int]]) -> None:
+    def working(self) -> Busy:
+        return self.busy
+
+    def read(
+        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+    ) -> None:
+        self.whens_us.append(("read", when_us))
         self.begun.append((query, batch, positions))
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
@@ -268,6 +283,31 @@ def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -
 
 
 @pytest.mark.broker
+def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, kept: Kept) -> None:
+    """Not when whoever keeps results has come round to them: that would be the system's lateness."""
+    sut = Sut(broker, "marks")
+    inlet = KafkaInlet(at(broker, "marks"), kept)
+    try:
+        kept.open.clear()
+        sut.whole("q0", 0, 1, 2)  # kept by nobody yet, so its end is waited for
+        assert wait_until(lambda: kept.results != {} and inlet._batches == {}, SOON_S)
+        sut.whole("q0", 1)
+        assert wait_until(lambda: inlet._taken.qsize() == 2, SOON_S)
+        here_us = kept.now_us()
+        kept.open.set()
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+    finally:
+        kept.open.set()
+        inlet.close()
+    assert [what for what, _ in kept.whens_us] == ["read", "commit", "read", "commit"]
+    whens = [when for _, when in kept.whens_us if when is not None]
+    assert len(whens) == 4
+    assert whens == sorted(whens)
+    assert max(kept.stamps_us) <= whens[-1] <= here_us
+    assert kept.busy.news() != []  # taking messages apart is the recorder's work
+
+
+@pytest.mark.broker
 def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: Kept) -> None:
     """The attempt that counts is the last one; a batch that is repeated whole is committed again, for who knows it."""
     with taking(broker, "anew", kept) as sut:
@@ -323,7 +363,9 @@ def test_what_is_told_for_certain_is_in_no_slice_with_results(broker: Broker, ke
 @pytest.mark.parametrize("fault", ["no batch", "no row"])
 def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> None:
     """A row of a batch that never began, and a row with a column that nobody spoke of."""
-    with taking(broker, fault.replace(" ", "-"), kept) as sut:
+    sut = Sut(broker, fault.replace(" ", "-"))
+    inlet = KafkaInlet(at(broker, fault.replace(" ", "-")), kept)
+    try:
         if fault == "no row":
             sut.mark(Mark("q0", 0, True, {"out": TYPES}))
             sut.row("q0", 0, other=1)
@@ -331,6 +373,10 @@ def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> No
             sut.row("q0", 0, n=1)
         sut.mark(Mark("q0", 0, False))
         assert wait_until(lambda: kept.failed != "", SOON_S)
+        # Nothing more is taken, which would wait for nobody.
+        assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._threads), SOON_S)
+    finally:
+        inlet.close()
     assert kept.failed.startswith("results could not be taken from the broker: ")
     assert kept.committed == []
 

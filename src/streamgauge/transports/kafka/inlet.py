@@ -2,8 +2,8 @@
 
 What a sink's batch gave is one attempt, which begins with its first row and ends with the batch's second mark. A query
 that writes without batches is cut into slices of time here, each of which is a batch to the receiver. Messages are
-stamped as they are taken from the broker, by a thread that does nothing else; another takes them apart, in larger
-pieces than they come.
+stamped as they are taken from the broker, marks as well, by a thread that does nothing else; another takes them apart,
+in larger pieces than they come.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class KafkaInlet:
                 once()
         except Exception as error:  # nobody waits for this thread: who judges has to hear of it
             self._receiver.fail(f"results could not be taken from the broker: {error}")
+            self._closing.set()  # what the other one would still take would wait here for nobody
 
     def _take(self) -> None:
         """What is there, as soon as there is something; stamped when it is here, and never before."""
@@ -111,11 +112,15 @@ class KafkaInlet:
     def _sort(self, messages: list[Any], taken_us: int) -> None:
         if errors := [message.error() for message in messages if message.error() is not None]:
             raise DriverError(errors[0].str())
-        for key, run in groupby(messages, key=lambda message: message.key()):
-            values = [message.value() for message in run]
+        with self._receiver.working():
+            runs = [
+                (key, [message.value() for message in run])
+                for key, run in groupby(messages, key=lambda message: message.key())
+            ]
+        for key, values in runs:
             if key == MARK:
                 for value in values:
-                    self._marked(mark_of(value))
+                    self._marked(mark_of(value), taken_us)
             else:
                 self._open(key).hold(values, taken_us, self._receiver.now_us())
 
@@ -133,7 +138,7 @@ class KafkaInlet:
             raise DriverError(f"results of batch {batch} of {query} came before it had begun, or after its end")
         return found
 
-    def _marked(self, mark: Mark) -> None:
+    def _marked(self, mark: Mark, taken_us: int) -> None:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
@@ -143,14 +148,15 @@ class KafkaInlet:
                 open_.end()
             self._attempts += 1
             self._batches[name] = _Batch(mark, mark.batch, self._attempts, self._receiver)
-            self._receiver.read(mark.query, mark.batch, _positions(mark))
+            self._receiver.read(mark.query, mark.batch, _positions(mark), taken_us)
         elif open_ is not None:
             del self._batches[name]
-            self._commit(open_)
+            self._commit(open_, taken_us)
 
     def _told(self, name: tuple[str, int], mark: Mark) -> None:
         """How far an endless batch has read for certain. In a batch of its own: were it one with results, which show
-        how far they come themselves, that would be two reads of one batch, of which the second is one begun anew.
+        how far they come themselves, that would be two reads of one batch, of which the second is one begun anew. As of
+        now, like the slices that are cut off before it.
         """
         self._cut(name, self._batches[name])
         told = self._batches[name]
@@ -162,11 +168,11 @@ class KafkaInlet:
         self._commit(batch)
         self._batches[name] = _Batch(batch.mark, batch.number + 1, batch.attempt, self._receiver, batch.until_us)
 
-    def _commit(self, batch: _Batch) -> None:
+    def _commit(self, batch: _Batch, when_us: int | None = None) -> None:
         batch.end()
         if batch.mark.endless:
             self._receiver.reached(batch.mark.query, batch.number, batch.until_us)
-        self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.sinks))
+        self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.sinks), when_us)
 
 
 def _positions(mark: Mark) -> list[tuple[str, int, int, int]]:
@@ -206,7 +212,9 @@ class _Batch:
     def take_apart(self) -> None:
         if not self.values:
             return
-        for sink, rows in table_of(self.values, self.sinks, self.stamps_us).items():
+        with self.receiver.working():
+            tables = table_of(self.values, self.sinks, self.stamps_us)
+        for sink, rows in tables.items():
             if len(rows):
                 self._way(sink).put(rows)
                 self.until_us = max(self.until_us, (pc.max(rows.column(EVENT_TIME)).as_py() or -1) + 1)
