@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from streamgauge.errors import DriverError, MachineError
-from streamgauge.system.children import wait_until
+from streamgauge.system.children import Child, wait_until
 from streamgauge.transports.kafka import broker as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.topics import Topics
@@ -125,6 +125,22 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path, killed: str) -> None:
         assert wait_until(lambda: gone(jvm), GONE_S)
         assert wait_until(lambda: gone(holder), GONE_S)
         starter.kill()
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_one_that_is_interrupted_as_it_starts_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process would wait for a lifeline that somebody's memory of the error holds."""
+    started: list[Child] = []
+
+    def interrupted(child: Child, *_: object) -> None:
+        started.append(child)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Child, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Broker(tmp_path / "data", tmp_path / "broker.log")
+    assert [child.alive for child in started] == [False]
 
 
 def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,3 +54,11 @@ def test_the_first_message_since_a_time_is_found(broker: Broker) -> None:
     assert 0 <= first <= COUNT // 2
     assert kept.first_since(before_us - 1000) == 0
     assert kept.first_since(before_us + 3_600_000_000) == COUNT
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("since_us", [0, 1_700_000_000_000_000])
+def test_a_topic_that_is_not_there_has_no_first_message(broker: Broker, since_us: int) -> None:
+    """An error is none of its offsets."""
+    with pytest.raises(DriverError, match="kept-nowhere"):
+        Topics(broker.location).kept("kept-nowhere", 0).first_since(since_us)

@@ -57,7 +57,7 @@ class Broker:
         self._child = Child("broker", __name__, [str(folder), host, os.pathsep.join(jars)], log, cpus)
         try:
             self.location: str = self._child.ask("start", START_S + 10.0)
-        except DriverError:
+        except BaseException:  # one that is interrupted as it starts, too
             self.stop()
             raise
 

@@ -40,6 +40,8 @@ class Kept:
         """
         with self._client() as client:
             (found,) = client.offsets_for_times([self._from(since_us // MS)], timeout=self.patience_s)
+        if found.error is not None:
+            raise DriverError(f"{self.topic}: {found.error.str()}")
         return int(found.offset) if found.offset >= 0 else self.end()
 
     def at(self, offsets: Sequence[int]) -> list[Any]:
