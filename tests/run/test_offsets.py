@@ -156,6 +156,23 @@ def test_a_query_without_batches_reads_nothing_twice(steps: list[tuple[bool, int
     assert all(part.first for part in found)
 
 
+@given(st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.booleans()), min_size=1, max_size=20))
+def test_what_is_forgotten_changes_no_count(steps: list[tuple[int, bool, bool]]) -> None:
+    """Two queries read on; what both have read is forgotten now and then: hand-outs stay the same, the books short."""
+    (kept, _), (short, _) = begun(), begun()
+    to = {"q0": 0, "q1": 0}
+    for batch, (more, first, forget) in enumerate(steps):
+        query = "q0" if first else "q1"
+        to[query] += more
+        asked = read(to[query], batch, 7 + batch, query=query)
+        assert short.hand_outs([asked]) == kept.hand_outs([asked])
+        assert short.reached_us() == kept.reached_us()
+        if forget and min(to.values()):
+            short.forget(short.reached_us()[0])
+    short.forget(START + 60 * US)
+    assert all(log._first == [] for log in short._reads.values())
+
+
 def test_samples_are_events_of_the_last_plan() -> None:
     """One of each tenth of the span, with its offset and its planned time; of few events each once."""
     offsets, plan = begun(2)

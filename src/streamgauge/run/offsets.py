@@ -107,6 +107,11 @@ class Offsets:
         """The offset of the first event of the last plan in a place."""
         return self._segments[place][-1].first
 
+    def forget(self, before_us: int) -> None:
+        """Nobody will ask for what lies before `before_us`: a long run would pay for all its reads with every one."""
+        for log in self._reads.values():
+            log.forget(before_us)
+
     def reached_us(self) -> list[int]:
         """Of each partition the event time up to which every reader of each stream has read; 0 before the first."""
         reached: list[int] = [0] * self._partitions

@@ -177,7 +177,8 @@ class Rig:
             child.ask("level", to_us=self.reached_us)
 
     def commit(self, before_us: int) -> None:
-        """Let the queues forget what lies before `before_us`."""
+        """Let the queues, and the books of what was read of a broker, forget what lies before `before_us`."""
+        self._offsets.forget(before_us)
         for child in self._generators:
             child.ask("commit", before_us=before_us)
 
