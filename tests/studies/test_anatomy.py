@@ -11,7 +11,7 @@ from streamgauge.errors import InputError
 from streamgauge.experiment import build
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
-from streamgauge.studies.anatomy import MODES, check_trials
+from streamgauge.studies.anatomy import MODES, _interval, _named, check_trials
 
 
 def trials_of(asked: dict[str, Any], **anatomy: Any) -> list[Ready]:
@@ -42,7 +42,22 @@ def test_real_time_mode_has_no_batches() -> None:
     """And none are counted; its chunks are its own."""
     (ready,) = trials_of({"workload": "identity", "engine": "spark-rtm", "transport": "kafka"})
     assert ready.experiment.options == {}
-    assert ready.experiment.load.chunk == 0.005
+    assert ready.experiment.load.chunk == 0.002
+
+
+def test_an_interval_is_read_as_its_engine_writes_it() -> None:
+    """And is in the words of the trial's progress; without batches there is none."""
+    asked: dict[str, Any] = {"workload": "identity", "engine": "spark-dstream", "options": {"batch_interval": "500ms"}}
+    (ready,) = trials_of(asked)
+    mode = MODES["spark-dstream"]
+    interval = _interval(ready.experiment.options, mode)
+    assert (interval, mode.seconds(interval)) == ("500ms", 0.5)
+    assert _named(ready.experiment, mode) == "20000/s, batches 500ms"
+    (ready,) = trials_of({"workload": "identity"}, batch_windows="1500ms")
+    interval = _interval(ready.experiment.options, MODES["spark"])
+    assert (interval, MODES["spark"].seconds(interval)) == ("1500 milliseconds", 1.5)
+    (ready,) = trials_of(RTM)
+    assert _interval(ready.experiment.options, MODES["spark-rtm"]) == ""
 
 
 def test_all_trials_have_chunks_of_one_length() -> None:

@@ -7,6 +7,7 @@ engine streams (`studies.modes`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.spark.interval import seconds
 from streamgauge.errors import DriverError, EngineError, InputError, Problem
 from streamgauge.events import US, Clock
 from streamgauge.experiment import Anatomy, Experiment
@@ -67,20 +67,20 @@ def anatomy(experiment: Experiment, on_progress: Progress = lambda _: None) -> d
     """
     trials = check_trials(experiment)
     require_machine(trials[0])
-    first, now = trials[0].experiment, datetime.now(UTC)
+    first, mode, now = trials[0].experiment, MODES[experiment.engine], datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
     found: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION, "workload": experiment.workload, "engine": experiment.engine,
         "transport": experiment.transport, "transport_options": experiment.transport_options,
         "parameters": experiment.parameters, "options": first.options, "load": first.load.model_dump(mode="json"),
         "environment": environment(), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder),
-        "stages": dict(MODES[experiment.engine].stages), "published": PUBLISHED,
+        "stages": dict(mode.stages), "published": PUBLISHED,
         "published_work_share": PUBLISHED_WORK_SHARE, "trials": [], "finished": False,
     }  # fmt: skip
     keep(folder, ANATOMY, found)
     for number, trial in enumerate(trials, 1):
-        which = f"trial {number} of {len(trials)}, {_named(trial.experiment)}"
-        found["trials"].append(_trial(trial, MODES[experiment.engine], folder, partial(_tell, on_progress, which)))
+        which = f"trial {number} of {len(trials)}, {_named(trial.experiment, mode)}"
+        found["trials"].append(_trial(trial, mode, folder, partial(_tell, on_progress, which)))
         keep(folder, ANATOMY, found)
         if found["trials"][-1]["verdict"] == "interrupted":
             return found
@@ -146,13 +146,13 @@ def _tell(on_progress: Progress, which: str, snapshot: TrialSnapshot) -> None:
     on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
-def _interval(trial: Experiment, mode: Mode) -> str:
-    """The interval of batches that was asked for, in Spark's words."""
-    return trial.options.get(str(mode.interval), "")
+def _interval(options: Mapping[str, str], mode: Mode) -> str:
+    """The interval of batches among options or settings, as they have it; nothing where there is none."""
+    return "" if mode.interval is None else options.get(mode.interval, "")
 
 
-def _named(trial: Experiment) -> str:
-    window = f", batches {trial.options['trigger']}" if "trigger" in trial.options else ""
+def _named(trial: Experiment, mode: Mode) -> str:
+    window = f", batches {interval}" if (interval := _interval(trial.options, mode)) else ""
     size = f", {trial.parameters[RECORD_SIZE]} bytes" if RECORD_SIZE in trial.parameters else ""
     return f"{trial.load.rate:g}/s{window}{size}"
 
@@ -184,8 +184,8 @@ def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress) -> dic
     asked = trial.model_copy(update={"out": str(folder)})
     said = {
         "rate_per_s": trial.load.rate, "record_bytes": getattr(ready.parameters, RECORD_SIZE, None),
-        "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial, mode)),
-        "batch_window_s": seconds(window) if window else None,
+        "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial.options, mode)),
+        "batch_window_s": mode.seconds(window) if window else None,
     }  # fmt: skip
     with Scratch("anatomy") as private:
         evidence = mode.evidence(trial, Path(private))
@@ -196,7 +196,7 @@ def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress) -> dic
             return {**said, **failed, **nothing("it did not start")}
         moved_us = Clock.fixed_now().offset_us - before.offset_us
         said |= {
-            "batch_window": result.settings.get(str(mode.interval), ""), "run": result.folder,
+            "batch_window": _interval(result.settings, mode), "run": result.folder,
             "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
             "clock_moved_us": moved_us,
         }  # fmt: skip

@@ -37,6 +37,9 @@ class DStream:
     defaults: Mapping[str, str] = field(default_factory=dict)
     interval: str | None = BATCH
 
+    def seconds(self, interval: str) -> float:
+        return seconds(interval)
+
     def problems(self, trial: Experiment) -> Iterator[Problem]:
         yield from event_log.taken(trial.options)
         if trial.transport == RECEIVERS:

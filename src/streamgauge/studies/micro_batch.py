@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from streamgauge.engines.spark import event_log
 from streamgauge.engines.spark.event_log import BatchWork
+from streamgauge.engines.spark.interval import seconds
 from streamgauge.errors import Problem
 from streamgauge.experiment import Experiment
 from streamgauge.report.store import RunFolder
@@ -65,6 +66,9 @@ class MicroBatch:
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
     defaults: Mapping[str, str] = field(default_factory=lambda: {PROBES: "progress"})
     interval: str | None = "trigger"
+
+    def seconds(self, interval: str) -> float:
+        return seconds(interval)
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
         yield from event_log.taken(trial.options)

@@ -79,6 +79,9 @@ class Mode(Protocol):
     def interval(self) -> str | None:
         """The option by which its batches have an interval; None where it has no batches."""
 
+    def seconds(self, interval: str) -> float:
+        """So long an interval is that is written as that option has it; 0 where it is not."""
+
     def problems(self, trial: Experiment) -> Iterator[Problem]:
         """What of a trial that is asked for cannot be taken apart."""
 
