@@ -19,7 +19,8 @@ Duration = Annotated[
 Warmup = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="warm-up before the span  [default: 45s on a fresh JVM, more for spans above 70s]"
+        metavar="TIME",
+        help="warm-up before the span  [default: 45s on a fresh JVM, 75s in real-time mode, more for spans above 70s]",
     ),
 ]
 Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]

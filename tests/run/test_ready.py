@@ -18,6 +18,8 @@ from streamgauge.transports.seam import Overflow
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
+REAL_TIME: dict[str, Any] = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
+
 
 def test_spans_follow_from_what_was_asked() -> None:
     """A fresh engine warms up 45 s at least, a warm one a quarter of the events; the tail is the flow's reach."""
@@ -28,6 +30,16 @@ def test_spans_follow_from_what_was_asked() -> None:
     assert ready.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
     asked = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
     assert asked.spans(0, True, 60.0).measured_from_us == 3 * US
+
+
+@pytest.mark.parametrize(
+    ("options", "fresh_s"), [({}, 75.0), ({"trigger": "5 seconds"}, 45.0), ({"trigger": "5 minutes"}, 45.0)]
+)
+def test_a_warm_up_has_once_what_is_done_now_and_then(options: dict[str, str], fresh_s: float) -> None:
+    """Real-time mode keeps how far it is once a minute, for the first time slowly; a warm engine has done so."""
+    ready = check_experiment(experiment.build(REAL_TIME | {"options": options}))
+    assert ready.warmup_s(True, 30.0) == fresh_s
+    assert ready.warmup_s(False, 30.0) < fresh_s
 
 
 @pytest.mark.parametrize("duration_s", [30.0, 100.0, 600.0])
@@ -77,6 +89,8 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     ):  # fmt: skip
         ready = check_experiment(experiment.build({"workload": workload, "options": options}))
         assert (ready.chunk_for(1e6), ready.chunk_for(1e5)) == (50_000, low), (workload, options)
+    real_time = check_experiment(experiment.build(REAL_TIME))
+    assert (real_time.chunk_for(2e5), real_time.chunk_for(1e5)) == (10_000, 2_000)
     asked = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
     assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
 

@@ -34,8 +34,9 @@ class Capabilities:
     """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it.
 
     `why_not`: of nodes that it cannot do, its own rule; `instead` the engine to take then. `chunk_us`: how much event
-    time is to travel at once where its latencies are far below those of batches. `early`: a window gives its values so
-    far, as updates, and no last one. `own_batches`: whether results are taken by the batches that it speaks of.
+    time is to travel at once, at usual rates, where its latencies are far below those of batches. `early`: a window
+    gives its values so far, as updates, and no last one. `own_batches`: whether results are taken by the batches that
+    it speaks of.
     """
 
     name: str
@@ -141,10 +142,10 @@ class Entry:
 
     `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
     how far apart its batches would be, `watermark_delay_us` how far behind the latest event its watermark would stay,
-    `heap_bytes` how much memory options give it beside the driver. `require`
-    raises MachineError where this machine lacks what the engine needs to read a transport, told its options, and cannot
-    get it. `make`
-    gives a fresh start on the processors given, and loads the engine; None where it only answers.
+    `heap_bytes` how much memory options give it beside the driver. `require` raises MachineError where this machine
+    lacks what the engine needs to read a transport, told its options, and cannot get it. `make` gives a fresh start on
+    the processors given, and loads the engine; None where it only answers. `warmup_s` says how long the warm-up of a
+    fresh start is at least, seconds: until what it does now and then was done once.
     """
 
     capabilities: Capabilities
@@ -154,3 +155,4 @@ class Entry:
     heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
     require: Callable[[str, Mapping[str, str]], object] = lambda *_: None
     make: Callable[[Sequence[int] | None], Engine] | None = None
+    warmup_s: Callable[[Wanted], float] = lambda _: 0.0

@@ -28,7 +28,7 @@ def _spark() -> Entry:
 
 def _spark_rtm() -> Entry:
     from streamgauge.engines.spark.connectors import jars_for
-    from streamgauge.engines.spark.realtime import CAPABILITIES, check
+    from streamgauge.engines.spark.realtime import CAPABILITIES, check, warmup_s
     from streamgauge.engines.spark.settings import heap_bytes
 
     def make(cpus: Sequence[int] | None) -> Engine:
@@ -37,7 +37,7 @@ def _spark_rtm() -> Entry:
 
         return SparkEngine(cpus, REAL_TIME)
 
-    return Entry(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make)
+    return Entry(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make, warmup_s=warmup_s)
 
 
 def _spark_dstream() -> Entry:
@@ -110,6 +110,11 @@ def check_wanted(engine: str, wanted: Wanted) -> None:
 def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
     """How far apart an engine's batches would be, as far as that is known before a start."""
     return _ENGINES[engine]().interval(wanted)
+
+
+def fresh_warmup_of(engine: str, wanted: Wanted) -> float:
+    """How long a fresh start of an engine warms up at least, seconds."""
+    return _ENGINES[engine]().warmup_s(wanted)
 
 
 def watermark_delay_of(engine: str, wanted: Wanted) -> int:

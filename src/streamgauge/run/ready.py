@@ -19,7 +19,7 @@ from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.load.recorded import require_times
-from streamgauge.run.catalogue import interval_of, watermark_delay_of
+from streamgauge.run.catalogue import fresh_warmup_of, interval_of, watermark_delay_of
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.verdict import ServiceLevel
@@ -39,7 +39,8 @@ WARM_WARMUP_SHARE = 0.25
 UNBOUNDED_TAIL_S = 2.0
 """Running state has no reach: nothing to close, so the tail only lets the last measured events through."""
 TAIL_MARGIN_S = 1.0
-FAST_CHUNK_US, SLOW_CHUNK_US = 50_000, 10_000
+SLOW_CHUNK_US, COARSE = 10_000, 5
+FAST_CHUNK_US = COARSE * SLOW_CHUNK_US
 FAST_RATE_PER_S = 200_000
 CHUNK_SHARE_MAX = 0.05
 """Of the interval of the engine's batches: so little is nothing beside what an event waits for its batch. Short chunks
@@ -146,7 +147,8 @@ class Ready:
         of_state = (self.reach_us or 0) / US
         if fresh:
             rise_s = _rise_s(FRESH_WARMUP_S, fresh)
-            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state)
+            of_engine = fresh_warmup_of(self.engine.name, self._wanted)
+            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state, of_engine)
         return max(of_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + of_state)
 
     def spans(self, start_us: int, fresh: bool, duration_s: float) -> Spans:
@@ -180,10 +182,8 @@ class Ready:
         asked = self.experiment.load.chunk
         if asked is not None:
             return round(asked * US)
-        if self.engine.chunk_us is not None:
-            return self.engine.chunk_us
         coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
-        return FAST_CHUNK_US if coarse else SLOW_CHUNK_US
+        return (self.engine.chunk_us or SLOW_CHUNK_US) * (COARSE if coarse else 1)
 
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
         """(seconds of the rate that the queue holds, whether memory cut that below what was asked).

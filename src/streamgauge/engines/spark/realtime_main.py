@@ -56,20 +56,20 @@ class RealTimeSut(Sut):
 
     def _tell(self, running: Any, query: Query, marks: Marks) -> None:
         """What the end of each of Spark's batches says for certain: how far all is read and written, rows that left
-        nothing, too. Ends with the query; a broker that takes no mark is seen by who waits for it.
+        nothing, too. Ends with the query; what a broker that was away has not taken is told again.
         """
         told = -1
-        try:
-            while running.isActive:
-                last = running.lastProgress
-                if last is not None and last.batchId > told:
-                    told = last.batchId
-                    ends = "\n".join(source.endOffset for source in last.sources)
-                    positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
+        while running.isActive:
+            last = running.lastProgress
+            if last is not None and last.batchId > told:
+                ends = "\n".join(source.endOffset for source in last.sources)
+                positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
+                try:
                     marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
-                time.sleep(LOOK_S)
-        except Exception as error:
-            print(f"streamgauge: how far is read is told no more: {error}", file=sys.stderr, flush=True)
+                    told = last.batchId
+                except RuntimeError as error:
+                    print(f"streamgauge: how far is read is not told yet: {error}", file=sys.stderr, flush=True)
+            time.sleep(LOOK_S)
 
 
 if __name__ == "__main__":
