@@ -191,10 +191,6 @@ class Recorder:
         with self._receiving:
             return self.ledger.commit(query, batch, accepted, sinks, when_us)
 
-    def working(self) -> Busy:
-        """What the inlet does with results before it hands them on is the recorder's work too."""
-        return self._receiving
-
     def read(
         self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
     ) -> None:

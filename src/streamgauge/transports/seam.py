@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -254,9 +253,6 @@ class Receiver(Protocol):
 
         Each row is stamped as it comes in here. `stamped`: the inlet did so before, in the column `emission_time`.
         """
-
-    def working(self) -> AbstractContextManager[None]:
-        """Entered for work on results before they are handed on: it is the driver's time, not the system's."""
 
     def read(
         self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None

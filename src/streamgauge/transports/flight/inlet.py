@@ -12,6 +12,9 @@ from streamgauge.errors import DriverError
 from streamgauge.transports.flight.access import TokenCheck
 from streamgauge.transports.seam import Listen, Receiver
 
+TOLD = {"commit": ("query", "batch", "accepted", "sinks"), "read": ("query", "batch", "positions")}
+"""What a system says of a batch. When that was is never its word."""
+
 
 class FlightInlet(flight.FlightServerBase):
     """Hands everything that comes with the run's token to a receiver."""
@@ -35,7 +38,8 @@ class FlightInlet(flight.FlightServerBase):
         writer.write(b"kept")
 
     def do_action(self, context: Any, action: flight.Action) -> Iterator[bytes]:
-        if action.type not in ("commit", "read"):
+        if action.type not in TOLD:
             raise flight.FlightServerError(f"no such action: {action.type}")
+        told = json.loads(action.body.to_pybytes())
         do = getattr(self._receiver, action.type)
-        yield json.dumps(do(**json.loads(action.body.to_pybytes()))).encode()
+        yield json.dumps(do(*(told[name] for name in TOLD[action.type]))).encode()
