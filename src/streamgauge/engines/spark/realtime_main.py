@@ -59,17 +59,25 @@ class RealTimeSut(Sut):
         nothing, too. Ends with the query; what a broker that was away has not taken is told again.
         """
         told = -1
-        while running.isActive:
-            last = running.lastProgress
-            if last is not None and last.batchId > told:
-                ends = "\n".join(source.endOffset for source in last.sources)
-                positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
-                try:
-                    marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
+        try:
+            while running.isActive:
+                last = running.lastProgress
+                if last is not None and last.batchId > told and self._told(last, query, marks):
                     told = last.batchId
-                except RuntimeError as error:
-                    print(f"streamgauge: how far is read is not told yet: {error}", file=sys.stderr, flush=True)
-            time.sleep(LOOK_S)
+                time.sleep(LOOK_S)
+        except Exception as error:
+            print(f"streamgauge: how far is read is told no more: {error}", file=sys.stderr, flush=True)
+
+    def _told(self, progress: Any, query: Query, marks: Marks) -> bool:
+        """Whether the broker has taken how far a batch has read."""
+        ends = "\n".join(source.endOffset for source in progress.sources)
+        positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
+        try:
+            marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
+        except Exception as error:  # of the client, or of the broker that it does not reach
+            print(f"streamgauge: how far is read is not told yet: {error}", file=sys.stderr, flush=True)
+            return False
+        return True
 
 
 if __name__ == "__main__":
