@@ -68,11 +68,12 @@ def rows(found: Found) -> Iterator[tuple[str, list[str]]]:
         firsts = [words.time_us(trial["first_of_batch"].get("p50_us")) for trial in found["trials"]]
         yield "p50 of the first record of each batch", firsts
     if any(trial["tasks_share"] is not None for trial in found["trials"]):
-        published = f"published: {_percent(found['published_work_share'])} of the time at most useful work"
-        shares = [
-            words.NONE if trial["tasks_share"] is None else _percent(trial["tasks_share"]) for trial in found["trials"]
+        published = f"published: useful work at most {words.digits(found['published_work_share'])} of the time"
+        ratios = [
+            words.NONE if trial["tasks_share"] is None else words.digits(trial["tasks_share"])
+            for trial in found["trials"]
         ]
-        yield f"tasks ran, of their batches' time ({published})", shares
+        yield f"all tasks' time / their batches' time ({published})", ratios
 
 
 def remarks(trial: Found) -> Iterator[str]:
