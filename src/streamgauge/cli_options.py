@@ -20,7 +20,8 @@ Warmup = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="warm-up before the span  [default: 45s on a fresh JVM, 75s in real-time mode, more for spans above 70s]",
+        help="warm-up before the span  [default: 45s on a fresh JVM, 75s in real-time mode that "
+        "keeps how far it is once a minute, more for spans above 70s]",
     ),
 ]
 Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
@@ -65,7 +66,10 @@ Isolation = Annotated[
 ]
 Generators = Annotated[
     str | None,
-    typer.Option(metavar="N", help="generator processes, of 160 MB each  [default: one per SUT core, at most 8]"),
+    typer.Option(
+        metavar="N",
+        help="generator processes, of 160 MB each  [default: one per SUT core, at most 8; 1 over kafka and socket]",
+    ),
 ]
 Seed = Annotated[str, typer.Option(metavar="N", help="the same seed gives the same input, byte for byte")]
 Profile = Annotated[
@@ -75,7 +79,8 @@ Chunk = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="how much event time travels at once  [default: 50ms; 10ms below 200k/s with batches less than 1s apart]",
+        help="how much event time travels at once  [default: 50ms; 10ms below 200k/s with batches less than 1s apart; "
+        "a fifth of both in real-time mode]",
     ),
 ]
 Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
