@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.spark.event_log import BATCH_TIME, BatchWork, options, work
+from streamgauge.engines.spark.event_log import BatchWork, options, work
 
 
 def job(stages: list[int], batch: str | None) -> dict[str, Any]:
@@ -48,12 +48,3 @@ def test_the_log_is_one_file(tmp_path: Path) -> None:
     asked = options(tmp_path)
     assert asked["spark.eventLog.dir"] == tmp_path.as_uri()
     assert asked["spark.eventLog.rolling.enabled"] == asked["spark.eventLog.compress"] == "false"
-
-
-def test_batches_of_dstreams_are_known_by_their_time(tmp_path: Path) -> None:
-    """In the properties of their jobs, of which a query's have none."""
-    properties = {"spark.streaming.internal.outputOpId": "0", "spark.streaming.internal.batchTime": "1795556084500"}
-    events = [{**job([1, 2], None), "Properties": properties}, task(2, 131, 140, 8)]
-    (tmp_path / "local-1").write_text("\n".join(map(json.dumps, events)))
-    assert work(tmp_path, BATCH_TIME) == {1795556084500: BatchWork(1795556084500, 131_000, 140_000, 8_000)}
-    assert work(tmp_path) == {}

@@ -16,13 +16,12 @@ from typing import Any, Protocol
 from pyspark.streaming import StreamingContext
 from pyspark.streaming.listener import StreamingListener
 
+from streamgauge.engines.spark.event_log import BATCH_ID
 from streamgauge.engines.spark.kept import Batch
 from streamgauge.engines.spark.reason import own_reason
 
 TOLD_MOST = 100_000
 """Batches of which it is kept what Spark said: a day's of one second."""
-BATCH_ID = "streaming.sql.batchId"
-"""A property of Spark's jobs by which its event log, and tasks, tell batches of a query apart; here we set it."""
 
 
 class Receiver(Protocol):

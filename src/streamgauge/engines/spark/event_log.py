@@ -17,7 +17,8 @@ from streamgauge.errors import Problem
 MS = 1000
 """Microseconds."""
 BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchTime"
-"""The properties of a job that say to which batch it belongs: of a query by number, of DStreams by time (ms)."""
+"""The properties of a job that say to which batch it belongs: of a query by number, which our DStreams set too, and of
+DStreams by time (ms)."""
 _JOB, _END = "SparkListenerJobStart", "SparkListenerTaskEnd"
 
 
@@ -50,10 +51,10 @@ class BatchWork:
     run_us: int
 
 
-def work(folder: Path, by: str = BATCH_ID) -> dict[int, BatchWork]:
+def work(folder: Path) -> dict[int, BatchWork]:
     """Of each batch that has run a task; of a log with one query, or with DStreams."""
     found: dict[int, BatchWork] = {}
-    for one in _work_in(_events(folder, (_JOB, _END)), by):
+    for one in _work_in(_events(folder, (_JOB, _END))):
         found[one.batch] = _together(found[one.batch], one) if one.batch in found else one
     return found
 
@@ -78,12 +79,12 @@ def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
                         yield json.loads(line)
 
 
-def _work_in(events: Iterable[dict[str, Any]], by: str) -> Iterator[BatchWork]:
+def _work_in(events: Iterable[dict[str, Any]]) -> Iterator[BatchWork]:
     """A task's work each."""
     batches: dict[int, int] = {}
     for event in events:
         if event["Event"] == _JOB:
-            batch = (event.get("Properties") or {}).get(by)
+            batch = (event.get("Properties") or {}).get(BATCH_ID)
             if batch is not None:
                 batches |= dict.fromkeys(event["Stage IDs"], int(batch))
         elif event["Event"] == _END and event["Stage ID"] in batches:

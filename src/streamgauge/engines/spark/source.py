@@ -25,6 +25,7 @@ from pyspark.sql.datasource import (
 
 from streamgauge.engines.spark.blocks import Packing, first_serial
 from streamgauge.engines.spark.bundles import bundled, single
+from streamgauge.engines.spark.event_log import BATCH_ID
 from streamgauge.engines.spark.workers import settle
 from streamgauge.transports.flight import client
 
@@ -239,5 +240,5 @@ def _attempt() -> int:
 
 def _batch_id() -> int:
     context = TaskContext.get()
-    found = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    found = context.getLocalProperty(BATCH_ID) if context is not None else None
     return int(found) if found is not None else -1
