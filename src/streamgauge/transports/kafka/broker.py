@@ -105,7 +105,7 @@ class _Node:
     def start(self) -> str:
         """Starts the JVM and waits until it answers; gives HOST:PORT."""
         if self._ports is None:
-            self._ports = _free_port(self._host), _free_port(self._host)
+            self._ports = _free_ports(self._host)
             self._configure()
             self._format()
         self._process = self._java("kafka.Kafka", self._config)
@@ -126,7 +126,7 @@ class _Node:
 
     def end(self) -> None:
         """No farewell: nobody keeps its data."""
-        with contextlib.suppress(AssertionError, ProcessLookupError):
+        if self._process is not None:
             self.kill()
 
     @property
@@ -197,9 +197,10 @@ def _cluster_id() -> str:
     return urlsafe_b64encode(bytes(1) + os.urandom(15)).decode().rstrip("=")
 
 
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as found:
-        return int(found.getsockname()[1])
+def _free_ports(host: str) -> tuple[int, int]:
+    """Two, which are held together: one after the other they might be the same."""
+    with socket.create_server((host, 0)) as one, socket.create_server((host, 0)) as other:
+        return int(one.getsockname()[1]), int(other.getsockname()[1])
 
 
 def _scala() -> list[str]:
