@@ -27,7 +27,7 @@ SILENT_MOST_S = 10.0
 """Of the 30 s that the queue holds unless told otherwise."""
 CHUNK_US = 2_000
 """Events wait for half a chunk in the mean, which is to be little beside some milliseconds. Shorter ones cost: of 20 k
-events/s generator, broker and recorder took 52 % of a core with chunks of 2 ms, and 36 % with chunks of 5 ms.
+events/s generator, broker and recorder took 50 to 53 % of a core with chunks of 2 ms, and 36 % with chunks of 5 ms.
 """
 SETTLES_S = 15.0
 """After it has kept for the first time how far it is, which takes about twice as long as later on."""
