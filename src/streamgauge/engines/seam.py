@@ -36,7 +36,8 @@ class Capabilities:
     `why_not`: of nodes that it cannot do, its own rule; `instead` the engine to take then. `chunk_us`: how much event
     time is to travel at once, at usual rates, where its latencies are far below those of batches. `early`: a window
     gives its values so far, as updates, and no last one. `own_batches`: whether results are taken by the batches that
-    it speaks of.
+    it speaks of. `transport_options`: those of its only transport that have another default
+    with it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Capabilities:
     why_not: Mapping[str, str] = field(default_factory=dict)
     instead: str = ""
     chunk_us: int | None = None
+    transport_options: Mapping[str, str] = field(default_factory=dict)
     early: bool = False
     own_batches: bool = True
 

@@ -40,7 +40,7 @@ def measured(
             "driver_cpus": list(ready.driver_cpus or cpus()),
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
-        settings={**rig.engine.settings(), **transport(experiment.transport).in_force(experiment.transport_options)},
+        settings={**rig.engine.settings(), **transport(experiment.transport).in_force(ready.transport_options)},
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s),
         backlog=figures.backlog(done),

@@ -71,6 +71,11 @@ class Ready:
     sut_cpus: tuple[int, ...] | None
 
     @property
+    def transport_options(self) -> dict[str, str]:
+        """What is asked of the transport, by the engine where the experiment does not say."""
+        return {**self.engine.transport_options, **self.experiment.transport_options}
+
+    @property
     def lineage_flow(self) -> Flow:
         """The flow that runs, with all that its results are told apart and timed by."""
         return with_lineage(self.flow, ingest_time=self.experiment.transport in STAMPS)

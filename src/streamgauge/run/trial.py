@@ -101,7 +101,7 @@ def rig_settings(ready: Ready) -> RigSettings:
         bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
         frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
         driver_cpus=ready.driver_cpus, transport=ready.experiment.transport,
-        transport_options=ready.experiment.transport_options, host=ready.experiment.bind,
+        transport_options=ready.transport_options, host=ready.experiment.bind,
         ports=tuple(range(port, port + ready.generators + 1)) if port else (),
     )  # fmt: skip
 

@@ -136,7 +136,7 @@ def test_what_may_come_twice_is_not_sent_twice() -> None:
 def test_a_result_tells_how_events_were_sent() -> None:
     """What was asked for, and nothing of the log-in."""
     told = KafkaSettings(brokers="one:1", client="/a/file", encoding="json").in_force
-    assert told == "encoding=json acks=all compression=lz4 linger=0ms batch=1MB"
+    assert told == "encoding=json acks=all compression=lz4 linger=1ms batch=1MB"
 
 
 def test_a_clock_is_ours_on_this_machine_alone() -> None:

@@ -71,6 +71,8 @@ CAPABILITIES = Capabilities(
     why_not=WHY_NOT,
     instead="spark",
     chunk_us=CHUNK_US,
+    # A millisecond of its few. Where events come in large chunks that would make too many requests of them.
+    transport_options={"linger": "0ms"},
     early=True,
     own_batches=False,
 )

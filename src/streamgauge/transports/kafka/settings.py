@@ -26,7 +26,7 @@ SETTINGS = (
     Setting("encoding", "compact", "how an event is written in a message", ENCODINGS),
     Setting("acks", "all", "which copies have an event before it counts as sent", ("all", "1")),
     Setting("compression", "lz4", "of events on their way", ("none", "lz4", "snappy", "gzip", "zstd")),
-    Setting("linger", "0ms", "how long the producer waits for more to send at once, at most 1s"),
+    Setting("linger", "1ms", "how long the producer waits for more to send at once, at most 1s; 0ms in real-time mode"),
     Setting("batch", "1MB", "how much it sends at once at most, 1kB to 1MB"),
 )
 """Defaults are those of `KafkaSettings`."""
@@ -64,7 +64,7 @@ class KafkaSettings:
     encoding: str = "compact"
     acks: str = "all"
     compression: str = "lz4"
-    linger: str = "0ms"
+    linger: str = "1ms"
     batch: str = "1MB"
 
     @classmethod
