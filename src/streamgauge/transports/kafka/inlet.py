@@ -3,7 +3,7 @@
 What a sink's batch gave is one attempt, which begins with its first row and ends with the batch's second mark. A query
 that writes without batches is cut into slices of time here, each of which is a batch to the receiver. Messages are
 stamped as they are taken from the broker, marks as well, by a thread that does nothing else; another takes them apart,
-in larger pieces than they come. So however far that one is behind, nobody waits for it, and nothing looks late by it.
+in larger pieces than they come. So however far that one is behind, nobody waits for it, and no stamp is later by it.
 """
 
 from __future__ import annotations
