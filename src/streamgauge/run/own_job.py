@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import InputError, JobError, Problem
-from streamgauge.events import LINEAGE
 from streamgauge.flow.nodes import Flow, NativeJob, Sink, Source
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.load.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.load.file_rows import digest
 from streamgauge.load.sample import fit
-from streamgauge.run import job_names, reference
+from streamgauge.run import reference
 from streamgauge.system.user_code import import_file
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
@@ -83,8 +82,6 @@ def _workload(path: Path) -> OwnJob:
     function = _function(path, module)
     described: Description = getattr(function, DESCRIPTION)
     streams, notes = _streams(path, described.inputs)
-    if wrong := list(job_names.problems(function, _columns(streams, described.inputs))):
-        raise JobError([Problem(f"{path}, {one.setting}", one.rule, one.got, one.way_out) for one in wrong])
     columns = reference.columns(path, described, streams) if described.reference is not None else None
     sources = tuple(Source(each.name, each.schema) for each in streams)
     times = tuple(each.time for each in described.inputs)
@@ -110,13 +107,6 @@ def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
     folder = path.resolve().parent
     files = {path.name: path, **{str(one.sample): folder / one.sample for one in inputs if one.sample is not None}}
     return {name: digest(file) for name, file in files.items()}
-
-
-def _columns(streams: tuple[StreamSpec, ...], inputs: tuple[Input, ...]) -> dict[str, tuple[str, ...]]:
-    """Stream to the columns of the frame that the job gets of it."""
-    return {
-        stream.name: (*stream.schema.names, given.time, *LINEAGE) for stream, given in zip(streams, inputs, strict=True)
-    }
 
 
 def _function(path: Path, module: Any) -> Any:
