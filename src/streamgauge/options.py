@@ -10,16 +10,12 @@ from streamgauge.errors import Problem, near, nearest
 
 @dataclass(frozen=True)
 class Setting:
-    """One option: its name, default and meaning; `choices` where it has few values.
-
-    `in_a_search`: its default there, where that is another one.
-    """
+    """One option: its name, default and meaning; `choices` where it has few values."""
 
     name: str
     default: str
     meaning: str
     choices: tuple[str, ...] = ()
-    in_a_search: str = ""
 
 
 def problems_of(

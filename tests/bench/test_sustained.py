@@ -37,7 +37,6 @@ from streamgauge.engines.spark import main
 from streamgauge.engines.spark.main import SparkJob, Sut
 from streamgauge.errors import EngineError
 from streamgauge.load.keys import probabilities
-from streamgauge.run.catalogue import search_options
 from streamgauge.run.trial import rig_settings
 
 
@@ -46,8 +45,7 @@ def test_the_baseline_runs_on_the_settings_of_a_search() -> None:
     ready = ready_for("windowed_aggregation")
     made = alike(ready, rig_settings(ready))
     edges = Edges(tuple(Edge("", "") for _ in range(ready.generators)), Edge("", ""), made.columns)
-    options = search_options("spark")
-    of_a_run = Sut(SparkJob(made.flow, edges, options, "local[2]", "", ""))._configuration()
+    of_a_run = Sut(SparkJob(made.flow, edges, {}, "local[2]", "", ""))._configuration()
     assert configuration(ready) == of_a_run
     assert "spark.driver.memory" in of_a_run
     assert all("our settings, heap and JVM options" in name for name in BASELINES.values())

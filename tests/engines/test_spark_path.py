@@ -106,7 +106,8 @@ def started(
     # No duration: one as short as these trials is refused, since it could not be judged.
     # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
     load = {"rate": rate, "warmup": warm_up, "generators": 2, "bound": "5m"}
-    values = {"workload": workload, "parameters": parameters, "options": options, "load": load, "out": str(root)}
+    values = {"workload": workload, "parameters": parameters, "options": {"probes": "on", **options}, "load": load,
+              "out": str(root)}  # fmt: skip
     ready = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
     rate_per_s = ready.experiment.load.rate

@@ -29,12 +29,6 @@ def test_every_engine_that_runs_streams_can_be_made_and_refuses(name: str) -> No
         catalogue.check_wanted(name, Wanted(None, {"no_such_option": "1"}, None, "common"))
 
 
-def test_a_search_leaves_out_what_changes_the_plan() -> None:
-    """Counting rows keeps Spark from moving conditions; an engine without such an option has none, nor one unknown."""
-    assert catalogue.search_options("spark") == {"probes": "progress"}
-    assert catalogue.search_options("known") == catalogue.search_options("no such engine") == {}
-
-
 def test_the_list_loads_no_engine() -> None:
     """`streamgauge engines` is answered at once, and where Spark is not installed."""
     code = "import sys, streamgauge.run.catalogue as c; c.matrix(); assert 'pyspark' not in sys.modules"

@@ -33,7 +33,7 @@ def test_every_rate_is_tried_with_every_interval_and_size() -> None:
 def test_without_more_it_is_one_trial() -> None:
     """As the workload is."""
     (ready,) = trials_of({"workload": "identity"}, rates=["5k"])
-    assert (ready.experiment.options, ready.experiment.parameters) == ({"probes": "progress"}, {})
+    assert (ready.experiment.options, ready.experiment.parameters) == ({}, {})
     (usual,) = check_trials(build({"command": "anatomy", "workload": "identity"}))
     assert (usual.experiment.load.rate, usual.experiment.load.duration) == (20_000.0, 30.0)
 

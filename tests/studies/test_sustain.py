@@ -141,22 +141,6 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     assert [settings.probe_batches for settings in asked] == [probed]
 
 
-@pytest.mark.parametrize(
-    ("given", "searched"),
-    [({}, {"probes": "progress"}), ({"probes": "on", "jit": "jvm"}, {"probes": "on", "jit": "jvm"})],
-)
-def test_a_search_counts_no_rows_unless_asked_to(
-    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], searched: dict[str, str]
-) -> None:
-    """What counts them changes the engine's plan."""
-    asked: list[dict[str, str]] = []
-    monkeypatch.setattr(sustain, "check", lambda experiment, **_: asked.append(experiment.options) or 1 / 0)
-    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": given}
-    with pytest.raises(ZeroDivisionError):
-        sustain.sustain(build(values), SimpleNamespace())  # type: ignore[arg-type]
-    assert asked == [searched]
-
-
 def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file is that of a run at its rate, with nothing of a search in it."""
     monkeypatch.setattr(sustain, "run_trial", lambda *_, **__: 1 / 0)

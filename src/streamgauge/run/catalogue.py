@@ -85,12 +85,6 @@ def capabilities() -> dict[str, Capabilities]:
     return {name: entry().capabilities for name, entry in _ENGINES.items()}
 
 
-def search_options(engine: str) -> dict[str, str]:
-    """The options that have another default in a search, with that."""
-    there = capabilities().get(engine)
-    return {each.name: each.in_a_search for each in there.settings if each.in_a_search} if there else {}
-
-
 def streaming_engines() -> tuple[str, ...]:
     return tuple(name for name, each in capabilities().items() if each.runs_streams)
 

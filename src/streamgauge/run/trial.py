@@ -108,7 +108,7 @@ def rig_settings(ready: Ready) -> RigSettings:
 
 def probes(experiment: Experiment) -> bool:
     """Whether the engine's own progress is kept as extra series; `--option probes=off` leaves it out."""
-    return experiment.options.get("probes", "on") != "off"
+    return experiment.options.get("probes") != "off"
 
 
 def next_start(rig: Rig, apart_us: int = 0) -> int:

@@ -100,7 +100,7 @@ def check_trials(experiment: Experiment) -> list[Ready]:
     trials = []
     for window, size, rate in product(asked.batch_windows or (None,), asked.record_sizes or (None,), asked.rates):
         intervals = {} if window is None or mode.interval is None else {mode.interval: _in_sparks_words(window)}
-        options = {**mode.defaults, **experiment.options, **intervals}
+        options = {**experiment.options, **intervals}
         parameters = {**experiment.parameters, **({} if size is None else {RECORD_SIZE: size})}
         update = {"command": "run", "anatomy": None, "keep_results": True, "options": options, "parameters": parameters}
         load = experiment.load.model_copy(update={"rate": rate})

@@ -34,7 +34,6 @@ class DStream:
     """Fills the seam's `Mode`."""
 
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
-    defaults: Mapping[str, str] = field(default_factory=dict)
     interval: str | None = BATCH
 
     def seconds(self, interval: str) -> float:

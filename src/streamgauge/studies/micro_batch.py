@@ -64,7 +64,6 @@ class MicroBatch:
     """Fills the seam's `Mode`."""
 
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
-    defaults: Mapping[str, str] = field(default_factory=lambda: {PROBES: "progress"})
     interval: str | None = "trigger"
 
     def seconds(self, interval: str) -> float:
@@ -72,7 +71,7 @@ class MicroBatch:
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
         yield from event_log.taken(trial.options)
-        if trial.options[PROBES] == "off":
+        if trial.options.get(PROBES) == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")
 

@@ -72,10 +72,6 @@ class Mode(Protocol):
         """A stage to what its time is spent on, in their order."""
 
     @property
-    def defaults(self) -> Mapping[str, str]:
-        """Options of the engine's where nothing else is asked for."""
-
-    @property
     def interval(self) -> str | None:
         """The option by which its batches have an interval; None where it has no batches."""
 

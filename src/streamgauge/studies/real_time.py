@@ -45,7 +45,6 @@ class RealTime:
     """Fills the seam's `Mode`."""
 
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
-    defaults: Mapping[str, str] = field(default_factory=dict)
     interval: str | None = None
 
     def seconds(self, interval: str) -> float:

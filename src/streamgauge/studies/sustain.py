@@ -26,7 +26,7 @@ from streamgauge.report.store import OUT, RunFolder, disk, write_text
 from streamgauge.report.terminal import SearchView, TrialSnapshot
 from streamgauge.result import Result, VerdictValue
 from streamgauge.run import figures
-from streamgauge.run.catalogue import search_options, start_of
+from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check
 from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
 from streamgauge.run.journal import Journal
@@ -268,7 +268,6 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
     """
     experiment, folder = _resumed(experiment)
-    experiment = experiment.model_copy(update={"options": {**search_options(experiment.engine), **experiment.options}})
     with ExitStack() as alone:
         if folder is not None:
             alone.enter_context(_alone(folder))

@@ -88,10 +88,10 @@ def test_sparks_driver_is_where_executors_find_ours(master: str, options: dict[s
     assert conf["spark.driver.bindAddress"] == options.get("spark.driver.bindAddress", host)
 
 
-@pytest.mark.parametrize(("probed", "kept"), [("on", "2000"), ("off", None)])
-def test_where_counts_are_read_spark_keeps_more_executions(probed: str, kept: str | None) -> None:
-    """And no more where they are not: they take heap."""
-    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": probed}, "local[1]", "", ""))
+@pytest.mark.parametrize(("probed", "kept"), [({"probes": "on"}, "2000"), ({}, None)])
+def test_where_counts_are_read_spark_keeps_more_executions(probed: dict[str, str], kept: str | None) -> None:
+    """And no more where they are not, which is the default: they take heap."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), probed, "local[1]", "", ""))
     assert sut._configuration().get("spark.sql.ui.retainedExecutions") == kept
 
 

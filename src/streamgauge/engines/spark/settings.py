@@ -60,11 +60,10 @@ SETTINGS = (
     ),
     Setting(
         "probes",
-        "on",
-        "keep the engine's own progress as extra series, and (on) its count of the rows of each operator, which "
-        "keeps Spark from moving conditions across operators; a search: progress",
-        ("on", "progress", "off"),
         "progress",
+        "progress: keep the engine's own progress as extra series; on: also count the rows of each operator, which "
+        "keeps Spark from moving conditions across operators; off: neither",
+        ("progress", "on", "off"),
     ),
 )
 
