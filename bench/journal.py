@@ -20,7 +20,7 @@ from streamgauge.events import US
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
-from streamgauge.measure.monitors import Role, Usage
+from streamgauge.measure.records import Role, Usage
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import tick_of
 

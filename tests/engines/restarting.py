@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.measure.records import Tick
 from streamgauge.report.terminal import TrialSnapshot
-from streamgauge.run.rig import Rig, Tick
+from streamgauge.run.rig import Rig
 from streamgauge.run.trial import Judged
 from streamgauge.system.children import Child
 

@@ -15,7 +15,8 @@ import pytest
 
 from streamgauge.events import US
 from streamgauge.measure import monitors
-from streamgauge.measure.monitors import RUNNER, Monitors, Role, Usage
+from streamgauge.measure.monitors import RUNNER, Monitors
+from streamgauge.measure.records import Role, Usage
 
 CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0}
 

@@ -17,13 +17,11 @@ from streamgauge.flow.reach import reach_us
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
-from streamgauge.measure.monitors import Usage
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit, Tick, Usage
 from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import Ready
-from streamgauge.run.rig import Tick
 from streamgauge.transports.seam import Chunk, HandOut
 
 START = 1_700_000_000 * US

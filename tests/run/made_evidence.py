@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from streamgauge.result import Check, Latencies, Latency, SinkResult, Verdict, Verification
-from streamgauge.run.facts import Evidence, Samples, parse_limit
+from streamgauge.run.facts import Evidence, Samples
+from streamgauge.run.slo import parse_limit
 
 RATE = 100_000.0
 SECONDS = np.arange(60.0)

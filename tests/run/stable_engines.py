@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from tests.run.made_evidence import evidence
 from tests.stats.quick_draws import replicates
 
-from streamgauge.run.criteria import CHECKS, EXTENSION_SHARE, EXTENSION_SHARE_MAX
+from streamgauge.run.criteria import CHECKS
 from streamgauge.run.facts import LOOKS, Evidence, Samples
+from streamgauge.run.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.run.verdict import hopeless
 from streamgauge.stats import bootstrap
 

@@ -22,8 +22,8 @@ from streamgauge.run import check
 from streamgauge.run.catalogue import capabilities
 from streamgauge.run.check import check as check_experiment
 from streamgauge.run.check import start_us
-from streamgauge.run.facts import parse_limit
 from streamgauge.run.memory import GENERATOR_BYTES
+from streamgauge.run.slo import parse_limit
 from streamgauge.system import machine
 from streamgauge.workloads.base import Job
 

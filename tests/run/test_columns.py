@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import US
-from streamgauge.measure.monitors import Usage
+from streamgauge.measure.records import Usage
 from streamgauge.run.columns import Columns, chunk_log, spent_log, usage_log
 from streamgauge.run.journal import Journal
 from streamgauge.transports.seam import Chunk

@@ -18,7 +18,7 @@ from streamgauge.load.fields import Key, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
 from streamgauge.measure.latency import LatencyRule, sink_latencies
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit
 from streamgauge.result import Latency
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.counted import NO_BATCHES, ONE_BY_ONE, Counted, counted_of, until_counted
@@ -196,10 +196,9 @@ def test_a_verified_trial_of_updates_has_it_beside_the_others(case: Callable[...
 @pytest.mark.parametrize("kind", ["row", "window", "join"])
 def test_other_kinds_of_results_have_none(case: Callable[..., Case], kind: Any) -> None:
     asked = case(UPDATES)
-    assert counted_of(asked.ready, asked.done, kind) == Counted()
+    assert counted_of(asked.done, kind, ["purchases"], True) == Counted()
 
 
 def test_where_every_event_gives_an_update_there_is_no_second_figure(case: Callable[..., Case]) -> None:
     asked = case(UPDATES)
-    ready = replace(asked.ready, engine=replace(asked.ready.engine, own_batches=False))
-    assert counted_of(ready, asked.done, "update") == Counted(note=ONE_BY_ONE)
+    assert counted_of(asked.done, "update", ["purchases"], False) == Counted(note=ONE_BY_ONE)

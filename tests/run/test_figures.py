@@ -14,11 +14,13 @@ import pytest
 
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
-from streamgauge.measure.monitors import RUNNER, Monitors, Role
+from streamgauge.measure.monitors import RUNNER, Monitors
+from streamgauge.measure.records import Role
 from streamgauge.report.series import BATCHES, SCHEMA
 from streamgauge.run import figures
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import SLIP_US_MAX
+from streamgauge.run.facts import OTHERS_BURST_S
 from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
@@ -48,7 +50,7 @@ def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: 
 
 def test_rates_are_over_the_measured_span(make: Any) -> None:
     """Planned, offered, ingested and committed of a steady trial are all the rate; the shares are the plan's."""
-    rates = figures.rates(make.story(plan=make.plan(streams=2)).done(), 5e6)
+    rates = figures.rates(make.story(plan=make.plan(streams=2)).done(), 5e6, SLIP_US_MAX)
     per_s = (rates.planned_per_s, rates.offered_per_s, rates.ingested_per_s, rates.achieved_per_s)
     assert per_s == pytest.approx((1000, 1000, 1000, 1000))
     assert rates.generator_ceiling_per_s == 5e6
@@ -57,19 +59,19 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
 
 def test_what_comes_too_late_is_not_offered(make: Any) -> None:
     """What a second owes and gives only well after its end counts against the driver."""
-    rates = figures.rates(make.story(slip_us=SLIP_US_MAX + US).done(), None)
+    rates = figures.rates(make.story(slip_us=SLIP_US_MAX + US).done(), None, SLIP_US_MAX)
     assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
 
 
 def test_a_trial_that_ended_early_is_measured_to_its_end(make: Any) -> None:
     """Rates divide by the time there was, not by the time there should have been."""
-    rates = figures.rates(make.story().done(deadline_us=START + 10 * US), None)
+    rates = figures.rates(make.story().done(deadline_us=START + 10 * US), None, SLIP_US_MAX)
     assert (rates.planned_per_s, rates.ingested_per_s) == (1000, 1000)
 
 
 def test_a_trial_that_ended_in_its_warm_up_has_no_rates(make: Any) -> None:
     """No division by nothing, and no made-up figure."""
-    rates = figures.rates(make.story(seconds=2).done(deadline_us=START + 3 * US), None)
+    rates = figures.rates(make.story(seconds=2).done(deadline_us=START + 3 * US), None, SLIP_US_MAX)
     assert (rates.ingested_per_s, rates.achieved_per_s) == (0, 0)
 
 
@@ -364,19 +366,19 @@ def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
     done = make.story().done()
     low, high = done.spans.measured_from_us, done.spans.measured_to_us
-    assert figures.others_burst_share(done) == 0.0
+    assert figures.others_burst_share(done, OTHERS_BURST_S) == 0.0
     times = [low + round(n * apart_s * US) for n in range(-3, round((high - low) / US / apart_s))]
 
     def burst(first: int, samples: int) -> float:
         busy = times[first : first + samples]
         done.journal.others = [(when, 200.0 if when in busy else 0.0) for when in times]
-        return figures.others_burst_share(done)
+        return figures.others_burst_share(done, OTHERS_BURST_S)
 
     assert burst(3 + 2, 3) == pytest.approx(0.6)
     assert burst(3 + 2, 1) == pytest.approx(0.2)
     assert burst(0, 3) == 0.0
     done.journal.others = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
-    assert figures.others_burst_share(done) == pytest.approx(0.08)
+    assert figures.others_burst_share(done, OTHERS_BURST_S) == pytest.approx(0.08)
 
 
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:

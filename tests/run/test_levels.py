@@ -11,7 +11,7 @@ from tests.run.made_evidence import LATENCY, check_of, evidence, ramp, sink
 
 from streamgauge.measure.latency import ENGINE_BATCH, LatencyRule, sink_latencies
 from streamgauge.result import Latencies, Latency
-from streamgauge.run.facts import parse_limit
+from streamgauge.run.slo import parse_limit
 from streamgauge.run.verdict import judge
 
 pytestmark = pytest.mark.usefixtures("quick_draws")

@@ -21,10 +21,11 @@ from streamgauge.errors import DriverError, MachineError
 from streamgauge.events import EVENT_ID, EVENT_TIME, US, Clock
 from streamgauge.experiment import build
 from streamgauge.measure.monitors import RUNNER
+from streamgauge.measure.records import Tick
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import Ready
-from streamgauge.run.rig import Rig, Tick
+from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, rig_settings
 from streamgauge.system.children import wait_until
 from streamgauge.transports.flight import client

@@ -16,7 +16,7 @@ from streamgauge.run import criteria, watching
 from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.ready import Ready
-from streamgauge.run.verdict import parse_limit
+from streamgauge.run.slo import parse_limit
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.seam import HandOut
 

@@ -13,7 +13,7 @@ import pytest
 from streamgauge.engines.spark.event_log import BatchWork
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import parse_profile
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit
 from streamgauge.run.journal import Journal
 from streamgauge.studies.broker_stamps import Sample
 from streamgauge.studies.kept_results import KeptResults

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.engines.spark.settings import trigger
 from streamgauge.events import US
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S

@@ -20,13 +20,13 @@ from tests.studies.made_studies import HELD_PER_S
 from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError, EngineError, InputError, MachineError
 from streamgauge.experiment import build
+from streamgauge.measure.records import Tick
 from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import show_result
 from streamgauge.result import Latencies, Latency, ProcessUse, Rates, Result, Verdict, VerdictValue, Verification
 from streamgauge.run import figures, single
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
-from streamgauge.run.rig import Tick
 from streamgauge.run.trial import TrialSettings
 from streamgauge.studies import sustain
 from streamgauge.studies.overload import Overloaded

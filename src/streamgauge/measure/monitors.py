@@ -13,36 +13,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
-Role = Literal["sut", "driver"]
+from streamgauge.measure.records import Role, Usage
+
 BOOT_S = 1.0
 """A process's age is counted from the machine's start, which Linux tells in whole seconds."""
 RUNNER = "runner"
 """The name of the driver's own first process, which conducts and judges and stamps nothing."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """One second of one process: CPU in percent of one core, and resident bytes.
-
-    `time_us` is when the sample was begun, the same for all its processes: what is summed over them is of one moment.
-    `kind` is what sort of process it is, by its program: `jvm` or `python workers`, else the program's own name; only
-    of the SUT, which may have several.
-    `core_wait_us` is how long its threads waited for a core each time they were ready to run, on average: on cores that
-    are shared it delays every stamp of the driver by about as much, however little of a core the driver uses.
-    NaN where the system does not tell.
-    """
-
-    time_us: int
-    name: str
-    role: Role
-    cpu_percent: float
-    memory_bytes: int
-    core_wait_us: float
-    kind: str = ""
 
 
 @dataclass(frozen=True)

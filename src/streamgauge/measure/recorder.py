@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from streamgauge.errors import DriverError, is_full
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, Clock
 from streamgauge.measure.heartbeat import Heartbeat
+from streamgauge.measure.records import Commit
 from streamgauge.system.children import serve
 from streamgauge.system.full_disk import full_disk
 from streamgauge.transports.busy import Busy
@@ -58,23 +59,6 @@ class Staged:
     frontier_us: int = 0
     last_us: int = 0
     sample_us: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One sink's share of a query's batch, accepted: when, how many rows, the largest event time in them, and where
-    they lie.
-    """
-
-    query: str
-    batch: int
-    sink: str
-    committed_us: int
-    emitted_us: int
-    rows: int
-    frontier_us: int
-    latency_us_p50: float | None
-    paths: list[str]
 
 
 class Ledger:

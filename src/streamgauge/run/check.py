@@ -35,15 +35,14 @@ from streamgauge.run.catalogue import (
     streaming_engines,
     watermark_delay_of,
 )
-from streamgauge.run.criteria import BATCHES_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
-from streamgauge.run.facts import BOUND_S_MIN
 from streamgauge.run.kinds import latencies_of
 from streamgauge.run.memory import QUEUE_BYTES, Budget
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.own_job import get as get_workload
+from streamgauge.run.policy import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.run.ready import Ready, input_tail_us, longest_slide_us, may_extend, spare_s, wanted_of
 from streamgauge.run.replayed import idle, with_data
-from streamgauge.run.verdict import ServiceLevel, parse_limit
+from streamgauge.run.slo import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports

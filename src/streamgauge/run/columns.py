@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, overload
 
-from streamgauge.measure.monitors import Usage
+from streamgauge.measure.records import Usage
 from streamgauge.transports.busy import Spent
 from streamgauge.transports.seam import Chunk
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.measure.monitors import Monitors, loopback_bytes
+from streamgauge.measure.records import Tick
 from streamgauge.measure.reference_work import ReferenceWork
 from streamgauge.run.journal import Journal
-from streamgauge.run.rig import Rig, Tick
+from streamgauge.run.rig import Rig
 from streamgauge.system.interrupts import held_back
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ import numpy as np
 
 from streamgauge.measure.histogram import Histogram
 from streamgauge.measure.latency import Kind, SinkLatencies, summary
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit
 from streamgauge.result import Latency
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.ingest import stamps_of
 from streamgauge.run.journal import Journal
-from streamgauge.run.ready import Ready
 from streamgauge.run.running import Batch, Ints
 
 BLOCK_EVENTS = 1 << 20
@@ -58,13 +57,14 @@ class Counted:
         )
 
 
-def counted_of(ready: Ready, done: Conducted, kind: Kind) -> Counted:
-    """Of a flow's one sink, whose commits alone `done` has; no figure where its results are no updates."""
+def counted_of(done: Conducted, kind: Kind, streams: Collection[str], in_batches: bool) -> Counted:
+    """Of a flow's one sink, whose commits alone `done` has; no figure where its results are no updates.
+
+    `in_batches`: the engine gives its results batch by batch, and not one for each event.
+    """
     if kind != "update":
         return Counted()
-    if not ready.engine.own_batches:
-        return Counted(note=ONE_BY_ONE)
-    return until_counted(done, ready.columns)
+    return until_counted(done, streams) if in_batches else Counted(note=ONE_BY_ONE)
 
 
 def until_counted(done: Conducted, streams: Collection[str]) -> Counted:

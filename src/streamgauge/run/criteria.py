@@ -41,7 +41,8 @@ import numpy as np
 
 from streamgauge.events import US, format_us
 from streamgauge.result import Check, CheckState
-from streamgauge.run.facts import BOUND_S_MIN, Evidence, Samples
+from streamgauge.run.facts import Evidence, Samples
+from streamgauge.run.policy import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.stats.bootstrap import Interval, slope_interval
 
 PLAN_SHARE_MIN = 0.99
@@ -57,13 +58,7 @@ STILL_SHARE_MAX = 0.01
 """Of the span: what arrives in so little of it moves no percentile up to the 99th."""
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
-BATCHES_MIN, WINDOWS_MIN = 20, 5
 TREND_POINTS_MIN = 5
-EXTENSIONS_MAX = 2
-EXTENSION_SHARE = 0.5
-"""Of the span: the interval of a slope narrows with the span's power 1.5, so half as much again nearly halves it."""
-EXTENSION_SHARE_MAX = 1.0
-"""The same where the engine's batches are so long that the span held too few of them to say anything."""
 
 Judge = Callable[[Evidence], Check]
 

@@ -13,11 +13,11 @@ from streamgauge.run import figures
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import SLIP_US_MAX
-from streamgauge.run.facts import BOUND_S_MIN
+from streamgauge.run.facts import OTHERS_BURST_S, Evidence, Samples
 from streamgauge.run.journal import Journal
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.policy import BOUND_S_MIN
 from streamgauge.run.ready import Ready
-from streamgauge.run.verdict import Evidence, Samples
 
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
@@ -76,7 +76,7 @@ def evidence_of(
         stood_still_s=figures.stood_still_us(done) / US,
         span_s=max(0, done.measured_until - done.spans.measured_from_us) / US,
         others_share=figures.others_share(done),
-        others_burst_share=figures.others_burst_share(done),
+        others_burst_share=figures.others_burst_share(done, OTHERS_BURST_S),
         levels=ready.limits if latencies is not None else (),
     )
 

@@ -1,17 +1,16 @@
-"""What a verdict rests on: the numbers of one trial's measured span, and the limits that a user may add."""
+"""What a verdict rests on: the numbers of one trial's measured span."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.errors import InputError, Problem, near
-from streamgauge.events import US, parse_duration
-from streamgauge.result import LATENCY_KINDS, STATISTICS, Latencies, SinkResult, Verification
+from streamgauge.result import Latencies, SinkResult, Verification
+from streamgauge.run.policy import BOUND_S_MIN
+from streamgauge.run.slo import ServiceLevel
 
 Floats = NDArray[np.float64]
 
@@ -20,8 +19,6 @@ TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / LOOKS
 """Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni), as far as that
 one errs in 5 % of cases: where observations resemble their neighbours it errs more often (docs/method.md has figures).
 """
-BOUND_S_MIN = 10.0
-"""Seconds of event time that must be able to wait before a full queue says anything about the system under test."""
 OTHERS_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, mean over the span, that something was too slow may be their
 doing.
@@ -33,11 +30,6 @@ OTHERS_BURST_S, OTHERS_BURST_SHARE_MAX = 5.0, 0.5
 then. What a virtual machine is denied is theirs too, and comes to 8 % in such a time: it must not count."""
 
 _OTHERS, _BESIDE = "other processes used", "figures hold only beside such a load"
-_NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
-_LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
-_SIGNED = re.compile(r"\s*([\w.]+)\s*(<=|=<|==|≤|<|=|:)\s*(\S+)\s*$")
-"""What was meant as a limit: NAME, a sign, TIME."""
-_LIMIT = re.compile(rf"\s*(?:({'|'.join(LATENCY_KINDS)})_)?({_NAMES})\s*<=\s*(\S+)\s*$")
 
 
 @dataclass(frozen=True)
@@ -54,20 +46,6 @@ class Samples:
     @classmethod
     def of(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
         return cls(np.asarray(list(time_s), dtype=np.float64), np.asarray(list(value), dtype=np.float64))
-
-
-@dataclass(frozen=True)
-class ServiceLevel:
-    """A limit that the user sets on one statistic of one latency, microseconds; `text` is as it was written."""
-
-    kind: str
-    statistic: str
-    limit_us: float
-    text: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}_{self.statistic}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,39 +159,3 @@ def others_beside(warnings: Iterable[str]) -> str:
     """What others used, by that warning among a result's; empty where they used no more than is allowed."""
     found = (text for text in warnings if text.startswith(_OTHERS) and text.endswith(f": {_BESIDE}"))
     return next(found, "").removesuffix(f": {_BESIDE}")
-
-
-def parse_limit(text: str, setting: str = "limits") -> ServiceLevel:
-    """`event_time_p99 <= 2s` as a service level; `p99<=2s` means event time. InputError on anything else."""
-    match = _LIMIT.match(text)
-    if match is None:
-        raise InputError(_no_limit(text, setting))
-    try:
-        limit_us = parse_duration(match.group(3)) * US
-    except InputError as error:
-        raise InputError(Problem(setting, error.problems[0].rule, match.group(3), _LIMIT_EXAMPLE)) from None
-    if limit_us <= 0:
-        raise InputError(Problem(setting, "must allow more than no time", text, _LIMIT_EXAMPLE))
-    return ServiceLevel(match.group(1) or "event_time", match.group(2).replace(".", "_"), limit_us, text.strip())
-
-
-def _no_limit(text: str, setting: str) -> Problem:
-    """What a text lacks to be a limit: the sign alone, or more."""
-    form = "STATISTIC<=TIME or KIND_STATISTIC<=TIME"
-    name, sign, time = found.groups() if (found := _SIGNED.match(text)) else ("", "", "")
-    if sign != "<=" and _LIMIT.match(f"{name}<={time}"):
-        rule = f"must have <= between latency and time, since a limit may be reached: {form}"
-        return Problem(setting, rule, text, f'--limit "{name}<={_time_or_example(time)}"')
-    kinds, statistics = ", ".join(LATENCY_KINDS), ", ".join(STATISTICS)
-    rule = f"must be {form}; KIND is one of {kinds}, and event_time where it is left out; STATISTIC one of {statistics}"
-    known = [*STATISTICS, *(f"{kind}_{statistic}" for kind in LATENCY_KINDS for statistic in STATISTICS)]
-    meant = near(name, known)
-    return Problem(setting, rule, text, f'--limit "{meant}<={_time_or_example(time)}"' if meant else _LIMIT_EXAMPLE)
-
-
-def _time_or_example(text: str) -> str:
-    """A time as it was written, or one that is right."""
-    try:
-        return text if parse_duration(text) > 0 else "2s"
-    except InputError:
-        return "2s"

@@ -18,13 +18,12 @@ import pyarrow as pa
 from streamgauge.events import FAR_FUTURE_US, US
 from streamgauge.measure.heartbeat import STILL_US_MIN
 from streamgauge.measure.latency import SecondsTable
-from streamgauge.measure.monitors import RUNNER, Usage, machine_percent
+from streamgauge.measure.monitors import RUNNER, machine_percent
+from streamgauge.measure.records import Usage
 from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted, Spans
-from streamgauge.run.criteria import SLIP_US_MAX
-from streamgauge.run.facts import OTHERS_BURST_S
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.busy import Spent
 from streamgauge.transports.seam import HandOut
@@ -58,8 +57,8 @@ def offered_input(done: Conducted) -> Input:
     return Input(start_us=plan.start_us, end_us=spans.end_us, generators=plan.partitions, profile=pieces)
 
 
-def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
-    """Events per second over the measured span."""
+def rates(done: Conducted, ceiling_per_s: float | None, slip_us_max: int) -> Rates:
+    """Events per second over the measured span; offered are those that were at most `slip_us_max` late."""
     journal, spans = done.journal, done.spans
     low, high = spans.measured_from_us, done.measured_until
     if high <= low:
@@ -69,7 +68,7 @@ def rates(done: Conducted, ceiling_per_s: float | None) -> Rates:
             generator_ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
     seconds = (high - low) / US
-    planned, kept = journal.kept_events(low, high, SLIP_US_MAX)
+    planned, kept = journal.kept_events(low, high, slip_us_max)
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,
@@ -227,15 +226,15 @@ def _inside(done: Conducted, samples: list[tuple[int, float]]) -> list[float]:
     return [value for when, value in samples if spans.measured_from_us <= when < spans.measured_to_us]
 
 
-def others_burst_share(done: Conducted) -> float:
-    """The most of the machine that they used for `OTHERS_BURST_S` on end, in the same time; 0 where it was shorter.
+def others_burst_share(done: Conducted, burst_s: float) -> float:
+    """The most of the machine that they used for `burst_s` on end, in the same time; 0 where it was shorter.
 
     A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
     """
     spans = done.spans
     known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(done.journal.others)]
     inside = [one for one in known if spans.measured_from_us <= one[0] < spans.measured_to_us] or known
-    bursts = (_first_seconds(inside[place:], OTHERS_BURST_S - 0.5) for place in range(len(inside)))
+    bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
     return max(bursts, default=0.0) / machine_percent()
 
 

@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.events import US
-from streamgauge.measure.monitors import Usage
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit, Tick, Usage
 from streamgauge.run.columns import Log, chunk_log, spent_log, usage_log
-from streamgauge.run.rig import Tick
 from streamgauge.run.running import Batch, Ints, Running
 from streamgauge.transports.busy import Spent
 from streamgauge.transports.seam import Chunk, HandOut

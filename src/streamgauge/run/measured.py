@@ -10,8 +10,9 @@ from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted
+from streamgauge.run.criteria import SLIP_US_MAX
 from streamgauge.run.data_facts import input_notes, replayed_data
-from streamgauge.run.facts import MACHINE_SHARE_MAX, beside_others, busy_others
+from streamgauge.run.facts import MACHINE_SHARE_MAX, OTHERS_BURST_S, beside_others, busy_others
 from streamgauge.run.ready import Ready
 from streamgauge.run.repeated import done_twice, read_twice, times
 from streamgauge.run.rig import Rig
@@ -42,7 +43,7 @@ def measured(
         },
         settings={**rig.engine.settings(), **transport(experiment.transport).in_force(ready.transport_options)},
         verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
-        rate=figures.rates(done, ceiling_per_s),
+        rate=figures.rates(done, ceiling_per_s, SLIP_US_MAX),
         backlog=figures.backlog(done),
         driver=figures.driver(done),
         processes=figures.processes(done),
@@ -75,7 +76,7 @@ def warnings_of(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, 
     if done.prolonged_us:
         reasons = ", then ".join(dict.fromkeys(done.prolonged_for))
         warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reasons}")
-    if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done))) is not None:
+    if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done, OTHERS_BURST_S))) is not None:
         warnings.append(beside_others(busy[0]))
     if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
         warnings.append(

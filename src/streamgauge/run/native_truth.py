@@ -68,7 +68,7 @@ def verify_own(ready: Ready, done: Conducted, log: Path, keep_in: RunFolder | No
             compared.forget()
             judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
         rule = rule_of(ready, done, received)
-        counted = counted_of(ready, done, rule.kind)
+        counted = counted_of(done, rule.kind, ready.columns, ready.engine.own_batches)
         sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted, judged)
     return Verified(sink.verification, (sink,), tuple(notes))
 

@@ -21,8 +21,8 @@ from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_prof
 from streamgauge.load.recorded import require_times
 from streamgauge.run.catalogue import fresh_warmup_of, interval_of, watermark_delay_of
 from streamgauge.run.conduct import Spans
-from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
-from streamgauge.run.verdict import ServiceLevel
+from streamgauge.run.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.run.slo import ServiceLevel
 from streamgauge.system.machine import cpus
 from streamgauge.transports.catalogue import STAMPS
 from streamgauge.workloads.base import Workload

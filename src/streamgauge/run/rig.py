@@ -17,15 +17,15 @@ from streamgauge.engines.seam import Edges, Engine, EngineStatus
 from streamgauge.errors import DriverError
 from streamgauge.events import Clock
 from streamgauge.flow.nodes import Flow
-from streamgauge.measure.monitors import RUNNER, Role
-from streamgauge.measure.recorder import Commit, RecorderSettings
+from streamgauge.measure.monitors import RUNNER
+from streamgauge.measure.recorder import RecorderSettings
+from streamgauge.measure.records import Commit, Role, Tick
 from streamgauge.report.store import Place, disk
 from streamgauge.run.appends import Appended, appended
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.run.offsets import Offsets
 from streamgauge.system.children import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
-from streamgauge.transports.busy import Spent
 from streamgauge.transports.catalogue import transport
 from streamgauge.transports.seam import Asked, Carrier, Chunk, Edge, HandOut, Listen, Reached, Read, new_run, new_token
 
@@ -54,33 +54,6 @@ class RigSettings:
     transport_options: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Tick:
-    """What happened since the last look, in all processes of ours.
-
-    `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again. `memory_full_us`: the
-    most event time that waited where queues overflowed by bytes alone; None where one reached its bound in seconds.
-    `handing_out`: when any generator handed events out, of each one apart. `receiving`, `writing`: when the recorder
-    worked on results that had come, and when it wrote them to its disk.
-    `stood_still`: (when it ended, how long it was) of each standstill of the recorder.
-    """
-
-    chunks: list[list[Chunk]]
-    hand_outs: list[list[HandOut]]
-    commits: list[Commit]
-    frontier_us: int
-    overflowed: bool
-    ended: bool
-    rows_ignored: dict[str, int]
-    aborted_us: list[int] = field(default_factory=list)
-    retried_us: list[int] = field(default_factory=list)
-    memory_full_us: int | None = None
-    handing_out: list[Spent] = field(default_factory=list)
-    receiving: list[Spent] = field(default_factory=list)
-    writing: list[Spent] = field(default_factory=list)
-    stood_still: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Rig:

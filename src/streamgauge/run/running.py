@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.measure.recorder import Commit
+from streamgauge.measure.records import Commit
 from streamgauge.transports.seam import Chunk, HandOut
 
 if TYPE_CHECKING:

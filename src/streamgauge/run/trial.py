@@ -25,11 +25,11 @@ from streamgauge.run import figures, operators
 from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
 from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, look
-from streamgauge.run.criteria import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.evidence import evidence_of
 from streamgauge.run.measured import measured
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
+from streamgauge.run.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
 from streamgauge.run.rig import Rig, RigSettings
 from streamgauge.run.unverified import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, unverified

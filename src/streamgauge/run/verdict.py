@@ -14,19 +14,10 @@ import numpy as np
 from streamgauge.report.sentences import KEPT_FROM_WORK
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, driver_in_the_way
-from streamgauge.run.facts import (
-    Evidence,
-    Floats,
-    Samples,
-    ServiceLevel,
-    busy_others,
-    parse_limit,
-)
+from streamgauge.run.facts import Evidence, Floats, Samples, busy_others
 from streamgauge.run.levels import level_check
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.full_disk import WAY_OUT, tells_of_full_disk
-
-__all__ = ["Evidence", "Samples", "ServiceLevel", "hopeless", "judge", "parse_limit"]
 
 HOPELESS_POINTS_MIN, HOPELESS_SPAN_S_MIN, HOPELESS_CONFIDENCE = 15, 10.0, 0.999
 HOPELESS_APART_S = 5.0

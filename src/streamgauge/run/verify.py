@@ -125,7 +125,7 @@ def _verify_sink(
         compare(ready, done, received, source, compared)
         sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
         rule = rule_of(ready, done)
-        counted = counted_of(ready, done, rule.kind)
+        counted = counted_of(done, rule.kind, ready.columns, ready.engine.own_batches)
         return compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
 
 

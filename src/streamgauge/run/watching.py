@@ -15,14 +15,13 @@ from streamgauge.result import PERCENTILES, Check
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.criteria import (
     BACKLOG_SLOPE_SHARE_MAX,
-    BATCHES_MIN,
     PLAN_SHARE_MIN,
     SLIP_US_MAX,
     TREND_POINTS_MIN,
-    WINDOWS_MIN,
 )
 from streamgauge.run.evidence import backlogs_of, batches_between, evidence_of, samples_of
 from streamgauge.run.journal import Journal
+from streamgauge.run.policy import BATCHES_MIN, WINDOWS_MIN
 from streamgauge.run.ready import Ready
 from streamgauge.run.verdict import hopeless, judge
 from streamgauge.stats.bootstrap import independent_slope_interval

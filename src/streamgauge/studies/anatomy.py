@@ -25,7 +25,7 @@ from streamgauge.report.again import keep
 from streamgauge.report.store import ANATOMY, new_folder
 from streamgauge.report.terminal import TrialSnapshot
 from streamgauge.run.check import check
-from streamgauge.run.criteria import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.run.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.ready import Ready
 from streamgauge.run.single import Progress, require_machine, run_judged
 from streamgauge.studies.d_stream import DStream
