@@ -297,6 +297,11 @@ REFUSED = [
     ("batch", "return spark.range(5).withColumnRenamed('id', 'event_time')", ["a batch DataFrame", 'inputs["..."]']),
     ("nothing", "inputs['purchases'].where('price > 3')", ["must return a DataFrame", "NoneType", "return"]),
     (
+        "a query of its own",
+        "inputs['purchases'].writeStream.format('memory').queryName('q').start().awaitTermination()",
+        ["start no query", "awaitTermination", "line 10, in f", "return the DataFrame"],
+    ),
+    (
         "no event time",
         "return inputs['purchases'].withWatermark('timestamp', '0 seconds').groupBy(F.window('timestamp', '1 second'))"
         ".count()",

@@ -47,6 +47,9 @@ class Played:
     def start(self, flow: Any, edges: Edges, options: Any, master: str | None, folder: Path) -> None:
         self.edges = edges
 
+    def stage(self) -> str:
+        return ""
+
     def status(self) -> EngineStatus:
         return EngineStatus(True)
 

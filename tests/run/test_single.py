@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
+from itertools import chain, repeat
 from pathlib import Path
 from threading import Event
 from threading import enumerate as enumerate_threads
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -108,9 +110,12 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
         assert thrice.wait(60)
         raise ValueError("gone")
 
-    with pytest.raises(ValueError, match="gone"), single.told_meanwhile(hear, "starting spark"):
+    stages = chain(["", "up"], repeat("running"))
+    engine: Any = SimpleNamespace(stage=lambda: next(stages))
+    with pytest.raises(ValueError, match="gone"), single.told_meanwhile(hear, "starting spark", engine):
         fail()
-    assert {(one.phase, one.note) for one in told} == {("start", "starting spark")}
+    assert {one.phase for one in told} == {"start"}
+    assert [one.note for one in told[:3]] == ["starting spark", "up", "running"]
     assert [one.elapsed_s for one in told] == sorted(one.elapsed_s for one in told)
     assert told[-1].elapsed_s > told[0].elapsed_s
     assert "teller" not in {thread.name for thread in enumerate_threads()}

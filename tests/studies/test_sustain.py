@@ -196,6 +196,7 @@ class Fresh:
 
     def __init__(self, *_: Any) -> None:
         self.clock = SimpleNamespace(now_us=lambda: 0)
+        self.engine = SimpleNamespace(stage=lambda: "")
         self.reached_us, self.stopped = 0, False
         Fresh.made.append(self)
 

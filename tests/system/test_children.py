@@ -22,7 +22,7 @@ CHILD = """
 import os, signal, subprocess, sys, threading
 from pathlib import Path
 from streamgauge.errors import EngineError, InputError, Problem
-from streamgauge.system.children import serve, wait_until
+from streamgauge.system.children import announce, serve, wait_until
 
 PIPE = os.dup(1)  # what answers go to: `serve` hides it
 def echo(value): return value
@@ -43,8 +43,11 @@ def setting(name): return os.environ.get(name)
 def affinity(): return sorted(os.sched_getaffinity(0))
 def grandchild():
     return subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"]).pid
+def announced(stages):
+    for stage in stages: announce(stage)
 def hang(): threading.Event().wait()
-names = (echo, refuse, engine, defect, noisy, end, die_answering, wait_for, setting, affinity, grandchild, hang)
+names = (echo, refuse, engine, defect, noisy, end, die_answering, wait_for, setting, affinity, grandchild, announced,
+         hang)
 scratch = Path(sys.argv[1]) if sys.argv[1:] else None
 serve({one.__name__: one for one in names}, scratch=scratch)
 """
@@ -100,6 +103,14 @@ def test_a_child_answers(start: Start) -> None:
         assert child.ask("echo", value=value) == value
     assert child.alive
     assert child.exit_code is None
+
+
+def test_a_child_announces_what_it_works_on(start: Start) -> None:
+    """Besides its answer; the last stage stays."""
+    child = start()
+    assert child.stage == ""
+    assert child.ask("announced", stages=["loading", "done"]) is None
+    assert child.stage == "done"
 
 
 @pytest.mark.parametrize(

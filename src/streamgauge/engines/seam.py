@@ -121,6 +121,9 @@ class Engine(Protocol):
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Start the SUT and wait until its query runs; raises EngineError with the engine's own reason."""
 
+    def stage(self) -> str:
+        """What a start that is under way works on, in words; empty if the engine does not say."""
+
     def status(self) -> EngineStatus: ...
 
     def pids(self) -> list[int]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any
 
+from streamgauge.engines.seam import Engine
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import Clock, format_rate
 from streamgauge.experiment import Experiment
@@ -122,7 +123,7 @@ def _conducted(
     asked = rig_settings(ready)
     asked = replace(asked, options={**asked.options, **beside})
     with Rig(asked, start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
-        with failure_noted(folder), told_meanwhile(on_progress, starting):
+        with failure_noted(folder), told_meanwhile(on_progress, starting, rig.engine):
             rig.start(ready.plan(next_start(rig) - LEAD_US, settings.rate_per_s, 1.0))
         judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
         look(rig, judged)
@@ -144,14 +145,14 @@ def left_by_stop(folder: RunFolder, advice: str) -> Result:
 
 
 @contextmanager
-def told_meanwhile(on_progress: Progress, note: str) -> Iterator[None]:
-    """Tells every second how long a start takes: an engine says nothing until it is there."""
+def told_meanwhile(on_progress: Progress, note: str, engine: Engine) -> Iterator[None]:
+    """Reports every second how long a start takes, and what the engine works on if it says so."""
     begun, over = time.monotonic(), Event()
 
     def tell() -> None:
         going_on = True
         while going_on:
-            on_progress(TrialSnapshot("start", time.monotonic() - begun, 0.0, note=note))
+            on_progress(TrialSnapshot("start", time.monotonic() - begun, 0.0, note=engine.stage() or note))
             going_on = not over.wait(TOLD_EVERY_S)
 
     teller = Thread(target=tell, name="teller", daemon=True)

@@ -142,7 +142,7 @@ def started(
         ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
         engine = KnownEngine(ready.sut_cpus)
         with Rig(rig_settings(ready), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
-            with told_meanwhile(view.trial, "starting the engine known"):
+            with told_meanwhile(view.trial, "starting the engine known", engine):
                 rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
             yield Bench(ready, rig, engine, view)
 

@@ -121,10 +121,10 @@ class Sustain:
         cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
         settings = rig_settings(self.ready)
         engine = start_of(self.ready.experiment.engine, cpus)
-        self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
-        with failure_noted(self.folder), told_meanwhile(self.view.trial_progress, starting):
-            self._rig.start(self.ready.plan(next_start(self._rig) - START_LEAD_US, request.rate_per_s, 1.0))
-        return self._rig, True
+        rig = self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
+        with failure_noted(self.folder), told_meanwhile(self.view.trial_progress, starting, rig.engine):
+            rig.start(self.ready.plan(next_start(rig) - START_LEAD_US, request.rate_per_s, 1.0))
+        return rig, True
 
     def _overload(self, rig: Rig, request: TrialRequest) -> tuple[TrialOutcome, Journal]:
         found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)

@@ -3,7 +3,7 @@
 A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself.
 A parent that stops a child says goodbye first; where that did not come, the child is an orphan.
 The same pipe carries requests (one JSON object a line), the child's original standard output carries the answers, each
-with its request's number. Everything else that a child prints goes to its log file.
+with its request's number, and what the child announces meanwhile. Everything else that a child prints goes to its log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.system.scratch import remove_if_abandoned
@@ -33,6 +33,11 @@ CLOSING_S = 4.0
 """So long may a child take to let go of what it has started, once its lifeline has ended."""
 
 
+_pipe: IO[str] | None = None
+"""The child's side: what carries its answers, while it serves."""
+_writing = threading.Lock()
+
+
 class ChildFailed(DriverError):
     """A child answered with an error, or ended without an answer; `kind` is the error's class name there, `problems`
     what it refused where that was input.
@@ -41,6 +46,10 @@ class ChildFailed(DriverError):
     def __init__(self, message: str, kind: str = "", problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
         self.kind, self.problems = kind, tuple(problems)
+
+
+class ChildSilent(ChildFailed):
+    """A child did not answer in time."""
 
 
 class Child:
@@ -69,6 +78,8 @@ class Child:
             )
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)
+        self.stage = ""
+        """What the child last announced."""
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read_answers, name=f"answers of {name}", daemon=True).start()
         self._asking = threading.Lock()
@@ -143,7 +154,7 @@ class Child:
             try:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                raise ChildFailed(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
+                raise ChildSilent(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
             if answer is None or answer["number"] == number:
                 return answer
 
@@ -157,7 +168,11 @@ class Child:
         try:
             with self._process.stdout as answers:
                 for line in answers:
-                    self._answers.put(json.loads(line))
+                    message = json.loads(line)
+                    if "stage" in message:
+                        self.stage = message["stage"]
+                    else:
+                        self._answers.put(message)
         except ValueError:  # half an answer: the child was killed while it wrote
             pass
         finally:
@@ -179,15 +194,25 @@ def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None, scr
     `scratch` is the folder that the parent gave: where nobody else is left to remove it, this child does.
     A thread watches the lifeline, so that a handler that hangs cannot keep an orphan alive.
     """
-    answers = _private_standard_output()
+    global _pipe
+    _pipe = _private_standard_output()
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned, scratch), daemon=True).start()
     while True:  # only the lifeline ends it: an interpreter that winds down beside running servers can hang
         message = requests.get()
-        answer = {"number": message["number"], **_answer(handlers, message)}
-        with contextlib.suppress(OSError):  # nobody listens any more: the lifeline's end is near
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
+        _write_up({"number": message["number"], **_answer(handlers, message)})
+
+
+def announce(stage: str) -> None:
+    """The child's side: report what it works on, while a request waits for its answer. For any thread."""
+    _write_up({"stage": stage})
+
+
+def _write_up(message: dict[str, Any]) -> None:
+    with _writing, contextlib.suppress(OSError):  # a parent that has ended reads nothing: the lifeline's end is near
+        if _pipe is not None:
+            _pipe.write(json.dumps(message) + "\n")
+            _pipe.flush()
 
 
 def _private_standard_output() -> Any:

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from streamgauge.errors import InputError, JobError, Problem, StreamgaugeError
@@ -125,6 +125,12 @@ def own_lines(error: BaseException, path: Path) -> str:
     else:
         more = [f"{line}\n" for line in duckdb_lines(error)]
     return "".join([*traceback.format_list(frames), *more]).rstrip()
+
+
+def own_frames(frame: FrameType | None, path: Path) -> list[traceback.FrameSummary]:
+    """The lines of the user's own code, outermost first, that a running frame was called from."""
+    root = place_of(path)[0]
+    return [each for each in traceback.extract_stack(frame) if _is_own(each.filename, root)]
 
 
 def own_trace_in(text: str, path: Path) -> str | None:

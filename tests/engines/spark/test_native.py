@@ -44,8 +44,17 @@ def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
 def test_a_window_of_event_time_is_pointed_to_the_timestamp() -> None:
     """By the name that the job has for it; any other refusal of Spark is the user's to mend."""
     native = Native(NativeJob((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
-    advised = native._of_times(AnalysisException(MISMATCH))
+    advised = native._advice(AnalysisException(MISMATCH))
     assert advised is not None
     assert advised.startswith('F.window("ts", ...)')
-    assert native._of_times(AnalysisException("column prize cannot be resolved")) is None
-    assert native._of_times(ValueError(MISMATCH)) is None
+    assert native._advice(AnalysisException("column prize cannot be resolved")) is None
+    assert native._advice(ValueError(MISMATCH)) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Queries with streaming sources must be executed with writeStream.start();", "[WRITE_STREAM_NOT_ALLOWED]"]
+)
+def test_an_action_on_a_stream_is_advised_to_be_left_out(text: str) -> None:
+    """Spark's own advice, writeStream.start(), would be refused next."""
+    native = Native(NativeJob((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
+    assert "leave actions (collect, show, write) and writeStream out" in str(native._advice(AnalysisException(text)))

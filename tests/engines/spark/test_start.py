@@ -15,8 +15,9 @@ from streamgauge.engines.spark.alone_run import operators_alone
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.engines.spark.home import TOLD, view_of_spark_home
 from streamgauge.engines.spark.start import started
+from streamgauge.engines.spark.user_function import RUNNING, UP
 from streamgauge.errors import EngineError, InputError, JobError, Problem, SettingError
-from streamgauge.system.children import ChildFailed
+from streamgauge.system.children import ChildFailed, ChildSilent
 from streamgauge.transports.seam import Edge
 
 NO_HEAP = "WARNING: an unusual start\nError occurred during initialization of VM\n  Too small maximum heap\nmore\n"
@@ -27,7 +28,7 @@ class Failing:
 
     def __init__(self, log: Path, error: ChildFailed) -> None:
         self.log, self._error = log, error
-        self.stopped = False
+        self.stopped, self.stage = False, ""
 
     def ask(self, request: str, timeout_s: float) -> Any:
         assert request == "start"
@@ -85,6 +86,24 @@ def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[Inp
         started(Failing(tmp_path / "log", ChildFailed("refused", kind, [problem])))  # type: ignore[arg-type]
     assert type(told.value) is error
     assert list(told.value.problems) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind", "said"),
+    [
+        (f"{RUNNING}: dear(): my_job.py, line 7: sleep(600)", JobError, "my_job.py, line 7: sleep"),
+        (UP, EngineError, "spark did not start"),
+    ],
+)
+def test_a_function_that_does_not_return_is_the_users(
+    tmp_path: Path, stage: str, kind: type[Exception], said: str
+) -> None:
+    """With the line at which it was; Spark itself has started then."""
+    silent = Failing(tmp_path / "log", ChildSilent("no answer"))
+    silent.log.touch()
+    silent.stage = stage
+    with pytest.raises(kind, match=said):
+        started(silent)  # type: ignore[arg-type]
 
 
 def test_nothing_is_left_of_an_engine_that_did_not_start(

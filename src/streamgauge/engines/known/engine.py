@@ -58,6 +58,10 @@ class KnownEngine:
         except ChildFailed as error:
             return EngineStatus(False, str(error))
 
+    def stage(self) -> str:
+        """Nothing: it starts at once."""
+        return ""
+
     def pids(self) -> list[int]:
         return [self._child.pid] if self._child is not None and self._child.alive else []
 

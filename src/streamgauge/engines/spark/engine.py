@@ -66,6 +66,9 @@ class SparkEngine:
             log = f"; its log: {self._child.log}" if error.kind == EngineError.__name__ else ""
             return EngineStatus(False, f"{error}{log}")
 
+    def stage(self) -> str:
+        return self._child.stage if self._child is not None else ""
+
     def pids(self) -> list[int]:
         if self._child is None or not self._child.alive:
             return []

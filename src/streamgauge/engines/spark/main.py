@@ -42,13 +42,14 @@ from streamgauge.engines.spark.settings import (
     with_rocksdb,
 )
 from streamgauge.engines.spark.source import named
+from streamgauge.engines.spark.user_function import UP
 from streamgauge.engines.spark.watermark import NONE, delay_of
 from streamgauge.errors import EngineError, InputError
 from streamgauge.flow import graph
 from streamgauge.flow.lineage import added
 from streamgauge.flow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
 from streamgauge.options import Setting
-from streamgauge.system.children import serve
+from streamgauge.system.children import announce, serve
 
 Write = Callable[[Any, int], None]
 """Writes a batch's frame, given its number."""
@@ -92,6 +93,7 @@ class Sut:
             self._native = load(self._own_job) if self._own_job is not None else None
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
+            announce(UP)
             self._probes = Probes(self._session, added(self._job.flow)) if self._probed else None
             for query in queries(self._job.flow):
                 self._queries[query] = self._run(self._session, query)

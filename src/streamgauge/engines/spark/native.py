@@ -15,8 +15,10 @@ from pathlib import Path
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from streamgauge.engines.spark.user_function import WITHOUT_SINK, no_query, reported
 from streamgauge.errors import JobError, Problem
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.flow.nodes import NativeJob
@@ -86,15 +88,19 @@ class Native:
             for frame, time in zip(frames, self.job.times, strict=True)
         ]
         inputs = {source.name: frame for source, frame in zip(self.job.inputs, timed, strict=True)}
-        with user_errors(Path(self.job.path), f"{self.job.name}() must run without an error", self._of_times):
+        path, rule = Path(self.job.path), f"{self.job.name}() must run without an error"
+        with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
             found = self.function(session, inputs)
         if not isinstance(found, DataFrame):
-            raise self._refuse("must return a DataFrame", type(found).__name__, f"end {self.job.name}() with return")
+            way_out = WITHOUT_SINK if isinstance(found, DataStreamWriter) else f"end {self.job.name}() with return"
+            raise self._refuse("must return a DataFrame", type(found).__name__, way_out)
         return found
 
-    def _of_times(self, error: BaseException) -> str | None:
-        """The way out where a window or a watermark was asked of event_time, which is a number."""
+    def _advice(self, error: BaseException) -> str | None:
+        """The way out of a window or a watermark on event_time, which is a number, and of an action or a sink."""
         text, time = str(error), self.job.times[0]
+        if isinstance(error, AnalysisException) and ("writeStream" in text or "WRITE_STREAM" in text):
+            return "leave actions (collect, show, write) and writeStream out, and return the DataFrame before them"
         if isinstance(error, AnalysisException) and EVENT_TIME in text and "TIMESTAMP" in text and '"BIGINT"' in text:
             return f'F.window("{time}", ...), withWatermark("{time}", ...): event_time is the same, as a number'
         return None

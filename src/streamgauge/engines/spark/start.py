@@ -10,8 +10,9 @@ import cloudpickle
 
 from streamgauge.engines.spark import home, workers
 from streamgauge.engines.spark.session import LOG_LEVEL
-from streamgauge.errors import EngineError, InputError, JobError, SettingError
-from streamgauge.system.children import Child, ChildFailed
+from streamgauge.engines.spark.user_function import RUNNING
+from streamgauge.errors import EngineError, InputError, JobError, Problem, SettingError
+from streamgauge.system.children import Child, ChildFailed, ChildSilent
 
 START_TIMEOUT_S = 180.0
 _ALWAYS = {"spark home": home.TOLD, "python workers": workers.TOLD, "log level": LOG_LEVEL}
@@ -33,7 +34,7 @@ def started(child: Child) -> dict[str, str]:
     """Waits until Spark has started in it: the settings in force, with what is done to every start.
 
     Raises:
-        SettingError, JobError, InputError: what Spark, or the job itself, refuses.
+        SettingError, JobError, InputError: what Spark, or the job itself, refuses; a function that does not return.
         EngineError: Spark did not start, with the JVM's own reason where it never came up.
     """
     try:
@@ -41,6 +42,10 @@ def started(child: Child) -> dict[str, str]:
     except ChildFailed as error:
         if error.problems:
             raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
+        if isinstance(error, ChildSilent) and child.stage.startswith(RUNNING):
+            rule = f"the function must return its DataFrame within {START_TIMEOUT_S:g} s"
+            way_out = "take out what waits, and do what takes long in functions that Spark's workers call"
+            raise JobError(Problem("job", rule, child.stage, way_out)) from None
         reason = f"spark did not start: {error}{_of_the_jvm(child.log)}"
         raise EngineError(reason, str(child.log)) from None
     return {**settings, **_ALWAYS}
