@@ -144,6 +144,7 @@ def test_quick_confirms_nothing_and_says_so() -> None:
     assert set(sut.purposes) == {"overload", "bracket", "bisect"}
     assert (result.confirmed, result.at_90_percent) == (False, None)
     assert "not confirmed (quick)" in result.sentence
+    assert "the search ended as the two rates lie within 5 %" in result.sentence
 
 
 def test_the_generators_ceiling_caps_every_rate() -> None:
@@ -167,6 +168,27 @@ def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
     result = search(lambda rate, *_: TrialOutcome(rate, "not_sustained", 0.0, why="the SUT died"), PLENTY)
     assert len(result.trials) == 1
     assert "the SUT died" in result.sentence
+
+
+@settings(max_examples=50, deadline=None)
+@given(capacity=st.floats(10, 4e7), trial=st.integers(1, 5))
+def test_wrong_answers_end_a_search_with_no_rate(capacity: float, trial: int) -> None:
+    """Whatever held before, and in whatever step: fewer events would only hide them."""
+
+    def wrong(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        outcome = sut(rate, purpose, fresh)
+        if len(sut.asked) < trial or rate > capacity:
+            return outcome
+        return dataclasses.replace(outcome, verdict="not_sustained", wrong_answers="3 missing of 3,000 (0.10%)")
+
+    sut = Sut(capacity)
+    result = search(wrong, dataclasses.replace(PLENTY, start_per_s=capacity / 2))
+    assert len(sut.asked) >= trial
+    assert (result.sustained_per_s, result.low, result.confirmed) == (None, None, False)
+    assert result.trials[-1].verdict == "not_sustained"
+    assert "no rate was found that holds" in result.sentence
+    assert "the answers are wrong at" in result.sentence
+    assert "3 missing of 3,000 (0.10%)" in result.sentence
 
 
 @settings(max_examples=100, deadline=None)

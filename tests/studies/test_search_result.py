@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 from tests.studies.made_studies import FAILED_PER_S, HELD_PER_S, remember
 
 from streamgauge.report.store import RunFolder
-from streamgauge.result import SearchResult
+from streamgauge.result import SearchResult, Verdict, Verification
 from streamgauge.studies import search_result
 from streamgauge.studies.search import Search, Settings, replay
-from streamgauge.studies.search_result import limit_of, trial_shown, warnings_of, with_surroundings
+from streamgauge.studies.search_result import limit_of, trial_shown, warnings_of, with_surroundings, wrong_answers
 from streamgauge.studies.sustain import recorded
 
 
@@ -42,6 +43,35 @@ def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) 
     assert shown[2] is None
     assert None not in shown[:2]
     assert shown[0] != shown[1]
+
+
+WRONG = Verification(judged=True, independent=True, reference="", expected=3000, matched=2997, missing=3)
+
+
+@pytest.mark.parametrize(
+    ("decided_by", "said"),
+    [(("answers",), "3 missing of 3,000 expected results (0.10%)"), (("backlog_trend", "answers"), "")],
+)
+def test_wrong_answers_of_a_trial_that_keeps_up_are_no_overload(
+    study: RunFolder, decided_by: tuple[str, ...], said: str
+) -> None:
+    """A trial that falls behind may owe results for that; the search goes on then."""
+    verdict = Verdict(value="not_sustained", decided_by=decided_by, sentence="")
+    result = study.read_result().model_copy(update={"verdict": verdict, "verification": WRONG})
+    assert wrong_answers(result).replace("\u202f", ",") == said
+
+
+def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) -> None:
+    """No rate, not sustained, and the trial with the examples."""
+    trial = RunFolder.open(study.path / "trials" / "02")
+    verdict = Verdict(value="not_sustained", decided_by=("answers",), sentence="")
+    trial.write_result(trial.read_result().model_copy(update={"verdict": verdict, "verification": WRONG}))
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    held, failed = recorded(study)
+    found = replay(settings, [held, replace(failed, wrong_answers="3 missing")]).result()
+    shown = search_result._verdict(found, trial_shown(study, found), None, "")
+    assert (found.sustained_per_s, shown.value) == (None, "not_sustained")
+    assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json")
 
 
 def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:

@@ -237,6 +237,15 @@ def test_without_a_fault_in_windows_its_proof_fails() -> None:
     assert (made.ok, made.value) == (False, 0)
 
 
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_search_of_a_system_that_loses_results_ends_without_a_rate(planted: bool) -> None:
+    """c: one in a thousand; where nothing is lost the rate is found, and the proof fails."""
+    made = proofs.search_of_wrong(SHORT, planted)
+    assert made.ok is planted, made.sentence
+    assert (made.value is None) is planted
+    assert ("expected results (0." in made.sentence) is planted
+
+
 def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """c: each kind in both."""
     made: list[tuple[str, str]] = []
@@ -246,6 +255,7 @@ def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.Mon
         return proofs.Made("", True, None, None, "")
 
     monkeypatch.setattr(proofs, "fault", noted)
+    monkeypatch.setattr(proofs, "search_of_wrong", lambda *_, **__: proofs.Made("", True, None, None, ""))
     selftest.selftest(only="c")
     assert made == [(kind, of) for of in ("events", "windows") for kind in proofs.FAULTS]
 

@@ -104,6 +104,7 @@ class TrialRequest:
 class TrialOutcome:
     """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
     `busy_share`: the share of the time that the engine's batches filled, median; None where that is not known.
+    `wrong_answers`: what is wrong with the results of a trial that kept up otherwise; empty where nothing is.
 
     An overload trial is not judged: its verdict only says whether the engine kept up with what was offered, or that the
     driver failed.
@@ -123,6 +124,7 @@ class TrialOutcome:
     seconds: float = 0.0
     folder: str = ""
     engine_start: int = 0
+    wrong_answers: str = ""
 
     @property
     def holds(self) -> bool:
@@ -176,6 +178,10 @@ class State:
         if self.confirmed_per_s is None or self.trials[-1][0].purpose != "at 90 %":
             return None
         return summary(len(self.trials), *self.trials[-1])
+
+    def forget_held(self) -> None:
+        """Wrong answers at one rate leave no rate that holds."""
+        self.held, self.confirmed_per_s = set(), None
 
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
         """A trial's word on a rate; a refuted rate takes those above it along."""

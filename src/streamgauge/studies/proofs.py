@@ -18,7 +18,8 @@ from streamgauge.run.generate import generate
 from streamgauge.run.single import ceiling_of
 from streamgauge.run.trial import Judged
 from streamgauge.studies.known_bench import SILENT, Bench, View, started
-from streamgauge.studies.search import Settings, TrialOutcome, search
+from streamgauge.studies.search import Settings, TrialCall, TrialOutcome, search
+from streamgauge.studies.search_result import wrong_answers
 from streamgauge.system.scratch import Scratch
 
 CAPACITY_PER_S = 100_000.0
@@ -122,19 +123,27 @@ def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SIL
 
 
 def _found(mode: Mode, bench: Bench, seconds: float, view: View) -> Made:
-    def trial(rate_per_s: float, purpose: str, fresh: bool) -> TrialOutcome:
-        verdict = bench.undisturbed(rate_per_s, seconds).result.verdict
-        view.line(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
-        return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose)
-
     settings = Settings(
         ceiling_per_s=4 * CAPACITY_PER_S, tolerance=CAPACITY_ERROR_MAX, quick=True,
         start_per_s=SEARCH_START_SHARE * CAPACITY_PER_S,
     )  # fmt: skip
-    found = search(trial, settings)
+    found = search(_trial_on(bench, seconds, view), settings)
     refused = found.high if found.high_verdict == "not_sustained" else None
     undecided = found.high if found.high_verdict == "undecided" else None
     return judge_capacity(mode, found.low, refused, len(found.trials), bench.disturbed, undecided)
+
+
+def _trial_on(bench: Bench, seconds: float, view: View) -> TrialCall:
+    """The trials of a search on a bench, of so many seconds."""
+
+    def trial(rate_per_s: float, purpose: str, fresh: bool) -> TrialOutcome:
+        result = bench.undisturbed(rate_per_s, seconds).result
+        verdict = result.verdict
+        view.line(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
+        wrong = wrong_answers(result)
+        return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose, wrong_answers=wrong)
+
+    return trial
 
 
 def judge_capacity(
@@ -257,6 +266,18 @@ def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", vi
         judged = bench.trial_and_what_is_held(ROW_RATE_PER_S, sizes.row_s)
         planted_us = bench.facts()["planted_us"]
     return _judge_fault(kind, of, judged, planted_us)
+
+
+def search_of_wrong(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
+    """c: a system that loses one result in a thousand at any rate has no sustained rate, and a search says why."""
+    every, start = 1000, ROW_RATE_PER_S
+    options = {"capacity": FAST, "fault": "drop" if planted else "none", "fault_every": str(every)}
+    with started("identity", start, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
+        settings = Settings(ceiling_per_s=start, start_per_s=start, quick=True)
+        found = search(_trial_on(bench, sizes.row_s, view), settings)
+    ended = "answers are wrong" in found.sentence
+    sentence = f"one result in {every} lost: {found.sentence}; {len(found.trials)} trials"
+    return Made("a search ends where answers are wrong", ended and found.low is None, found.low, None, sentence)
 
 
 def _judge_fault(kind: str, of: Rows, judged: Judged, planted_us: Sequence[int]) -> Made:

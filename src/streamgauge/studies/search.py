@@ -3,7 +3,8 @@
 The strategy stands in `studies.bracket`; here is what surrounds it: how a search ends, how it is resumed, what it
 says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told again what
 it had been told. Interrupted, or invalid twice in a row (the driver failed), ends it: the highest rate that held stays
-as a lower bound. A search that ends without confirmation says so.
+as a lower bound. Wrong answers of a trial that kept up otherwise end it with no rate at all. The result says what ended
+the search, and whether its rate was confirmed.
 """
 
 from __future__ import annotations
@@ -62,6 +63,11 @@ class Search:
         _require_same(request, outcome)
         state = self._state
         state.trials.append((request, outcome))
+        if outcome.wrong_answers:
+            # Fewer events only hide the fault: below some rate a trial has too few results to show it.
+            state.forget_held()
+            rate = format_rate(outcome.rate_per_s)
+            return self.end(f"the answers are wrong at {rate}, which the system keeps up with: {outcome.wrong_answers}")
         if outcome.verdict == "interrupted":
             return self.end(f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
@@ -152,6 +158,8 @@ def _sentences(state: State) -> list[str]:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:
         said.append(f"ended early: {state.ended}")
+    elif narrow(state):
+        said.append(f"the search ended as the two rates lie within {100 * settings.tolerance:.3g} %")
     return said
 
 

@@ -21,6 +21,7 @@ EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """What ended a search before its time: somebody who stopped it, or a rig that failed."""
 NOT_SEEN = "not known: the search was stopped before a trial had shown it"
 _LOCAL = re.compile(r"local\[(\d+|\*)")
+_ADVICE_WRONG = "look at the examples in {}/verification.json, correct the job or a setting, and search again"
 _BUSY = 0.85
 """Of the CPU that may be used: so much is used up."""
 
@@ -113,7 +114,19 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
         return Verdict(value="interrupted", checks=checks, sentence=sentence, advice=f"to go on: {go_on}")
-    return Verdict(value=_value(search, failed=ended_by is not None), checks=checks, sentence=search.sentence)
+    value = _value(search, failed=ended_by is not None)
+    advice = _ADVICE_WRONG.format(chosen.folder) if chosen and wrong_answers(chosen) and value != "sustained" else ""
+    return Verdict(value=value, checks=checks, sentence=search.sentence, advice=advice)
+
+
+def wrong_answers(result: Result) -> str:
+    """What is wrong with the results of a trial that failed by its answers alone; empty of every other trial."""
+    found = result.verification
+    if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
+        return ""
+    number = found.missing + found.extra + found.duplicate + found.wrong + found.late
+    share = f" ({number / found.expected:.2%})" if found.expected else ""
+    return f"{words.faults(found)} of {words.grouped(found.expected)} expected results{share}"
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:

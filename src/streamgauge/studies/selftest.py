@@ -5,7 +5,7 @@
     b  a stall shows in event-time latency, and not in latency counted from the hand-out; an engine that gets slower and
        slower is seen before anything waits
     c  events, and results of windows, that are dropped, doubled, altered, delivered late or invented on the way to the
-       recorder are counted exactly
+       recorder are counted exactly; a search ends where answers are wrong, and names no rate
     d  a generator that cannot keep the plan makes a trial invalid
     e  a clock that lies makes a trial invalid
     f  the same seed gives the same input, byte for byte, another seed another
@@ -52,7 +52,10 @@ def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator
     return {
         "a": [partial(proofs.capacity, mode, sizes, view=view) for mode in MODES],
         "b": [one(lambda: proofs.stall(sizes, view=view)), one(lambda: proofs.slowing(sizes, view=view))],
-        "c": [one(partial(proofs.fault, kind, sizes, of=of, view=view)) for of in ROWS for kind in proofs.FAULTS],
+        "c": [
+            *(one(partial(proofs.fault, kind, sizes, of=of, view=view)) for of in ROWS for kind in proofs.FAULTS),
+            one(lambda: proofs.search_of_wrong(sizes, view=view)),
+        ],
         "d": [one(lambda: proofs.generator(sizes, view=view))],
         "e": [one(lambda: proofs.clock(sizes, view=view))],
         "f": [one(lambda: proofs.seed(sizes))],

@@ -45,7 +45,7 @@ from streamgauge.run.single import (
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.search_result import EndedBy, result_of, resuming
+from streamgauge.studies.search_result import EndedBy, result_of, resuming, wrong_answers
 from streamgauge.studies.warming import warm
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
@@ -200,6 +200,7 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_bat
         backlog_slope_share=slope,
         busy_share=figures.busy_share(judged.done) if own_batches else None,
         folder=str(folder.path),
+        wrong_answers=wrong_answers(result),
     )
 
 
