@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.measure.monitors import machine_percent
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result
 from streamgauge.run.facts import OTHERS_SHARE_MAX
 

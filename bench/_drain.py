@@ -13,7 +13,8 @@ from streamgauge.errors import DriverError, EngineError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.flow.lineage import needed_columns
-from streamgauge.report.terminal import TrialSnapshot, progress
+from streamgauge.progress import TrialSnapshot
+from streamgauge.report.terminal import progress
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig, RigSettings

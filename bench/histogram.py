@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bench._row import Row, row
-from streamgauge.measure.histogram import DIGITS, HIGHEST_US, LOWEST_US, counts_of
+from streamgauge.artifacts.hlog import DIGITS, HIGHEST_US, LOWEST_US
+from streamgauge.measure.histogram import counts_of
 
 REPEATS = 5
 VALUES = 20_000_000

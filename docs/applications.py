@@ -81,9 +81,8 @@ def _rows_of(table: str) -> list[tuple[str, ...]]:
 
 def _rate(found: Found) -> tuple[str, ...]:
     from streamgauge.flow import graph
-    from streamgauge.report import words
-    from streamgauge.report.terminal import typed
     from streamgauge.studies.published import best_on_one_node
+    from streamgauge.units import NONE, format_us
     from streamgauge.workloads.base import get
 
     workload = get(str(found["workload"]))
@@ -92,11 +91,11 @@ def _rate(found: Found) -> tuple[str, ...]:
     said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
     here = found["environment"]
     made = f"{found['start_time'][:10]}, {here['cpu_model']}, {here['cpus']} processors"
-    thesis = typed("; ".join(map(str, best_on_one_node(workload.name, "Spark")))) or words.NONE
+    thesis = "; ".join(map(str, best_on_one_node(workload.name, "Spark"))) or NONE
     return (
         f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features), said,
-        *(typed(words.time_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
-        thesis, found["search"]["limit"], typed(words.time_us(found["reference_work_us"])), made, here["streamgauge"],
+        *(format_us(latency.get(name)) for name in ("p50", "p95", "p99", "max")),
+        thesis, found["search"]["limit"], format_us(found["reference_work_us"]), made, here["streamgauge"],
     )  # fmt: skip
 
 
@@ -106,7 +105,6 @@ MEDIAN = 3
 
 def _operators(found: Sequence[Found]) -> str:
     from streamgauge.report.characterization_terminal import cells
-    from streamgauge.report.terminal import typed
 
     head = (
         "application", "operator", "type", "rows come", "selectivity", "bytes of a tuple", "time of a tuple, median",
@@ -115,7 +113,7 @@ def _operators(found: Sequence[Found]) -> str:
     rows = []
     for one in found:
         for place, row in enumerate(one["operators"]):
-            told = [typed(cell) for cell in cells(row, "cumulative", "immediate")]
+            told = list(cells(row, "cumulative", "immediate"))
             if (time := row["time_per_tuple_us"]) and not time["distinguishable"]:
                 told[MEDIAN] += " (not told from only reading)"
             name = f"`{one['workload']}`" if place == 0 else ""
@@ -124,11 +122,10 @@ def _operators(found: Sequence[Found]) -> str:
 
 
 def _memory(found: Sequence[Found]) -> str:
-    from streamgauge.report import words
-    from streamgauge.report.terminal import typed
+    from streamgauge.units import format_size
 
     rows = [
-        (f"`{one['workload']}`", *(typed(words.size(one["memory"][name])) for name in ("min", "p50", "p95", "max")),
+        (f"`{one['workload']}`", *(format_size(one["memory"][name]) for name in ("min", "p50", "p95", "max")),
          one["memory"]["behaviour"], one["memory"]["level"])
         for one in found
         if one["memory"]

@@ -142,14 +142,13 @@ def _number(reason: str, reasons: list[str]) -> int:
 
 def latencies_of_the_thesis() -> str:
     """Of each application that it measured, on each system: the configuration on one node with the least p95."""
-    from streamgauge.report.terminal import typed
     from streamgauge.studies.published import best_on_one_node
     from streamgauge.workloads.base import names
 
     best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
     return table(
         ("application", "system", "configuration", "p95 at tuples/s at the sink", "table of [B]"),
-        [(code(name), rows[0].system, rows[0].configuration, typed("; ".join(map(str, rows))), rows[0].table)
+        [(code(name), rows[0].system, rows[0].configuration, "; ".join(map(str, rows)), rows[0].table)
          for name, rows in best if rows],
     )  # fmt: skip
 

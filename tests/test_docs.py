@@ -17,11 +17,11 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
+from streamgauge.artifacts import tables
 from streamgauge.engines.seam import Engine
 from streamgauge.experiment import Experiment, build, is_data, is_data_time, read, to_toml
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow
-from streamgauge.report import series
 from streamgauge.result import Comparison, Latency, Result
 from streamgauge.run.catalogue import capabilities, streaming_engines
 from streamgauge.studies.comparable import comparables
@@ -368,7 +368,7 @@ def test_latency_fields_are_walked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "schema"), [("series.parquet", series.SCHEMA), ("engine/batches.parquet", series.BATCHES)]
+    ("heading", "schema"), [("series.parquet", tables.SCHEMA), ("engine/batches.parquet", tables.BATCHES)]
 )
 def test_every_column_is_told(heading: str, schema: Any) -> None:
     """docs/results.md explains every column of the two tables, in their order."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.errors import InputError
-from streamgauge.events import format_rate, parse_duration, parse_rate, parse_share, parse_size, parse_whole
+from streamgauge.events import parse_duration, parse_rate, parse_share, parse_size, parse_whole
+from streamgauge.units import format_rate
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import streamgauge
 
 ROOT = "streamgauge"
-BASE = {"errors", "events"}
+BASE = {"errors", "events", "units"}
 LOAD_AND_FLOW = {"load", "flow"}
 ABOVE_RUN = {
     "options",
@@ -25,11 +25,15 @@ ABOVE_RUN = {
     "engines",
     "measure",
     "workloads",
-    "report",
+    "labels",
+    "artifacts",
+    "progress",
+    "reproduce",
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "units": set(),
     "events": {"errors"},
     "options": {"errors"},
     "stats": {"errors"},
@@ -41,15 +45,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transports": BASE | {"options", "system"},
     "workloads": BASE | LOAD_AND_FLOW,
     "engines": BASE | {"options", "flow", "transports", "system"},
-    "measure": BASE | {"transports", "result", "stats", "system"},
+    "labels": BASE | {"result"},
     "experiment": BASE | {"workloads", "load"},
-    "report": BASE | {"result", "stats", "experiment"},
+    "artifacts": BASE | {"result", "experiment"},
+    "progress": BASE | {"result", "artifacts"},
+    "reproduce": BASE | {"experiment"},
+    "measure": BASE | {"transports", "result", "stats", "system", "artifacts"},
+    "report": BASE | {"result", "stats", "experiment", "labels", "artifacts", "progress", "reproduce"},
     "run": BASE | LOAD_AND_FLOW | ABOVE_RUN,
     "studies": BASE | LOAD_AND_FLOW | ABOVE_RUN | {"run"},
     "cli_options": set(),
-    "cli_asked": BASE | {"run", "report", "experiment"},
-    "cli_shown": {"errors", "studies", "run", "report", "experiment"},
-    "cli": BASE | {"cli_options", "cli_asked", "cli_shown", "studies", "run", "report", "experiment"},
+    "cli_asked": BASE | {"run", "artifacts", "experiment"},
+    "cli_shown": {"errors", "studies", "run", "report", "experiment", "artifacts"},
+    "cli": BASE | {"cli_options", "cli_asked", "cli_shown", "studies", "run", "report", "experiment", "artifacts"},
     "__main__": {"cli"},
 }
 """Room to the rooms that it may import, itself too."""
@@ -89,6 +97,11 @@ def graph() -> grimp.ImportGraph:
 def test_rooms_import_only_what_the_table_allows(graph: grimp.ImportGraph) -> None:
     """A lower room never knows of a higher one."""
     assert violations(imports_of(graph)) == []
+
+
+def test_the_report_is_a_leaf() -> None:
+    """Nothing that measures depends on how it is shown."""
+    assert {room for room, allowed in MAY_IMPORT.items() if "report" in allowed} == {"cli", "cli_shown"}
 
 
 def test_every_room_is_in_the_table(graph: grimp.ImportGraph) -> None:

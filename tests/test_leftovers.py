@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge import cli
+from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.cli_shown import EXITS
-from streamgauge.report.store import STARTED, RunFolder
 from streamgauge.result import Result
 from streamgauge.studies.sustain import recorded
 from streamgauge.system.children import wait_until

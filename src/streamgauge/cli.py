@@ -334,8 +334,8 @@ def compare(
     from streamgauge.studies.compare import compare as ask
 
     if html is not None:
+        from streamgauge.artifacts.run_folder import require_place
         from streamgauge.report.comparison_page import HTML
-        from streamgauge.report.store import require_place
 
         require_place(html, HTML)
     comparison = ask(a, b, fail_if or (), parse_share(confidence, "confidence"))
@@ -410,9 +410,9 @@ def report(
     json_: AsJson = False,
 ) -> None:
     """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
+    from streamgauge.artifacts.run_folder import RUN, RunFolder
     from streamgauge.report.again import write_again
     from streamgauge.report.page import write_page
-    from streamgauge.report.store import RUN, RunFolder
     from streamgauge.run.picture import flow_of
 
     path = write_again(run_folder)

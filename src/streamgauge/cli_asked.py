@@ -64,7 +64,7 @@ def _workload_of(run: str | None) -> str:
     """The workload of a run folder, as it was asked for."""
     if run is None:
         raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
-    from streamgauge.report.store import RunFolder
+    from streamgauge.artifacts.run_folder import RunFolder
 
     result = RunFolder.open(run).read_result()
     return str(result.experiment.get("workload", result.workload))

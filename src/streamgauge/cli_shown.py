@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +44,22 @@ def answer(
 
 def run_with_view(experiment: Any) -> Any:
     """One trial, shown while it runs."""
+    from streamgauge.report.page import write_page
     from streamgauge.report.terminal import TrialView
     from streamgauge.run.single import run_single
 
     with TrialView() as view:
-        return run_single(experiment, view.update)
+        return run_single(experiment, view.update, write_page)
 
 
 def sustain_with_view(experiment: Any, verbose: bool) -> Any:
     """The search's own view shows its result too."""
+    from streamgauge.report.page import write_page
     from streamgauge.report.terminal import SearchView
     from streamgauge.studies.sustain import sustain as search
 
     with SearchView(verbose=verbose) as view:
-        return search(experiment, view)
+        return search(experiment, view, write_page)
 
 
 def write_input(experiment: Any, as_json: bool) -> None:
@@ -91,11 +94,14 @@ def take_apart(experiment: Any, as_json: bool, print_toml: bool) -> None:
         check_trials(experiment)
         print(to_toml(experiment), end="")
         return
+    from streamgauge.artifacts.run_folder import ANATOMY
+    from streamgauge.report.again import write_study_page
     from streamgauge.report.anatomy_terminal import show_anatomy
+    from streamgauge.report.page import write_page
     from streamgauge.report.terminal import TrialView
 
     with TrialView() as view:
-        found = study(experiment, view.update)
+        found = study(experiment, view.update, partial(write_study_page, ANATOMY), write_page)
     print(json.dumps(found, indent=2)) if as_json else show_anatomy(found)
     verdicts = [trial["verdict"] for trial in found["trials"]]
     whole = EXITS["invalid"] if "invalid" in verdicts else 0
@@ -104,18 +110,22 @@ def take_apart(experiment: Any, as_json: bool, print_toml: bool) -> None:
 
 def characterize_with_view(experiment: Any, sizes: Any, apply: bool, as_json: bool) -> None:
     """The characterization; `apply`: then a run with the instances that it advises, whose verdict counts."""
+    from streamgauge.artifacts.run_folder import CHARACTERIZATION
+    from streamgauge.report.again import write_study_page
     from streamgauge.report.characterization_terminal import show_applied, show_characterization
+    from streamgauge.report.page import write_page
     from streamgauge.report.terminal import StepView, TrialView
     from streamgauge.studies.apply import apply_advice
     from streamgauge.studies.characterize import characterize as study
 
+    write_study = partial(write_study_page, CHARACTERIZATION)
     with StepView() as view:
-        found = study(experiment, sizes, view.update)
+        found = study(experiment, sizes, view.update, write_study)
     if not as_json:
         show_characterization(found, apply)
     if apply:
         with TrialView() as trial_view:
-            found = apply_advice(experiment, found, trial_view.update)
+            found = apply_advice(experiment, found, trial_view.update, write_study, write_page)
     if as_json:
         print(json.dumps(found, indent=2))
     elif applied := found["applied"]:

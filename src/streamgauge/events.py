@@ -211,22 +211,3 @@ def parse_share(text: str | float | int, setting: str = "share") -> float:
     rule = "must be a share such as 5% or 0.05"
     number = _quantity(setting, text, {"": 1, "%": 1}, rule, f"--{setting} 5%")
     return number / 100 if str(text).rstrip().endswith("%") else number
-
-
-def format_rate(rate_per_s: float) -> str:
-    """`1540000.0` as `1.54 M/s`; three significant digits."""
-    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if float(f"{rate_per_s:.3g}") >= factor:
-            return f"{rate_per_s / factor:.3g} {unit}/s"
-    return f"{rate_per_s:.3g} /s"
-
-
-def format_us(us: float | None) -> str:
-    """A time in microseconds as people write it: `87 us`, `185 ms`, `3.1 s`."""
-    if us is None:
-        return "-"
-    if abs(us) < 1000:
-        return f"{us:.0f} us"
-    if abs(us) < US:
-        return f"{us / 1000:.3g} ms"
-    return f"{us / US:.3g} s"

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from tests.engines.restarting import RESTARTED_S
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import MachineError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready

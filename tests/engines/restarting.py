@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.measure.records import Tick
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import Judged
 from streamgauge.system.children import Child

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.engines.verdicts import sentence_against
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.errors import JobError
 from streamgauge.events import Clock
 from streamgauge.experiment import build
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result, Verification
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.events import Schema
 from streamgauge.experiment import build
@@ -24,7 +25,6 @@ from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.flow.stream import hop, session, source, table, tumble
 from streamgauge.load.fields import Integer, Key, StreamSpec
-from streamgauge.report.store import RunFolder
 from streamgauge.studies.apply import apply_advice
 from streamgauge.studies.characterize import Asked, characterize
 from streamgauge.workloads import base

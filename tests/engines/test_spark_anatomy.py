@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.engines.over_a_broker import require_jars
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import Clock
 from streamgauge.experiment import build
-from streamgauge.report.store import RunFolder
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial

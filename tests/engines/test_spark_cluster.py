@@ -22,10 +22,10 @@ import psutil
 import pyspark
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.events import Clock
 from streamgauge.experiment import build
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result
 from streamgauge.run.check import check
 from streamgauge.run.rig import Rig

@@ -15,7 +15,7 @@ from tests.engines.verdicts import sentence_against
 from streamgauge.engines.spark.event_log import MS
 from streamgauge.flow.stream import source
 from streamgauge.measure.monitors import RUNNER
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import RigSettings
 from streamgauge.run.trial import rig_settings

@@ -15,11 +15,11 @@ from tests.engines.over_a_broker import WINDOW, check_answers, require_jars, sta
 from tests.engines.restarting import Restart
 from tests.transports.kafka.secured import PASSWORD, wanting_a_log_in
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError
 from streamgauge.events import US
 from streamgauge.experiment import build
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.check import check
 from streamgauge.run.rig import Rig
 from streamgauge.system.children import wait_until

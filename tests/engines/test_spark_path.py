@@ -17,6 +17,7 @@ from tests.engines.restarting import RESTARTED_S, Restart
 from tests.engines.verdicts import sentence_against
 from tests.engines.ways import operators_of, ways_of
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
 from streamgauge.errors import EngineError
 from streamgauge.events import FAR_FUTURE_US, Clock
@@ -25,8 +26,7 @@ from streamgauge.flow import graph
 from streamgauge.flow.stream import flow
 from streamgauge.load.plan import Plan
 from streamgauge.measure.monitors import RUNNER
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run import operators
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check

@@ -20,6 +20,7 @@ import pytest
 from tests.engines.restarting import RESTARTED_S, Restart
 from tests.flow import totals
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.events import EVENT_TIME, INGEST_TIME, US, Clock, Schema
 from streamgauge.experiment import build
@@ -29,7 +30,6 @@ from streamgauge.flow.process import INPUT, ROW, TIME, Processor
 from streamgauge.flow.reach import reach_us
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.flow.stream import source, tumble
-from streamgauge.report.store import RunFolder
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig

@@ -15,13 +15,13 @@ import pytest
 from tests.engines.restarting import RESTARTED_S, Restart
 from tests.engines.verdicts import sentence_against
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import EMISSION_TIME, US, Clock
 from streamgauge.experiment import build
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us, tail_us
 from streamgauge.flow.stream import Stream, flow, hop, source
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.result import Verification
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check

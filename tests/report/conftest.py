@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from streamgauge.artifacts import tables
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, Load, build
-from streamgauge.report import page, series
-from streamgauge.report.store import RunFolder
+from streamgauge.report import page
 from streamgauge.result import (
     Backlog,
     Check,
@@ -52,7 +53,7 @@ def made_up_series(seconds: int = WARMUP_S + MEASURED_S + TAIL_S) -> pa.Table:
     phases = np.repeat(["warmup", "measured", "tail"], [WARMUP_S, max(0, seconds - WARMUP_S - TAIL_S), TAIL_S])[
         :seconds
     ]
-    return series.conform(
+    return tables.conform(
         pa.table(
             {
                 "time_us": START_US + second * US,

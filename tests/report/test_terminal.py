@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from streamgauge.errors import InputError, JobError, Problem
+from streamgauge.progress import TrialSnapshot
 from streamgauge.report import terminal
-from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialSnapshot, TrialView
+from streamgauge.report.terminal import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialView
 from streamgauge.result import Check, Latencies, Latency, MalformedRecords, Result, Verdict, Verification
 
 Make = Callable[..., Result]
@@ -46,7 +47,8 @@ def test_progress_has_a_unit_everywhere() -> None:
 
 CLOSED = """
 import sys
-from streamgauge.report.terminal import SearchView, TrialSnapshot, console, say, tell
+from streamgauge.progress import TrialSnapshot
+from streamgauge.report.terminal import SearchView, console, say, tell
 sys.stdin.readline()
 with SearchView() as view:
     for second in range(3):
@@ -100,7 +102,7 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
 
 
 def shown(snapshot: TrialSnapshot) -> str:
-    return terminal.typed(terminal.progress(snapshot))
+    return terminal.progress(snapshot)
 
 
 def test_what_a_phase_waits_for_is_never_cut_off() -> None:
@@ -177,7 +179,7 @@ def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
     terminal.show_result(make_result(), True, verbose)
     assert "backlog_trend" not in written(brief)
     assert "backlog_trend" in written(verbose)
-    assert "answers     15 000 results expected, all matched" in written(brief)
+    assert "answers     15,000 results expected, all matched" in written(brief)
 
 
 def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
@@ -296,7 +298,7 @@ def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> N
     console = plain()
     terminal.show_result(make_result(verification=judged), False, console)
     said = [line for line in written(console).splitlines() if line.startswith("malformed")]
-    assert said[0] == "malformed   lines 1 203 of 100 000 kept out of the answer (rule: line IS NULL)"
+    assert said[0] == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
     assert said[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
     assert said[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
     assert len(said) == 3

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.report import series, timeline
+from streamgauge.artifacts import tables
+from streamgauge.report import timeline
 
 US = 1_000_000
 
@@ -16,12 +17,12 @@ US = 1_000_000
 def table(**columns: object) -> pa.Table:
     n = len(next(iter(columns.values())))  # type: ignore[arg-type]
     base = {"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n}
-    return series.conform(pa.table(base | columns))
+    return tables.conform(pa.table(base | columns))
 
 
 def test_no_seconds_no_timeline() -> None:
     """An empty series is nothing to draw."""
-    assert timeline.of(series.SCHEMA.empty_table()) is None
+    assert timeline.of(tables.SCHEMA.empty_table()) is None
 
 
 def test_short_runs_are_not_binned(make_series: Callable[[], pa.Table]) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.artifacts.tables import BATCHES, SCHEMA
 from streamgauge.events import US
 from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import RUNNER, Monitors
 from streamgauge.measure.records import Role
-from streamgauge.report.series import BATCHES, SCHEMA
 from streamgauge.run import figures
 from streamgauge.run.conduct import Spans
 from streamgauge.run.criteria import SLIP_US_MAX

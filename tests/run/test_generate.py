@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, build
 from streamgauge.load.export import write_input
 from streamgauge.load.plan import Plan
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result
 from streamgauge.run import figures, trial
 from streamgauge.run.check import check

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from streamgauge import reproduce
 from streamgauge.errors import DriverError, InputError
 from streamgauge.experiment import Experiment, build, read
 from streamgauge.flow.graph import sources
 from streamgauge.load.file_rows import content, digest
 from streamgauge.load.plan import Plan
 from streamgauge.load.recorded import Recorded
-from streamgauge.report import rerun
 from streamgauge.run import replayed, single
 from streamgauge.run.check import check
 from streamgauge.run.data_facts import notes_of, replayed_data
@@ -322,7 +322,7 @@ def test_the_reports_command_names_data_by_their_whole_path(data: Path, monkeypa
     """It can be given in any folder."""
     monkeypatch.chdir(data.parent)
     experiment = found_anywhere(build(asked("filter", data="bought.csv")))
-    assert f"--set data={data}" in str(rerun.command(experiment.model_dump(mode="json")))
+    assert f"--set data={data}" in str(reproduce.command(experiment.model_dump(mode="json")))
 
 
 def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,10 @@ from rich.console import Console
 from tests.run.asked import GOOD
 
 from streamgauge import experiment
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError, MachineError
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot, show_result
+from streamgauge.progress import TrialSnapshot
+from streamgauge.report.terminal import show_result
 from streamgauge.result import Verdict
 from streamgauge.run import single
 from streamgauge.run.check import check as check_experiment

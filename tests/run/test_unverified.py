@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.run.made_answers import PURCHASES, ROWS, START, WINDOWS, Case
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import EVENT_TIME, US
 from streamgauge.flow.nodes import Flow
-from streamgauge.report import words
-from streamgauge.report.store import RunFolder
 from streamgauge.run import unverified as module
 from streamgauge.run.unverified import (
     NO_TIME,
@@ -25,6 +24,7 @@ from streamgauge.run.unverified import (
     Budget,
     unverified,
 )
+from streamgauge.units import format_count
 
 BOTH = Flow((*PURCHASES.where("price > 50").sink("dear").sinks, *WINDOWS.sinks))
 
@@ -83,7 +83,7 @@ def test_counting_ends_when_its_time_is_over(case: Callable[..., Case], make: An
     assert latency is not None
     assert 0 < latency.count < came
     (said,) = [note for note in sink.latencies.latencies.notes if note.startswith("counted: ")]
-    assert f" of {words.grouped(came)} results" in said
+    assert f" of {format_count(came)} results" in said
 
 
 def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(case: Callable[..., Case], make: Any) -> None:

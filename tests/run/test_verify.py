@@ -30,10 +30,10 @@ from tests.run.made_answers import (
     without,
 )
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, US, WINDOW_END
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import flow as flow_of
-from streamgauge.report.store import RunFolder
 from streamgauge.run.comparison import comparison
 from streamgauge.run.ingest import handed_over
 from streamgauge.run.spool import Received

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from tests.studies.made_studies import FAILED_PER_S, HELD_PER_S, remember
 
+from streamgauge.artifacts import tables
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram, counts_of, log_lines
-from streamgauge.report import series
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Latencies, Latency, ProcessUse, Rates, Result, Verdict, Verification
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -82,7 +82,7 @@ def _series(rate: float, rng: np.random.Generator) -> pa.Table:
     handed = (rate * (1 + 0.05 * rng.normal(size=SECONDS))).astype(np.int64)
     names = {"time_us": (START + np.arange(SECONDS)) * US, "phase": ["measured"] * SECONDS, "handed_out": handed,
              "sut_cpu_percent": cpu, "sut_memory_bytes": memory.astype(np.int64)}  # fmt: skip
-    return series.conform(pa.table(names))
+    return tables.conform(pa.table(names))
 
 
 @pytest.fixture

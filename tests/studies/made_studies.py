@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from streamgauge.report.store import RunFolder
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.result import Check, Verdict, VerdictValue
 from streamgauge.studies.search import TrialOutcome
 from streamgauge.studies.sustain import MEMO

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from streamgauge import cli
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import Schema
@@ -21,7 +22,6 @@ from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
 from streamgauge.flow.stream import source, tumble
 from streamgauge.report import characterization_terminal
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result, Verdict
 from streamgauge.studies import apply, characterization, characterize
 from streamgauge.studies.characterization import Advice, Timings, figures
@@ -289,7 +289,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
     """What is run with the advice, in the place of running it; each trial finds that its rate is not sustained."""
     asked: list[Experiment] = []
 
-    def run(experiment: Experiment, on_progress: object) -> Result:
+    def run(experiment: Experiment, *_: object) -> Result:
         asked.append(experiment)
         folder = RunFolder.create(str(experiment.out), experiment.workload, experiment.engine, datetime.now(UTC))
         verdict = Verdict(value="not_sustained", sentence="made up")
@@ -506,7 +506,7 @@ def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
 
 def test_times_are_readable() -> None:
     """Far below a microsecond in nanoseconds."""
-    told = [characterization_terminal.tuple_time(us).replace("\u202f", " ") for us in (0.0123, 0.5, 3.0, 2500.0)]
+    told = [characterization_terminal.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
     assert told == ["12.3 ns", "500 ns", "3 us", "2.5 ms"]
     assert characterization_terminal.tuple_time(None) == "-"
 

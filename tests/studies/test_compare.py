@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram, counts_of, log_lines, read_log, slots_of
 from streamgauge.report import words
-from streamgauge.report.store import RunFolder
 from streamgauge.result import (
     Comparison,
     Difference,
@@ -34,6 +34,7 @@ from streamgauge.result import (
 from streamgauge.studies.comparable import comparables, resolve
 from streamgauge.studies.compare import compare
 from streamgauge.studies.gates import ANSWERS, Rule, judge, parse_rule
+from streamgauge.units import format_percent
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -379,7 +380,7 @@ def test_no_gate_on_latency_is_decided_between_different_loads(three: Three) -> 
     b = took_in(three("b", 20, experiment=offered("69k")), 69e3, 69e3)
     found = compare(three("a", 10), b, ["p50 +60%", "cpu +60%", "rate -60%", "wrong_answers +0"])
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
-    less = f"B was offered {words.percent(31)} less"
+    less = f"B was offered {format_percent(31)} less"
     assert all(less in gate.sentence for gate in found.gates[:3])
     assert "only say what was asked" in found.gates[2].sentence
     assert any(less in warning for warning in found.warnings)

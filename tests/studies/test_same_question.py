@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge import labels
 from streamgauge.experiment import build
 from streamgauge.report import words
 from streamgauge.result import SearchResult
@@ -48,7 +49,7 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
     """Each alone, on figures that would pass by far: unknown, and said in the headline, the reason and a warning."""
     a, b = three("a", 10, experiment=asked()), three("b", 20, **{"experiment": asked(), **of_b})
     found = compare(a, b, RULES)
-    said = words.of_different(names)
+    said = labels.of_different(names)
     assert found.asked_otherwise == names
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
     assert all(said in gate.sentence for gate in found.gates[:3])

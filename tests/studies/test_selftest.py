@@ -12,7 +12,7 @@ from tests.run.made_evidence import RATE, evidence
 from streamgauge.engines.known.main import slower_by_us
 from streamgauge.errors import DriverError, InputError
 from streamgauge.events import US
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.result import Latency, Verdict
 from streamgauge.run.facts import Samples
 from streamgauge.run.verdict import judge

@@ -17,11 +17,11 @@ import pytest
 from rich.console import Console
 from tests.studies.made_studies import HELD_PER_S
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError, EngineError, InputError, MachineError
 from streamgauge.experiment import build
 from streamgauge.measure.records import Tick
-from streamgauge.report.store import RunFolder
 from streamgauge.report.terminal import show_result
 from streamgauge.result import Latencies, Latency, ProcessUse, Rates, Result, Verdict, VerdictValue, Verification
 from streamgauge.run import figures, single

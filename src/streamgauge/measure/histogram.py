@@ -10,41 +10,25 @@ of a value; below 1024 every integer has a slot of its own. So counting is: conv
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streamgauge.artifacts import hlog
+from streamgauge.artifacts.hlog import HALF, HIGHEST_OF_SLOT, LOWEST_OF_SLOT, MIDDLE_OF_SLOT, SLOTS, Counts
 from streamgauge.events import US
-from streamgauge.stats import hlog
-
-Counts = NDArray[np.int64]
-
-LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
-
-_HALF = 1024
-"""Slots per power of two above the first two; what three significant digits need."""
-SLOTS = 23 * _HALF
-"""Length of HdrHistogram's counts for this range; the last slot ends at 2^32 - 1 us, 71 minutes."""
 
 _BLOCK = 1 << 16
 """Values counted at a time: two buffers of half a MiB each stay in the second-level cache. Measured best."""
 _SHIFT = 42
 _FINE_OF_ONE = 1023 << 10
 _FINE_SLOTS = 64 << 10
-_FINE_OF_SMALL = (np.arange(1, _HALF).astype(np.float64).view(np.int64) >> _SHIFT) - _FINE_OF_ONE
-_FINE_FIRST, _FINE_END = 10 * _HALF, 32 * _HALF
+_FINE_OF_SMALL = (np.arange(1, HALF).astype(np.float64).view(np.int64) >> _SHIFT) - _FINE_OF_ONE
+_FINE_FIRST, _FINE_END = 10 * HALF, 32 * HALF
 """Fine slots from 1024 us to the end of the range: as they are, HdrHistogram's slots from 1024 on."""
-
-_indices = np.arange(SLOTS, dtype=np.int64)
-_octave = np.maximum(_indices // _HALF - 1, 0)
-_LOWEST_OF_SLOT: Counts = (_indices - _octave * _HALF) << _octave
-_HIGHEST_OF_SLOT: Counts = _LOWEST_OF_SLOT + (1 << _octave) - 1
-_MIDDLE_OF_SLOT: Counts = _LOWEST_OF_SLOT + ((1 << _octave) >> 1)
 
 
 class _Scratch(threading.local):
@@ -104,8 +88,8 @@ def _fine_slots(block: NDArray[np.int64]) -> NDArray[np.int64]:
 def _slots_of_fine(fine: Counts, zeros: int) -> Counts:
     counts = np.empty(SLOTS, dtype=np.int64)
     counts[0] = zeros
-    counts[1:_HALF] = fine[_FINE_OF_SMALL]
-    counts[_HALF:] = fine[_FINE_FIRST:_FINE_END]
+    counts[1:HALF] = fine[_FINE_OF_SMALL]
+    counts[HALF:] = fine[_FINE_FIRST:_FINE_END]
     counts[-1] += fine[_FINE_END:].sum()
     return counts
 
@@ -161,19 +145,19 @@ class Histogram:
     def min(self) -> int | None:
         """The least value, rounded down to its slot; None where there is none."""
         used = np.flatnonzero(self.counts)
-        return int(_LOWEST_OF_SLOT[used[0]]) if used.size else None
+        return int(LOWEST_OF_SLOT[used[0]]) if used.size else None
 
     @property
     def max(self) -> int | None:
         """The greatest value, rounded up to the end of its slot (0.1 % at most); None where there is none."""
         used = np.flatnonzero(self.counts)
-        return int(_HIGHEST_OF_SLOT[used[-1]]) if used.size else None
+        return int(HIGHEST_OF_SLOT[used[-1]]) if used.size else None
 
     @property
     def mean(self) -> float | None:
         """The mean of the slots' middles; None where there is no value."""
         count = self.count
-        return float(self.counts @ _MIDDLE_OF_SLOT.astype(np.float64)) / count if count else None
+        return float(self.counts @ MIDDLE_OF_SLOT.astype(np.float64)) / count if count else None
 
     def percentile(self, q: float) -> int | None:
         """The q-quantile, q in [0, 1], as the `hdrhistogram` package reads it: the end of the slot it lies in."""
@@ -184,28 +168,7 @@ class Histogram:
             return None
         rank = max(int(100 * q * int(cumulated[-1]) / 100 + 0.5), 1)
         slot = int(np.searchsorted(cumulated, rank))
-        return int((_HIGHEST_OF_SLOT if q else _LOWEST_OF_SLOT)[slot])
-
-    def to_hdr(self) -> Any:
-        """The same counts as an `hdrh.histogram.HdrHistogram`; the negative ones have no place there."""
-        from hdrh.histogram import HdrHistogram
-
-        hdr = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
-        np.frombuffer(hdr.counts, dtype=np.int64)[:] = self.counts
-        used = np.flatnonzero(self.counts)
-        if used.size:
-            hdr.set_internal_tacking_values(int(used[0]), int(used[-1]), self.count)
-        return hdr
-
-    @classmethod
-    def from_hdr_base64(cls, text: str) -> Histogram:
-        """From HdrHistogram's compressed form (V2). ValueError where range or digits are others than ours."""
-        from hdrh.histogram import HdrHistogram
-
-        hdr = HdrHistogram.decode(text)
-        if hdr.counts_len != SLOTS or hdr.unit_magnitude != 0:
-            raise ValueError(f"expected {SLOTS} slots of 1 us, got {hdr.counts_len} of 2^{hdr.unit_magnitude} us")
-        return cls(np.frombuffer(hdr.counts, dtype=np.int64).copy())
+        return int((HIGHEST_OF_SLOT if q else LOWEST_OF_SLOT)[slot])
 
 
 class SecondHistograms:
@@ -248,43 +211,18 @@ class SecondHistograms:
 
 
 def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:
-    """HdrHistogram's log format: one interval line a second (key: seconds since the epoch), under `tag`.
-
-    Values are microseconds; the third field, the interval's maximum, is milliseconds, as in the logs of others.
-    Logs of several tags may be put one after the other. ValueError where the tag holds a comma, a space or a line end.
-    """
-    return _log({(second, second + 1): per_second[second] for second in sorted(per_second)}, tag)
+    """latency.hlog's text: one line a second (key: seconds since the epoch), under `tag`; errors as of `hlog.write`."""
+    return hlog.write({(second, second + 1): per_second[second].counts for second in sorted(per_second)}, tag)
 
 
 def log_line(whole: Histogram, tag: str, from_s: float, to_s: float) -> str:
     """The same of one interval, seconds since the epoch."""
-    return _log({(from_s, to_s): whole}, tag)
-
-
-def _log(intervals: Mapping[tuple[float, float], Histogram], tag: str) -> str:
-    from hdrh.log import HistogramLogWriter
-
-    if not tag or any(character in tag for character in ", \n\r"):
-        raise ValueError(f"tag must be a word without commas or spaces, got {tag!r}")
-    text = io.StringIO()
-    writer = HistogramLogWriter(text)
-    writer.output_log_format_version()
-    if intervals:
-        text.write(f"#[StartTime: {float(min(intervals)[0]):f} (seconds since epoch)]\n")
-    writer.output_legend()
-    for (from_s, to_s), histogram in intervals.items():
-        text.write(f"Tag={tag},")
-        writer.output_interval_histogram(histogram.to_hdr(), from_s, to_s, 1000.0)
-    return text.getvalue()
+    return hlog.write({(from_s, to_s): whole.counts}, tag)
 
 
 def read_log(text: str) -> Iterator[tuple[str, int, Histogram]]:
-    """The (tag, second it begins in, histogram) of each interval of a log, in the order of the text.
-
-    Lines that are no interval are passed over. ValueError where a histogram cannot be decoded, or is none of ours.
-    """
-    for tag, start_s, encoded in hlog.intervals(text):
-        yield tag, int(start_s), Histogram.from_hdr_base64(encoded)
+    """The (tag, second it begins in, histogram) of each interval of a log; errors as of `hlog.Interval.counts`."""
+    return ((one.tag, int(one.start_s), Histogram(one.counts())) for one in hlog.read(text))
 
 
 def slots_of(histograms: Iterable[Histogram]) -> tuple[Counts, Counts]:
@@ -294,4 +232,4 @@ def slots_of(histograms: Iterable[Histogram]) -> tuple[Counts, Counts]:
     counts = np.zeros((len(packed), used.size), dtype=np.int64)
     for row, (slots, values) in zip(counts, packed, strict=True):
         row[np.searchsorted(used, slots)] = values
-    return counts, _HIGHEST_OF_SLOT[used]
+    return counts, HIGHEST_OF_SLOT[used]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION, OUT, RUN, STUDIES, Place, write_text
 from streamgauge.errors import InputError, Problem
 from streamgauge.report import anatomy_page, characterization_page
-from streamgauge.report.store import ANATOMY, CHARACTERIZATION, OUT, RUN, STUDIES, Place, write_text
 
 Found = Mapping[str, Any]
 
@@ -18,10 +18,9 @@ _RENDERED: dict[str, Callable[[Found], str]] = {
 }  # fmt: skip
 
 
-def keep(folder: Path, file: str, found: Found) -> None:
-    """Writes what a study found, as far as it goes, into its `file` of a folder, and its page beside that."""
-    write_text(folder / file, json.dumps(found, indent=2) + "\n", OUT)
-    _write(folder, file, found, OUT)
+def write_study_page(file: str, found: Found) -> None:
+    """The page of what a study keeps in its `file`, beside that."""
+    _write(Path(found["folder"]), file, found, OUT)
 
 
 def write_again(path: Path) -> Path | None:

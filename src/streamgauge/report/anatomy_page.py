@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamgauge.report import anatomy_plots, words
+from streamgauge.report import anatomy_plots
 from streamgauge.report.anatomy_terminal import heading, meanings, remarks, rows
 from streamgauge.report.templates import template
+from streamgauge.units import flatten
 
 Found = Mapping[str, Any]
 
@@ -23,5 +24,5 @@ def render(found: Found) -> str:
         rows=list(rows(found)),
         meanings=meanings(found),
         remarks=[(heading(trial), list(remarks(trial))) for trial in found["trials"]],
-        environment=words.flat(found["environment"]),
+        environment=flatten(found["environment"]),
     )

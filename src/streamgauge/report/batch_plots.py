@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.artifacts.tables import STEPS
 from streamgauge.events import US
 from streamgauge.report.draw import (
     COLOURS,
@@ -24,7 +25,6 @@ from streamgauge.report.draw import (
     unit_of_time,
     values,
 )
-from streamgauge.report.series import STEPS
 
 BARS_MAX, WATERFALL_MAX = 140, 10
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamgauge.report import characterization_plots, words
+from streamgauge.report import characterization_plots
 from streamgauge.report.characterization_terminal import FORMULA, cells, change, reasons, second_weights, thesis, ways
 from streamgauge.report.templates import template
+from streamgauge.units import flatten, format_size
 
 Found = Mapping[str, Any]
 
@@ -18,7 +19,7 @@ def render(found: Found) -> str:
     return template("characterization.html.j2").render(
         c=found,
         second=second,
-        size=f"{words.count(found['input']['slices'])} slices of {words.count(found['input']['slice_events'])} events",
+        size="{slices:,} slices of {slice_events:,} events".format(**found["input"]),
         rows=[(row["type"], cells(row, found["weights"], second)) for row in found["operators"]],
         reasons=reasons(found["operators"]),
         times=characterization_plots.times(found["operators"]),
@@ -29,10 +30,10 @@ def render(found: Found) -> str:
         formula=FORMULA,
         compared=any(row["thesis"] for row in found["operators"]),
         applied=change(found["applied"]) if found["applied"] else None,
-        environment=words.flat(found["environment"]),
+        environment=flatten(found["environment"]),
     )
 
 
 def _memory_figures(memory: Found | None) -> list[tuple[str, str]]:
     labels = characterization_plots.MEMORY
-    return [(label, words.size(memory[name])) for name, label in labels.items()] if memory else []
+    return [(label, format_size(memory[name])) for name, label in labels.items()] if memory else []

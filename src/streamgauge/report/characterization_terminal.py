@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.report import words
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import console, say, show_result, typed
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.report.terminal import console, say, show_result
 from streamgauge.stats.instances import SPREAD
+from streamgauge.units import NONE, format_count, format_digits, format_size, format_us
 
 WAYS = {
     "formula": "by the formula, all multiplied",
@@ -34,8 +34,8 @@ def show_characterization(found: Found, apply: bool = False, on: Console | None 
     """The whole characterization; `apply`: also the option that is now set, and why others have none."""
     to = on or console()
     asked = found["input"]
-    size = f"{words.count(asked['slices'])} slices of {words.count(asked['slice_events'])} events"
-    say(to, (f"{found['workload']}   ", "bold"), f"{size}, {words.count(asked['warmup_slices'])} more to warm up")
+    size = f"{format_count(asked['slices'])} slices of {format_count(asked['slice_events'])} events"
+    say(to, (f"{found['workload']}   ", "bold"), f"{size}, {format_count(asked['warmup_slices'])} more to warm up")
     say(to, "")
     to.print(_table(found))
     say(to, "")
@@ -55,7 +55,7 @@ def _table(found: Found) -> Table:
     for row in found["operators"]:
         told = cells(row, found["weights"], second_weights(found))
         shown = (*told[:6], *([told[7]] if known else []))
-        table.add_row(*(Text(typed(cell).replace(UPDATES, "*")) for cell in shown))
+        table.add_row(*(Text(cell.replace(UPDATES, "*")) for cell in shown))
     return table
 
 
@@ -76,7 +76,7 @@ def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
         tuple_time(time.get("p99")),
         instances(row, first),
         instances(row, second),
-        " + ".join(str(each["instances"]) for each in row["thesis"]) or words.NONE,
+        " + ".join(str(each["instances"]) for each in row["thesis"]) or NONE,
     )
 
 
@@ -90,16 +90,16 @@ def instances(row: Found, weights: str) -> str:
     """`8`, or `8 (7-9)` where other slices would have advised others."""
     advised, between = (row[f"advised_instances_{kind}"][weights] for kind in ("by_weights", "interval"))
     spread = f" ({between[0]}-{between[1]})" if between is not None and between[0] < between[1] else ""
-    return words.count(advised) + spread
+    return format_count(advised) + spread
 
 
 def tuple_time(us: float | None) -> str:
     """A time of a tuple, below a microsecond in nanoseconds."""
-    return f"{words.digits(1000 * us)}{words.GAP}ns" if us is not None and us < 1 else words.time_us(us)
+    return f"{format_digits(1000 * us)} ns" if us is not None and us < 1 else format_us(us)
 
 
 def _digits(value: float | None) -> str:
-    return words.NONE if value is None else words.digits(value)
+    return NONE if value is None else format_digits(value)
 
 
 def reasons(rows: Iterable[Found]) -> dict[str, list[str]]:
@@ -164,9 +164,9 @@ def thesis(found: Found) -> list[str]:
 def memory(sampled: Found | None) -> list[tuple[str, str]]:
     """The distribution in a line, and below it whose memory that is."""
     if sampled is None:
-        return [("memory", words.NONE)]
-    figures = "   ".join(f"{name} {words.size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
-    kind = f"{sampled['behaviour']}, {sampled['level']}   (spark, {words.count(sampled['samples'])} samples)"
+        return [("memory", NONE)]
+    figures = "   ".join(f"{name} {format_size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
+    kind = f"{sampled['behaviour']}, {sampled['level']}   (spark, {format_count(sampled['samples'])} samples)"
     return [("memory", f"{figures}   {kind}"), ("", f"of {sampled['of']}")]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from streamgauge.artifacts.run_folder import Place, write_text
 from streamgauge.report import difference_plot, words
-from streamgauge.report.store import Place, write_text
 from streamgauge.report.templates import template
 from streamgauge.result import Comparison
+from streamgauge.units import format_percent
 
 HTML = Place("--html", "--html NAME.html")
 
@@ -27,6 +28,6 @@ def render(comparison: Comparison) -> str:
         headline=words.compared(comparison),
         failures=words.compared_failures(comparison),
         sentences=words.compared_sentences(comparison),
-        confidence=words.percent(100 * comparison.confidence),
+        confidence=format_percent(100 * comparison.confidence),
         several=max(len(comparison.a.runs), len(comparison.b.runs)) > 1,
     )

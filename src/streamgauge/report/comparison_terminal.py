@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge import labels
 from streamgauge.report import words
-from streamgauge.report.terminal import console, say, typed
+from streamgauge.report.terminal import console, say
 from streamgauge.result import Comparison, Difference
+from streamgauge.units import format_percent, format_quantity, format_signed
 
 SAYS_STYLES = {"better": "green", "worse": "red", "no_difference": "dim", "unknown": "yellow"}
 _SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
@@ -31,10 +33,10 @@ def show_comparison(comparison: Comparison, page: Path | None = None, on: Consol
         say(to, (f"{'not the same':<14}", "yellow"), words.not_the_same(one))
     say(to, "")
     to.print(_figures(comparison))
-    if any(words.OF_THE_RUNS in figure.label for figure in comparison.figures):
+    if any(labels.OF_THE_RUNS in figure.label for figure in comparison.figures):
         say(to, (f"  {_PERCENTILES}", "dim"))
-    for reason, labels in _reasons(comparison).items():
-        say(to, (f"  {', '.join(labels)}: {reason}", "dim"))
+    for reason, figures in _reasons(comparison).items():
+        say(to, (f"  {', '.join(figures)}: {reason}", "dim"))
     say(to, "")
     for warning in comparison.warnings:
         say(to, f"{'warning':<14}{warning}")
@@ -49,9 +51,9 @@ def show_comparison(comparison: Comparison, page: Path | None = None, on: Consol
 def _figures(comparison: Comparison) -> Table:
     """Everything that fits 80 columns; reasons, which do not, stand below it."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    interval = f"{words.percent(100 * comparison.confidence)} interval"
+    interval = f"{format_percent(100 * comparison.confidence)} interval"
     for place, heading in enumerate(("", "A", "B", "B to A", interval, "B is")):
-        table.add_column(typed(heading), justify="right" if 0 < place < 5 else "left", no_wrap=place != 4)
+        table.add_column(heading, justify="right" if 0 < place < 5 else "left", no_wrap=place != 4)
     for figure in comparison.figures:
         table.add_row(*_cells(figure))
     return table
@@ -60,16 +62,16 @@ def _figures(comparison: Comparison) -> Table:
 def _cells(figure: Difference) -> tuple[Text, ...]:
     plain = (
         _label(figure),
-        words.measured(figure.a, figure.unit).replace(" events/s", "/s"),
-        words.measured(figure.b, figure.unit).replace(" events/s", "/s"),
-        words.signed(figure.difference, figure.share, figure.unit),
-        words.difference_interval(figure),
+        format_quantity(figure.a, figure.unit).replace(" events/s", "/s"),
+        format_quantity(figure.b, figure.unit).replace(" events/s", "/s"),
+        format_signed(figure.difference, figure.share, figure.unit),
+        labels.difference_interval(figure),
     )
-    return (*(Text(typed(cell)) for cell in plain), Text(_SAYS[figure.says], SAYS_STYLES[figure.says]))
+    return (*(Text(cell) for cell in plain), Text(_SAYS[figure.says], SAYS_STYLES[figure.says]))
 
 
 def _label(figure: Difference) -> str:
-    return words.short_label(figure).replace(words.LATENCIES["processing_time"], "processing")
+    return words.short_label(figure).replace(labels.LATENCIES["processing_time"], "processing")
 
 
 def _reasons(comparison: Comparison) -> dict[str, list[str]]:

@@ -1,20 +1,13 @@
-"""Percentile curves: from a run's HdrHistogram log to the points that are drawn.
-
-`latency.hlog` holds histograms of the measured span, in microseconds, of each second or of all of it; the tag of a line
-names the kind of latency: `event_time`, `processing_time` and so on, with `/<sink>` after it where there are several
-sinks. An untagged line is event time.
-Intervals of one tag are added up, never averaged [method 1].
-"""
+"""Percentile curves: from the histograms of a run's latency.hlog to the points that are drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from hdrh.histogram import HdrHistogram
 
+from streamgauge.artifacts import hlog
 from streamgauge.result import PERCENTILES, Latency
-from streamgauge.stats.hlog import intervals
 
 _ENOUGH = 10
 """Independent results that must lie beyond a percentile for it to be drawn past the last printed one."""
@@ -33,40 +26,32 @@ class Point:
         return 100.0 / (100.0 - self.percentile)
 
 
-def histograms(log: str, sink: str = "") -> dict[str, HdrHistogram]:
-    """The whole histogram of each kind in a log's text, of the lines that are tagged with `sink`, or with none.
-
-    Lines that are no histogram are passed over.
-    """
-    found: dict[str, HdrHistogram] = {}
-    for interval in intervals(log):
+def histograms(log: str, sink: str = "") -> dict[str, hlog.Counts]:
+    """All that was counted of each kind in a log's text, in the lines that are tagged with `sink`, or with none."""
+    found: dict[str, hlog.Counts] = {}
+    for interval in hlog.read(log):
         kind, _, of = (interval.tag or "event_time").partition("/")
-        if of != sink:
-            continue
-        if kind in found:
-            found[kind].decode_and_add(interval.encoded)
-        else:
-            found[kind] = HdrHistogram.decode(interval.encoded)
+        if of == sink:
+            found[kind] = found.get(kind, 0) + interval.counts()
     return found
 
 
-def points(latency: Latency, histogram: HdrHistogram | None) -> list[Point]:
+def points(latency: Latency, counts: hlog.Counts | None) -> list[Point]:
     """The curve of one latency, from the median of nothing (0 %) to the last percentile that its evidence carries.
 
     Without a histogram the percentiles of the result are all there is.
     """
-    if histogram is None or histogram.get_total_count() == 0:
+    if counts is None or not counts.any():
         return [Point(percentile, getattr(latency, name)) for name, percentile in _carried(latency).items()]
     percentiles = _grid(_last_percentile(latency))
-    return [Point(p, us) for p, us in zip(percentiles, _values_at(histogram, percentiles), strict=True)]
+    return [Point(p, us) for p, us in zip(percentiles, _values_at(counts, percentiles), strict=True)]
 
 
-def _values_at(histogram: HdrHistogram, percentiles: list[float]) -> list[float]:
-    """What `get_value_at_percentile` gives for each, in one pass over the slots instead of one for each."""
-    total_up_to = np.cumsum(np.array(histogram.counts[: histogram.counts_len], dtype=np.int64))
-    wanted = np.maximum(1, np.floor(np.array(percentiles) / 100 * histogram.get_total_count() + 0.5))
-    slots = np.searchsorted(total_up_to, wanted)
-    return [float(histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(n)))) for n in slots]
+def _values_at(counts: hlog.Counts, percentiles: list[float]) -> list[float]:
+    """The end of the slot that each percentile lies in, as HdrHistogram reads it, in one pass over the slots."""
+    total_up_to = np.cumsum(counts)
+    ranks = np.maximum(1, np.floor(np.array(percentiles) / 100 * total_up_to[-1] + 0.5))
+    return [float(us) for us in hlog.HIGHEST_OF_SLOT[np.searchsorted(total_up_to, ranks)]]
 
 
 def _carried(latency: Latency) -> dict[str, float]:

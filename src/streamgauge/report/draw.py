@@ -17,8 +17,6 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from streamgauge.report.words import GAP
-
 COLOURS = {
     name: f"var(--{name})"
     for name in (
@@ -102,8 +100,8 @@ def axis_title(text: str, offset_px: int = 6) -> Any:
     return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
 
 
-PLAIN = f"replace(format(datum.value, ',~r'), /,/g, '{GAP}')"
-_AMOUNT = f"abs(datum.value) < 1000 ? {PLAIN} : replace(format(datum.value, '~s'), /(?=[a-zA-Z])/, '{GAP}')"
+PLAIN = "format(datum.value, ',~r')"
+_AMOUNT = f"abs(datum.value) < 1000 ? {PLAIN} : replace(format(datum.value, '~s'), /(?=[a-zA-Z])/, ' ')"
 """Vega's formats as expressions: where an axis is given a format, Vega changes its precision, and 120 is 1.2e+2."""
 
 

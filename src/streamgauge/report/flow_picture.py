@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from streamgauge.report import words
 from streamgauge.report.draw import NARROW_PX, WIDE_PX, Figure
 from streamgauge.result import Operator, Result
+from streamgauge.units import format_count, format_digits, format_percent, format_rate
 
 _LINE_PX, _PAD_PX, _GAP_PX = 16, 10, 38
 _BOX_PX, _CHARACTER_PX = 178, 6.4
@@ -64,10 +64,10 @@ def _figures(flow: Sequence[Mapping[str, Any]], result: Result) -> dict[str, lis
     found = {node["name"]: _of_operator(operators.get(node["name"]), not node["inputs"]) for node in flow}
     for name, share in (result.rate.shares if result.rate else {}).items():
         if name in found and not found[name]:
-            found[name] = [f"{words.percent(100 * share)} of the input"]
+            found[name] = [f"{format_percent(100 * share)} of the input"]
     for sink in result.sinks:
         if sink.name in found:
-            found[sink.name] = [*found[sink.name], f"{words.count(sink.rows)} results", "with warm-up and tail"]
+            found[sink.name] = [*found[sink.name], f"{format_count(sink.rows)} results", "with warm-up and tail"]
     return found
 
 
@@ -76,10 +76,10 @@ def _of_operator(operator: Operator | None, is_source: bool) -> list[str]:
         return []
     rows = "rows/s" if is_source else "rows in/s"
     pairs = (
-        (operator.throughput_per_s, lambda v: words.rate(v, rows)),
-        (operator.throughput_per_s_p5, lambda v: f"p5 {words.rate(v, rows)}"),
-        (operator.lost or None, lambda v: f"{words.count(v)} rows lost"),
-        (operator.selectivity, lambda v: f"selectivity {words.digits(v)}"),
+        (operator.throughput_per_s, lambda v: format_rate(v, rows)),
+        (operator.throughput_per_s_p5, lambda v: f"p5 {format_rate(v, rows)}"),
+        (operator.lost or None, lambda v: f"{format_count(v)} rows lost"),
+        (operator.selectivity, lambda v: f"selectivity {format_digits(v)}"),
     )
     return [show(value) for value, show in pairs if value is not None]
 

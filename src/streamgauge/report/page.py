@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgauge.report import batch_plots, curve, flow_picture, plots, rerun, search_plot, sentences, timeline, words
+from streamgauge import labels, reproduce
+from streamgauge.artifacts.run_folder import OUT, Place, RunFolder
+from streamgauge.report import batch_plots, curve, flow_picture, plots, search_plot, sentences, timeline, words
 from streamgauge.report.draw import Figure
-from streamgauge.report.store import OUT, Place, RunFolder
 from streamgauge.report.templates import template
 from streamgauge.result import (
     LATENCY_KINDS,
@@ -25,6 +26,7 @@ from streamgauge.result import (
     TrialSummary,
     Verification,
 )
+from streamgauge.units import NONE, flatten, format_count, format_percent, format_rate, format_us
 
 BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
@@ -86,7 +88,7 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
         "no_latency": sentences.no_latency(result),
         "deciding": sentences.deciding(result),
         "key_figures": _key_figures(result),
-        "latency_columns": [words.statistic(name) for name in STATISTICS],
+        "latency_columns": [labels.statistic(name) for name in STATISTICS],
         "latency_rows": latency_rows,
         "latency_reasons": _reasons(latency_rows),
         "several_sinks": len(result.sinks) > 1,
@@ -94,9 +96,9 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
         "trials": _trial_rows(folder, result),
         "verified": sentences.capital(words.verified(result.verification)),
         "examples": result.verification.examples[:EXAMPLES_MAX] if result.verification else (),
-        "environment": words.flat(result.environment),
-        "asked": rerun.settings(asked),
-        "command": rerun.command(asked),
+        "environment": flatten(result.environment),
+        "asked": reproduce.settings(asked),
+        "command": reproduce.command(asked),
         "experiment_file": shlex.quote(str((folder.path / "experiment.toml").absolute())),
     }
 
@@ -104,7 +106,7 @@ def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None
 def _asked(result: Result) -> dict[str, Any]:
     """What was asked; a search's trial can be repeated by itself."""
     is_trial = result.experiment.get("command") == "sustain" and result.search is None
-    return rerun.of_trial(result.experiment) if is_trial else result.experiment
+    return reproduce.of_trial(result.experiment) if is_trial else result.experiment
 
 
 def _key_figures(result: Result) -> list[tuple[str, str, str]]:
@@ -112,20 +114,24 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     if result.rate is not None and sentences.measured_s(result) is not None:
         found.append(
-            ("offered", words.rate(result.rate.offered_per_s), f"planned {words.rate(result.rate.planned_per_s)}")
+            (
+                "offered",
+                format_rate(result.rate.offered_per_s, "events/s"),
+                f"planned {format_rate(result.rate.planned_per_s, 'events/s')}",
+            )
         )
-        found.append(("ingested", words.rate(result.rate.ingested_per_s), "at first hand-out"))
+        found.append(("ingested", format_rate(result.rate.ingested_per_s, "events/s"), "at first hand-out"))
     found += _latency_figures(result.latency)
     if result.backlog is not None:
         backlog = result.backlog
-        most = f"at most {words.rate(backlog.max, 'events')}, {words.time_us(1e6 * backlog.max_s)} of the rate"
-        found.append(("backlog at the end", words.rate(backlog.end, "events"), most))
+        most = f"at most {format_rate(backlog.max, 'events')}, {format_us(1e6 * backlog.max_s)} of the rate"
+        found.append(("backlog at the end", format_rate(backlog.end, "events"), most))
     found += _cpu_figures(result)
     if result.driver is not None:
         slip = result.driver.slip_us
-        found.append(("driver slip p99", words.time_us(slip.p99), f"at most {words.time_us(slip.max)}"))
+        found.append(("driver slip p99", format_us(slip.p99), f"at most {format_us(slip.max)}"))
         if (append := result.driver.append_latency_us) is not None:
-            found.append(("append latency p99", words.time_us(append.p99), f"at most {words.time_us(append.max)}"))
+            found.append(("append latency p99", format_us(append.p99), f"at most {format_us(append.max)}"))
         found.append(_waited_for(result.driver))
     return found
 
@@ -133,7 +139,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
 def _waited_for(driver: DriverResult) -> tuple[str, str, str]:
     """What the system may have waited for in the driver."""
     shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
-    handing, receiving, writing = (words.percent(100 * share) for share in shares)
+    handing, receiving, writing = (format_percent(100 * share) for share in shares)
     return "driver at work", f"hand-outs {handing} of the time", f"results {receiving}, their disk {writing}"
 
 
@@ -155,11 +161,11 @@ def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
     }
     if not by_role["sut"]:
         return []
-    driver = f"driver {words.percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
-    others = f", others {words.percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else ""
-    found = [("CPU of the system", f"{words.percent(sum(by_role['sut']))} of a core", driver + others)]
+    driver = f"driver {format_percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
+    others = f", others {format_percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else ""
+    found = [("CPU of the system", f"{format_percent(sum(by_role['sut']))} of a core", driver + others)]
     if result.reference_work_us is not None:
-        found.append(("reference work", words.time_us(result.reference_work_us), "the machine's own speed, median"))
+        found.append(("reference work", format_us(result.reference_work_us), "the machine's own speed, median"))
     return found
 
 
@@ -190,8 +196,8 @@ def _verifications(result: Result) -> list[tuple[str, Verification]]:
 
 def _latency_row(kind: str, sink: str, one: Latency, among: Latencies) -> LatencyRow:
     cells = tuple(words.latency(one, name) for name in STATISTICS)
-    reason = sentences.missing_percentile(one) if words.NONE in cells else ""
-    counts = words.count(one.count), words.count(one.effective_count)
+    reason = sentences.missing_percentile(one) if NONE in cells else ""
+    counts = format_count(one.count), format_count(one.effective_count)
     return LatencyRow(words.latency_name(kind, among), words.MEANINGS[kind], sink, cells, *counts, reason)
 
 

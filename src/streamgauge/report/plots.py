@@ -11,7 +11,8 @@ from typing import Any
 
 import altair as alt
 
-from streamgauge.report import words
+from streamgauge import labels
+from streamgauge.artifacts.tables import LATENCIES
 from streamgauge.report.curve import Point
 from streamgauge.report.draw import (
     COLOURS,
@@ -28,8 +29,8 @@ from streamgauge.report.draw import (
     unit_of_time,
     values,
 )
-from streamgauge.report.series import LATENCIES
 from streamgauge.report.timeline import Band, Timeline
+from streamgauge.units import format_rate
 
 _PANEL_PX = 120
 _DASH = (6, 3)
@@ -79,7 +80,7 @@ def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | No
         "Latency by percentile",
         "Latency against the share of results that are at most that late; the tail is drawn on a logarithmic axis.",
         lambda width: _percentile_chart(curves, width),
-        [Key(words.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
+        [Key(labels.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
         ["The curve ends where the number of independent results no longer carries a percentile.", bounds],
     )
 
@@ -276,7 +277,7 @@ def _cut_note(timeline: Timeline) -> str:
     top = timeline.top("handed_out")
     if top <= _rate_top(timeline):
         return ""
-    return f"The rate axis is cut: the most handed out in one point is {words.rate(top)}."
+    return f"The rate axis is cut: the most handed out in one point is {format_rate(top, 'events/s')}."
 
 
 def _percentile_chart(curves: dict[str, list[Point]], width: int) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from streamgauge import labels
 from streamgauge.events import US
 from streamgauge.report import words
 from streamgauge.result import PERCENTILES, Check, Latencies, Latency, Result
 from streamgauge.stats.percentile import observations_needed
+from streamgauge.units import format_count, format_duration, format_rate, format_us
 
 UNUSABLE = (
     "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
@@ -18,8 +20,6 @@ KEPT = (
     "This figure must not be used: other processes were busy on this machine, and the driver did not do its work in "
     "time beside them."
 )
-KEPT_FROM_WORK = "invalid: other processes used"
-"""How the verdict's own sentence begins then: it knows which checks others bring about."""
 NOTHING = "There is no figure to use: the run ended before anything was measured."
 
 
@@ -27,10 +27,10 @@ def answer(result: Result) -> str:
     """The answer as a headline: a rate and what became of it."""
     if result.search is not None:
         found = result.search.sustained_per_s
-        return f"{words.rate(found)} sustained" if found is not None else "no sustained rate was found"
+        return f"{format_rate(found, 'events/s')} sustained" if found is not None else "no sustained rate was found"
     if result.rate is None:
         return "nothing was measured"
-    rate = words.rate(result.rate.planned_per_s)
+    rate = format_rate(result.rate.planned_per_s, "events/s")
     return {
         "sustained": f"{rate} sustained",
         "not_sustained": f"{rate} not sustained",
@@ -45,11 +45,13 @@ def bounds(result: Result) -> str:
     parts = []
     if result.search is not None:
         parts.append(words.bracket(result.search))
-        confirmed = words.confirmed(result.search.at_90_percent) if result.search.confirmed else "not confirmed"
+        confirmed = labels.confirmed(result.search.at_90_percent) if result.search.confirmed else "not confirmed"
         parts.append(confirmed)
     parts.append(f"isolation: {result.isolation}")
     if result.rate is not None and result.rate.generator_ceiling_per_s is not None:
-        parts.append(f"generator ceiling (making events) {words.rate(result.rate.generator_ceiling_per_s)}")
+        parts.append(
+            f"generator ceiling (making events) {format_rate(result.rate.generator_ceiling_per_s, 'events/s')}"
+        )
     return "; ".join(parts)
 
 
@@ -65,7 +67,7 @@ def unusable(result: Result) -> str:
     states = {check.state for check in result.verdict.checks}
     if states & {"failed", "undecided"} and "invalid" not in states:
         return DISTURBED
-    return KEPT if result.verdict.sentence.startswith(KEPT_FROM_WORK) else UNUSABLE
+    return KEPT if result.verdict.sentence.startswith(labels.KEPT_FROM_WORK) else UNUSABLE
 
 
 def measured_s(result: Result) -> float | None:
@@ -79,7 +81,7 @@ def nothing_measured(result: Result) -> str:
     if not result.phases:
         return "nothing was measured"
     lasted = (result.phases[-1].end_us - result.phases[0].start_us) / US
-    return f"nothing was measured: the run ended {words.span(lasted)} after its start, in the warm-up"
+    return f"nothing was measured: the run ended {format_duration(lasted)} after its start, in the warm-up"
 
 
 def no_latency(result: Result) -> str:
@@ -100,8 +102,10 @@ def not_come(result: Result) -> str:
     latency = result.latency.event_time_us
     if latency is None or not latency.lower_bounds:
         return ""
-    had = f"{words.count(latency.lower_bounds)} of {words.count(latency.count)} results had not come when the run ended"
-    return f"{had}; they count as at least as late as they were by then, so a figure with ≥ is a lower bound."
+    had = (
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results had not come when the run ended"
+    )
+    return f"{had}; they count as at least as late as they were by then, so a figure with >= is a lower bound."
 
 
 def unverified(result: Result) -> str:
@@ -131,8 +135,8 @@ def missing_percentile(latency: Latency) -> str:
 
 
 def _not_carried(latency: Latency, name: str) -> str:
-    came = f"{words.count(latency.effective_count)} independent results (batches, or windows) do not carry it"
-    return f"{came}, {words.count(observations_needed(PERCENTILES[name]))} do" if name in PERCENTILES else came
+    came = f"{format_count(latency.effective_count)} independent results (batches, or windows) do not carry it"
+    return f"{came}, {format_count(observations_needed(PERCENTILES[name]))} do" if name in PERCENTILES else came
 
 
 def no_p99(result: Result) -> str:
@@ -146,7 +150,7 @@ def no_p99(result: Result) -> str:
 def _throughput(result: Result) -> str:
     if result.search is not None:
         search = result.search
-        tried = f"{len(search.trials)} trials in {words.span(search.seconds)}"
+        tried = f"{len(search.trials)} trials in {format_duration(search.seconds)}"
         return f"The search took {tried}. {_sentence(search.limit)}".strip()
     if result.rate is None:
         return ""
@@ -155,8 +159,8 @@ def _throughput(result: Result) -> str:
         return _sentence(nothing_measured(result))
     rate = result.rate
     return (
-        f"{words.rate(rate.offered_per_s)} were offered for {words.span(lasted)}, and {result.engine} took in "
-        f"{words.rate(rate.ingested_per_s)}."
+        f"{format_rate(rate.offered_per_s, 'events/s')} were offered for {format_duration(lasted)}, "
+        f"and {result.engine} took in {format_rate(rate.ingested_per_s, 'events/s')}."
     )
 
 
@@ -177,23 +181,23 @@ def _counted(latency: Latency | None) -> str:
         return ""
     newest = "That is from the newest event in each update: half of all events"
     if latency.lower_bounds:
-        return f"{newest} took at least {words.time_us(latency.p50)} until they were counted."
-    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
-    return f"{newest} were counted within {words.time_us(latency.p50)}{tail}."
+        return f"{newest} took at least {format_us(latency.p50)} until they were counted."
+    tail = f", 99 % within {format_us(latency.p99)}" if latency.p99 is not None else ""
+    return f"{newest} were counted within {format_us(latency.p50)}{tail}."
 
 
 def _late(latency: Latency, of: str) -> str:
-    tail = f", 99{words.GAP}% within {words.time_us(latency.p99)}" if latency.p99 is not None else ""
-    last = f", the last within {words.time_us(latency.max)}" if latency.max is not None else ""
-    return f"Half of the results{of} came within {words.time_us(latency.p50)} of their event time{tail}{last}."
+    tail = f", 99 % within {format_us(latency.p99)}" if latency.p99 is not None else ""
+    last = f", the last within {format_us(latency.max)}" if latency.max is not None else ""
+    return f"Half of the results{of} came within {format_us(latency.p50)} of their event time{tail}{last}."
 
 
 def _late_at_least(latency: Latency, of: str) -> str:
     """What has not come is later than anybody knows, so nothing is said to have come within a time."""
-    tail = f", and 1{words.GAP}% at least {words.time_us(latency.p99)}" if latency.p99 is not None else ""
+    tail = f", and 1 % at least {format_us(latency.p99)}" if latency.p99 is not None else ""
     return (
-        f"{words.count(latency.lower_bounds)} of {words.count(latency.count)} results{of} had not come when the run "
-        f"ended: with them, half of all took at least {words.time_us(latency.p50)} from their event time{tail}."
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results{of} had not come when the run "
+        f"ended: with them, half of all took at least {format_us(latency.p50)} from their event time{tail}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The HTML templates: escaped, strict about what they name, with `words` at hand."""
+"""The HTML templates: escaped, strict about what they name, with formatters and labels at hand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from streamgauge import labels, units
 from streamgauge.report import words
 
 
@@ -25,6 +26,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["words"] = words
+    environment.globals |= {"words": words, "units": units, "labels": labels}
     environment.filters["svg"] = Markup
     return environment

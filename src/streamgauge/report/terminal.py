@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -19,9 +18,21 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from streamgauge import labels
 from streamgauge.errors import InputError, JobError, SettingError
+from streamgauge.progress import TrialSnapshot
 from streamgauge.report import sentences, words
 from streamgauge.result import STATISTICS, Check, Latencies, Latency, Rates, Result, TrialSummary
+from streamgauge.units import (
+    NONE,
+    format_count,
+    format_duration,
+    format_percent,
+    format_quantity,
+    format_rate,
+    format_us,
+    format_value,
+)
 
 PLAIN_EVERY_S = 5.0
 """Seconds between two plain lines; of a run, a change of phase or a new note is always told."""
@@ -42,22 +53,6 @@ RULE_CHARACTERS = 100
 _WITHOUT_FIGURES = ("start", "verification")
 """Phases in which nothing is offered."""
 _COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
-
-
-@dataclass(frozen=True)
-class TrialSnapshot:
-    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results: the median
-    of the batch that was latest, as a few batches carry no more.
-    """
-
-    phase: str
-    elapsed_s: float
-    planned_s: float
-    offered_per_s: float | None = None
-    ingested_per_s: float | None = None
-    backlog_events: int | None = None
-    event_time_p50_us: float | None = None
-    note: str = ""
 
 
 class _Console(Console):
@@ -115,7 +110,7 @@ class _Progress:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
-        self._live.update(Text(typed(line), no_wrap=True, overflow="ellipsis"), refresh=True)
+        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 class _EveryFewSeconds(_Progress):
@@ -138,7 +133,7 @@ class InputView(_EveryFewSeconds):
 
     def update(self, written: int, planned: int) -> None:
         """So many events of so many."""
-        self.show(f"written {words.rate(written, 'events')} of {words.rate(planned, 'events')}", self._due)
+        self.show(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}", self._due)
 
 
 class StepView(_EveryFewSeconds):
@@ -230,27 +225,27 @@ def progress(snapshot: TrialSnapshot) -> str:
     A note comes right after the phase: a terminal cuts a line off at its end.
     """
     if snapshot.phase in _WITHOUT_FIGURES:
-        told = f"{snapshot.phase} {snapshot.elapsed_s:.0f}{words.GAP}s"
+        told = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
         return f"{told}   {snapshot.note}" if snapshot.note else told
-    whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f}{words.GAP}s in all"
+    whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all"
     parts = [f"{snapshot.phase}, {whole}", snapshot.note]
-    parts.append(f"offered {words.rate(snapshot.offered_per_s)}")
-    parts.append(f"ingested {words.rate(snapshot.ingested_per_s)}")
-    backlog = words.NONE if snapshot.backlog_events is None else words.rate(snapshot.backlog_events, "events")
+    parts.append(f"offered {format_rate(snapshot.offered_per_s, 'events/s')}")
+    parts.append(f"ingested {format_rate(snapshot.ingested_per_s, 'events/s')}")
+    backlog = NONE if snapshot.backlog_events is None else format_rate(snapshot.backlog_events, "events")
     parts.append(f"backlog {backlog}")
-    parts.append(f"event time p50 {words.time_us(snapshot.event_time_p50_us)}")
+    parts.append(f"event time p50 {format_us(snapshot.event_time_p50_us)}")
     return "   ".join(part for part in parts if part)
 
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
     """The end of a trial or a search: verdict, checks that matter (`verbose`: all), figures, where the report is."""
     to = on or console()
-    verdict = words.VERDICTS[result.verdict.value]
+    verdict = labels.VERDICTS[result.verdict.value]
     say(to, (f"{verdict}   ", STYLES[result.verdict.value]), (_headline(result), "bold"))
     if unusable := sentences.unusable(result):
         say(to, unusable)
     if result.verdict.sentence:
-        say(to, words.spaced(result.verdict.sentence))
+        say(to, result.verdict.sentence)
     for check in result.verdict.checks if verbose else _that_matter(result):
         say(to, f"  {_check_line(check)}")
     for name, text in _facts(result):
@@ -266,7 +261,7 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
     for problem in error.problems:
         setting = (options or {}).get(problem.setting, problem.setting)
         say(to, ("error: ", "bold red"), f"{setting}: {problem.rule}")
-        say(to, f"  got: {words.plain(problem.got)}")
+        say(to, f"  got: {format_value(problem.got)}")
         say(to, f"  try: {problem.way_out}")
     say(to, "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started")
 
@@ -274,22 +269,17 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
 def say(to: Console, *parts: tuple[str, str] | str) -> None:
     """Text as it is, or (text, style): `[x]` is no markup, and long lines are the terminal's to wrap."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    to.print(Text.assemble(*((typed(text), style) for text, style in pairs)), soft_wrap=True)
-
-
-def typed(text: str) -> str:
-    """Only what can be typed, so that what is printed can be searched, and every terminal can show it."""
-    return text.replace(words.GAP, " ").replace("≥", ">=")
+    to.print(Text.assemble(*((text, style) for text, style in pairs)), soft_wrap=True)
 
 
 def _cells(trial: TrialSummary) -> tuple[str, ...]:
     known = trial.event_time_p50_us is not None or trial.event_time_p99_us is not None
-    latency = f"{words.time_us(trial.event_time_p50_us)} / {words.time_us(trial.event_time_p99_us)}"
+    latency = f"{format_us(trial.event_time_p50_us)} / {format_us(trial.event_time_p99_us)}"
     return (
         str(trial.number),
         "overload" if trial.offered_per_s is None else _short(trial.offered_per_s),
         words.trial_verdict(trial),
-        latency if known else words.NONE,
+        latency if known else NONE,
         words.slope(trial.backlog_slope_share),
         trial.why,
     )
@@ -297,9 +287,9 @@ def _cells(trial: TrialSummary) -> tuple[str, ...]:
 
 def _headline(result: Result) -> str:
     if result.search is None:
-        return words.rate(result.rate.planned_per_s if result.rate else None)
-    took = words.span(result.search.seconds)
-    return f"{words.rate(result.search.sustained_per_s)}   ({words.bracket(result.search)})   {took}"
+        return format_rate(result.rate.planned_per_s if result.rate else None, "events/s")
+    took = format_duration(result.search.seconds)
+    return f"{format_rate(result.search.sustained_per_s, 'events/s')}   ({words.bracket(result.search)})   {took}"
 
 
 def _that_matter(result: Result) -> tuple[Check, ...]:
@@ -309,8 +299,8 @@ def _that_matter(result: Result) -> tuple[Check, ...]:
 
 
 def _check_line(check: Check) -> str:
-    number, limit = words.measured(check.value, check.unit), words.measured(check.limit, check.unit)
-    return f"{check.name:<16}{words.state(check):<18}{number} (limit {limit})   {words.spaced(check.sentence)}".rstrip()
+    number, limit = format_quantity(check.value, check.unit), format_quantity(check.limit, check.unit)
+    return f"{check.name:<16}{words.state(check):<18}{number} (limit {limit})   {check.sentence}".rstrip()
 
 
 def _facts(result: Result) -> list[tuple[str, str]]:
@@ -322,9 +312,9 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     found += _latency_facts(result)
     if result.search is not None and result.search.at_90_percent is not None:
         at_90 = result.search.at_90_percent
-        figures = f"p50 {words.time_us(at_90.event_time_p50_us)}   p99 {words.time_us(at_90.event_time_p99_us)}"
+        figures = f"p50 {format_us(at_90.event_time_p50_us)}   p99 {format_us(at_90.event_time_p99_us)}"
         text = f"{words.trial_verdict(at_90)}   {figures}   event time{words.until_counted(at_90)}"
-        found.append((f"at 90{words.GAP}%", text))
+        found.append(("at 90 %", text))
     found += _answer_facts(result)
     found += _malformed_facts(result)
     found += _cpu_facts(result)
@@ -348,7 +338,7 @@ def _latency_facts(result: Result) -> list[tuple[str, str]]:
         kinds.append("match_time")
     there = [(kind, one) for kind in kinds if (one := result.latency.of(kind)) is not None]
     found = [
-        (_LATENCIES.get(kind, words.LATENCIES[kind]), _figures(one, _PRINTED) + _of_what(kind, result.latency))
+        (_LATENCIES.get(kind, labels.LATENCIES[kind]), _figures(one, _PRINTED) + _of_what(kind, result.latency))
         for kind, one in there
     ]
     if not there and result.search is None:
@@ -373,13 +363,14 @@ def _remarks(result: Result) -> list[tuple[str, str]]:
 
 
 def _figures(one: Latency, statistics: tuple[str, ...]) -> str:
-    return "   ".join(f"{words.statistic(name)} {words.latency(one, name)}" for name in statistics)
+    return "   ".join(f"{labels.statistic(name)} {words.latency(one, name)}" for name in statistics)
 
 
 def _rates(result: Result, rate: Rates) -> str:
     if sentences.measured_s(result) is None and result.search is None:
         return sentences.nothing_measured(result)
-    return f"offered {words.rate(rate.offered_per_s)}   ingested {words.rate(rate.ingested_per_s)}"
+    offered, ingested = (format_rate(per_s, "events/s") for per_s in (rate.offered_per_s, rate.ingested_per_s))
+    return f"offered {offered}   ingested {ingested}"
 
 
 def _generators(result: Result, rate: Rates) -> str:
@@ -392,7 +383,7 @@ def _generators(result: Result, rate: Rates) -> str:
 
 def _short(per_s: float) -> str:
     """`1.54 M/s`."""
-    return words.rate(per_s, "/s").replace(" /s", "/s")
+    return format_rate(per_s, "/s").replace(" /s", "/s")
 
 
 def _sink_facts(result: Result) -> list[tuple[str, str]]:
@@ -405,7 +396,7 @@ def _sink_facts(result: Result) -> list[tuple[str, str]]:
         slowest = "   (slowest: the figures above)" if sink.name == result.slowest_sink else ""
         counted = sink.latency.until_counted_us
         until = f", until counted {_figures(counted, ('p50', 'p99'))}" if counted is not None else ""
-        figures = f"{_figures(one, ('p50', 'p99'))}{until}   {words.count(sink.rows)} results with warm-up and tail"
+        figures = f"{_figures(one, ('p50', 'p99'))}{until}   {format_count(sink.rows)} results with warm-up and tail"
         lines.append(("sink", f"{sink.name}   {figures}{slowest}"))
     return lines
 
@@ -424,7 +415,7 @@ def _malformed_facts(result: Result) -> list[tuple[str, str]]:
     return [
         (
             "malformed",
-            f"{stream} {words.grouped(one.malformed)} of {words.grouped(one.records)} kept out of the answer"
+            f"{stream} {format_count(one.malformed)} of {format_count(one.records)} kept out of the answer"
             f" (rule: {_short_rule(one.rule)})",
         )
         for stream, one in found.items()
@@ -448,10 +439,10 @@ def _cpu_facts(result: Result) -> list[tuple[str, str]]:
     for use in result.processes:
         if use.role in totals:  # parts of the system under test are in its own figure
             totals[use.role] += use.cpu_percent_mean
-    text = f"system under test {words.percent(totals['sut'])}   driver {words.percent(totals['driver'])}"
+    text = f"system under test {format_percent(totals['sut'])}   driver {format_percent(totals['driver'])}"
     if result.others_cpu_percent is not None:
-        text += f"   others {words.percent(result.others_cpu_percent)}"
+        text += f"   others {format_percent(result.others_cpu_percent)}"
     text += "   of a core"
     if result.reference_work_us is not None:
-        text += f"   (reference work {words.time_us(result.reference_work_us)})"
+        text += f"   (reference work {format_us(result.reference_work_us)})"
     return [("cpu", text)]

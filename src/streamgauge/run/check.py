@@ -16,16 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from streamgauge import reproduce
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError, attempt, nearest
-from streamgauge.events import US, format_rate, parse_size
+from streamgauge.events import US, parse_size
 from streamgauge.experiment import FLAGS, Experiment, Load, build, is_data, is_data_time, parse_setting
 from streamgauge.flow.early import early
 from streamgauge.flow.graph import operators
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
 from streamgauge.load.rates import RATE_MAX_PER_S, parse_profile
-from streamgauge.report import rerun
 from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import (
     capabilities,
@@ -46,6 +46,7 @@ from streamgauge.run.slo import ServiceLevel, parse_limit
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import catalogue as transports
+from streamgauge.units import format_rate
 from streamgauge.workloads.base import Job, Workload
 
 BOUND_INTERVALS_MIN = 3
@@ -80,7 +81,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     interval = interval_of(engine.name, wanted) if engine else BatchInterval()
     apart = _apart(flow, interval)
     problems += [
-        *rerun.not_taken(experiment), *_text_problems(experiment),
+        *reproduce.not_taken(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(started),

@@ -39,11 +39,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamgauge.events import US, format_us
+from streamgauge.events import US
 from streamgauge.result import Check, CheckState
 from streamgauge.run.facts import Evidence, Samples
 from streamgauge.run.policy import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.stats.bootstrap import Interval, slope_interval
+from streamgauge.units import format_us
 
 PLAN_SHARE_MIN = 0.99
 SLIP_US_MAX = 100_000

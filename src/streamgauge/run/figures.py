@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.artifacts.tables import BATCHES, LATENCIES
 from streamgauge.events import FAR_FUTURE_US, US
 from streamgauge.measure.heartbeat import STILL_US_MIN
 from streamgauge.measure.latency import SecondsTable
 from streamgauge.measure.monitors import RUNNER, machine_percent
 from streamgauge.measure.records import Usage
-from streamgauge.report.series import BATCHES, LATENCIES
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
 from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted, Spans
@@ -316,7 +316,7 @@ def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int
 
 
 def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
-    """The per-second table of `report.series`, from the first planned second to the deadline."""
+    """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
     spans, journal = done.spans, done.journal
     starts = np.arange(spans.start_us, max(done.deadline_us, spans.start_us + US), US)
     last_due = [min(int(start) + US, spans.end_us) for start in starts]

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamgauge import reproduce
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, build
 from streamgauge.load.export import Progress, parts_there, write_input
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import Piece, RateProfile, parse_profile
-from streamgauge.report import rerun
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Input, Result
 from streamgauge.run import own_job
 from streamgauge.run.check import check, start_us
@@ -118,4 +118,4 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
         theirs = {**theirs, "workload": workload, "parameters": parameters}
     if theirs and asked.workload != theirs["workload"]:
         yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
-    yield from rerun.contradictions(asked.model_dump(mode="json"), theirs, "must be the run's own with --of", _OWN)
+    yield from reproduce.contradictions(asked.model_dump(mode="json"), theirs, "must be the run's own with --of", _OWN)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamgauge.events import format_us
 from streamgauge.result import PERCENTILES, Check, CheckState, Latencies, Latency
 from streamgauge.run.criteria import Judge, answer, worst
 from streamgauge.run.facts import Evidence
 from streamgauge.run.slo import ServiceLevel
 from streamgauge.stats.percentile import observations_needed
+from streamgauge.units import format_us
 
 
 def level_check(level: ServiceLevel) -> Judge:

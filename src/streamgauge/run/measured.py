@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import US
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.batch_ends import read_skew_us

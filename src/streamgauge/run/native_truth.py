@@ -16,11 +16,11 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import EngineError, InputError
 from streamgauge.events import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule
-from streamgauge.report.store import RunFolder
 from streamgauge.run import reference
 from streamgauge.run.comparison import (
     Asked,

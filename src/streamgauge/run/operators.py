@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.artifacts.tables import OPERATORS
 from streamgauge.engines.seam import OperatorRows
 from streamgauge.events import US
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Select, Source
-from streamgauge.report.series import OPERATORS
 from streamgauge.result import Operator
 from streamgauge.run.conduct import Spans
 from streamgauge.run.journal import Batch, Journal

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.artifacts.run_folder import Place, disk
 from streamgauge.engines.seam import Edges, Engine, EngineStatus
 from streamgauge.errors import DriverError
 from streamgauge.events import Clock
@@ -20,7 +21,6 @@ from streamgauge.flow.nodes import Flow
 from streamgauge.measure.monitors import RUNNER
 from streamgauge.measure.recorder import RecorderSettings
 from streamgauge.measure.records import Commit, Role, Tick
-from streamgauge.report.store import Place, disk
 from streamgauge.run.appends import Appended, appended
 from streamgauge.run.generator import GeneratorSettings
 from streamgauge.run.offsets import Offsets

@@ -10,15 +10,14 @@ from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any
 
+from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.engines.seam import Engine
 from streamgauge.errors import InputError, Problem, StreamgaugeError
-from streamgauge.events import Clock, format_rate
+from streamgauge.events import Clock
 from streamgauge.experiment import Experiment
 from streamgauge.flow.picture import describe
 from streamgauge.load.ceiling import measure_ceiling
-from streamgauge.report.page import write_page
-from streamgauge.report.store import STARTED, RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import OnResult, TrialSnapshot, ignore
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
@@ -31,6 +30,7 @@ from streamgauge.run.trial import Judged, TrialSettings, next_start, probes, rig
 from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
+from streamgauge.units import format_rate
 
 Progress = Callable[[TrialSnapshot], None]
 TOLD_EVERY_S = 1.0
@@ -74,9 +74,9 @@ def _offerable(ready: Ready) -> float:
     return ceiling
 
 
-def run_single(experiment: Experiment, on_progress: Progress = lambda _: None) -> Result:
+def run_single(experiment: Experiment, on_progress: Progress = lambda _: None, on_result: OnResult = ignore) -> Result:
     """Check, start, run, verify, judge, report. Errors are those of `run_judged`."""
-    return run_judged(experiment, on_progress)[0]
+    return run_judged(experiment, on_progress, on_result=on_result)[0]
 
 
 def run_judged(
@@ -84,6 +84,7 @@ def run_judged(
     on_progress: Progress = lambda _: None,
     beside: Mapping[str, str] | None = None,
     look: Callable[[Rig, Judged], None] = lambda *_: None,
+    on_result: OnResult = ignore,
 ) -> tuple[Result, Judged | None]:
     """The same, and what the trial left to judge; None where it was stopped before. `beside`: options of the engine's
     that are no part of what was asked. `look` is called after the trial, while its processes still stand.
@@ -109,7 +110,7 @@ def run_judged(
         result = judged.result
     except KeyboardInterrupt:
         result = left_by_stop(folder, "Run it again; nothing here may be used.")
-    write_page(folder, describe(ready.flow))
+    on_result(folder, describe(ready.flow))
     return result, judged
 
 

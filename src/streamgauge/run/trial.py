@@ -11,15 +11,14 @@ from typing import Any
 
 import duckdb
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.seam import OperatorCounts
 from streamgauge.errors import DriverError, is_full
 from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_line, log_lines
 from streamgauge.measure.latency import SinkLatencies
-from streamgauge.report import words
-from streamgauge.report.store import RunFolder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.result import Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
 from streamgauge.run.columns import Log
@@ -47,6 +46,7 @@ from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.full_disk import full_disk, tells_of_full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.transports.seam import Chunk
+from streamgauge.units import format_rate
 
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
@@ -390,7 +390,7 @@ def _rising(done: Conducted, now_us: int) -> str:
     whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
     now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
     warming = now_us < done.spans.measured_from_us
-    return f"rising to {words.rate(whole)}" if warming and now < whole else ""
+    return f"rising to {format_rate(whole, 'events/s')}" if warming and now < whole else ""
 
 
 def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.measure.latency import LatencyRule, SinkLatencies, sink_latencies
-from streamgauge.report import words
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Latencies, Verification
 from streamgauge.run import native_truth
 from streamgauge.run.comparison import SinkVerified, Verified
@@ -25,6 +24,7 @@ from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.spool import Received, keep_results, results_file
 from streamgauge.run.verify import rule_of
+from streamgauge.units import format_count
 
 BUDGET_S = 1.5
 """So long are results counted and kept; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
@@ -126,7 +126,7 @@ class _Counting:
     def notes(self) -> Iterator[str]:
         yield UNVERIFIED
         if self.cut:
-            of = f"the first {words.grouped(self.rows)} of {words.grouped(self.received.rows)} results"
+            of = f"the first {format_count(self.rows)} of {format_count(self.received.rows)} results"
             yield f"counted: {of} that came after the warm-up, as there was no time for more"
 
 

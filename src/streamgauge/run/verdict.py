@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.report.sentences import KEPT_FROM_WORK
+from streamgauge.labels import KEPT_FROM_WORK
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, driver_in_the_way
 from streamgauge.run.facts import Evidence, Floats, Samples, busy_others

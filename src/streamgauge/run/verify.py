@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.oracle.lower import kept_rows, last_of_spans
 from streamgauge.engines.oracle.lower import sql as oracle_sql
 from streamgauge.engines.oracle.process import computed, is_independent
@@ -38,7 +39,6 @@ from streamgauge.flow.nodes import Flow, Process, RunningAggregate
 from streamgauge.flow.reach import reach_us
 from streamgauge.measure.answers_sql import DUE
 from streamgauge.measure.latency import LatencyRule
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Verification
 from streamgauge.run.batch_ends import cuts
 from streamgauge.run.comparison import (

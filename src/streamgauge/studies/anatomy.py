@@ -15,15 +15,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from streamgauge import reproduce
+from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.errors import DriverError, EngineError, InputError, Problem
 from streamgauge.events import US, Clock
 from streamgauge.experiment import Anatomy, Experiment
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Explode, Flow, Lookup, Select, Source, Where
-from streamgauge.report import rerun
-from streamgauge.report.again import keep
-from streamgauge.report.store import ANATOMY, new_folder
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import OnResult, OnStudy, TrialSnapshot, ignore
 from streamgauge.run.check import check
 from streamgauge.run.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.ready import Ready
@@ -59,8 +58,13 @@ PUBLISHED_WORK_SHARE = 0.11
 """The useful work among it."""
 
 
-def anatomy(experiment: Experiment, on_progress: Progress = lambda _: None) -> dict[str, Any]:
-    """The anatomy as plain data, which is also written to a folder of its own, with a page.
+def anatomy(
+    experiment: Experiment,
+    on_progress: Progress = lambda _: None,
+    on_study: OnStudy = ignore,
+    on_result: OnResult = ignore,
+) -> dict[str, Any]:
+    """The anatomy as plain data, which is also written to a folder of its own.
 
     Raises:
         InputError, MachineError: before anything was started, but for a rate that generators turn out not to make.
@@ -77,16 +81,22 @@ def anatomy(experiment: Experiment, on_progress: Progress = lambda _: None) -> d
         "stages": dict(mode.stages), "published": PUBLISHED,
         "published_work_share": PUBLISHED_WORK_SHARE, "trials": [], "finished": False,
     }  # fmt: skip
-    keep(folder, ANATOMY, found)
+    _write(folder, found, on_study)
     for number, trial in enumerate(trials, 1):
         which = f"trial {number} of {len(trials)}, {_named(trial.experiment, mode)}"
-        found["trials"].append(_trial(trial, mode, folder, partial(_tell, on_progress, which)))
-        keep(folder, ANATOMY, found)
+        found["trials"].append(_trial(trial, mode, folder, partial(_tell, on_progress, which), on_result))
+        _write(folder, found, on_study)
         if found["trials"][-1]["verdict"] == "interrupted":
             return found
     found["finished"] = True
-    keep(folder, ANATOMY, found)
+    _write(folder, found, on_study)
     return found
+
+
+def _write(folder: Path, found: dict[str, Any], on_study: OnStudy) -> None:
+    """Keeps the findings as far as they go."""
+    write_study(folder, ANATOMY, found)
+    on_study(found)
 
 
 def check_trials(experiment: Experiment) -> list[Ready]:
@@ -126,7 +136,7 @@ def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
 
 def _refuse(experiment: Experiment, asked: Anatomy, mode: Mode) -> None:
     """What would be passed over in silence: asked for in two ways, or of no effect here."""
-    problems = list(rerun.not_taken(experiment))
+    problems = list(reproduce.not_taken(experiment))
     windows = asked.batch_windows
     if windows and mode.interval is None:
         rule = f"must not be given with {experiment.engine}, which has no batches"
@@ -178,7 +188,7 @@ def _row_by_row(flow: Flow) -> bool:
     return len(flow.sinks) == len(sources) == 1 and all(isinstance(node, _ROW_BY_ROW) for node in nodes)
 
 
-def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress) -> dict[str, Any]:
+def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress, on_result: OnResult) -> dict[str, Any]:
     """One trial, and what came of its results; of one that could not be made, why."""
     trial, before = ready.experiment, Clock.fixed_now()
     asked = trial.model_copy(update={"out": str(folder)})
@@ -190,7 +200,7 @@ def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress) -> dic
     with Scratch("anatomy") as private:
         evidence = mode.evidence(trial, Path(private))
         try:
-            result, judged = run_judged(asked, on_progress, evidence.options, evidence.look)
+            result, judged = run_judged(asked, on_progress, evidence.options, evidence.look, on_result)
         except (EngineError, DriverError) as error:
             failed = {"run": "", "verdict": "invalid", "sentence": str(error), "clock_moved_us": None}
             return {**said, **failed, **nothing("it did not start")}

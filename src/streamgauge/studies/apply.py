@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
 from streamgauge.engines.spark.instances import SETTING, applies, unless_told
 from streamgauge.experiment import Experiment, build, to_toml
 from streamgauge.flow import graph
-from streamgauge.report.again import keep
-from streamgauge.report.store import CHARACTERIZATION, OUT, write_text
+from streamgauge.progress import OnResult, OnStudy, ignore
 from streamgauge.run.check import check
 from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.single import Progress, run_single
@@ -44,7 +44,13 @@ def trial_of(experiment: Experiment, instances: int) -> Experiment:
     )
 
 
-def apply_advice(experiment: Experiment, found: Mapping[str, Any], on_progress: Progress) -> dict[str, Any]:
+def apply_advice(
+    experiment: Experiment,
+    found: Mapping[str, Any],
+    on_progress: Progress,
+    on_study: OnStudy = ignore,
+    on_result: OnResult = ignore,
+) -> dict[str, Any]:
     """A characterization with what became of its advice, `applied`, which is kept in its folder too.
 
     As it was where nothing is advised that acts on Spark. Errors are those of `run_single`.
@@ -56,7 +62,7 @@ def apply_advice(experiment: Experiment, found: Mapping[str, Any], on_progress: 
     trial = found_anywhere(trial_of(experiment, value))
     before = experiment.options.get(SETTING) or str(unless_told(check(trial).generators))
     write_text(folder / APPLIED, to_toml(trial), OUT)
-    result = run_single(trial.model_copy(update={"out": str(folder)}), on_progress)
+    result = run_single(trial.model_copy(update={"out": str(folder)}), on_progress, on_result)
     applied = {
         "setting": SETTING,
         "before": before,
@@ -67,5 +73,6 @@ def apply_advice(experiment: Experiment, found: Mapping[str, Any], on_progress: 
         "sentence": result.verdict.sentence,
     }
     whole = {**found, "applied": applied}
-    keep(folder, CHARACTERIZATION, whole)
+    write_study(folder, CHARACTERIZATION, whole)
+    on_study(whole)
     return whole

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import format_rate
 from streamgauge.result import TrialSummary, VerdictValue
+from streamgauge.units import format_rate
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import InputError, Problem, attempt, nearest
 from streamgauge.events import US, parse_whole
 from streamgauge.experiment import Experiment
 from streamgauge.flow.nodes import Flow, NativeJob, Node, Source
-from streamgauge.report.again import keep
-from streamgauge.report.store import CHARACTERIZATION, OUT, new_folder, write_text
+from streamgauge.progress import OnStudy, ignore
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
@@ -108,8 +107,10 @@ def _whole(name: str, text: str, problems: list[Problem]) -> int:
     return attempt(partial(parse_whole, text, "--" + name.replace("_", "-"), *_WHOLE[name]), problems) or 0
 
 
-def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None) -> dict[str, Any]:
-    """The characterization as plain data, which is also written to a folder of its own, with a page.
+def characterize(
+    experiment: Experiment, asked: Asked, say: Say = lambda _: None, on_study: OnStudy = ignore
+) -> dict[str, Any]:
+    """The characterization as plain data, which is also written to a folder of its own.
 
     `say` hears how far it is.
 
@@ -121,10 +122,11 @@ def characterize(experiment: Experiment, asked: Asked, say: Say = lambda _: None
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
     said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
-    write_text(folder / CHARACTERIZATION, json.dumps({**said, "finished": False}, indent=2) + "\n", OUT)
+    write_study(folder, CHARACTERIZATION, {**said, "finished": False})
     measured = _measure(ready, asked, folder, say)
     found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
-    keep(folder, CHARACTERIZATION, found)
+    write_study(folder, CHARACTERIZATION, found)
+    on_study(found)
     return found
 
 

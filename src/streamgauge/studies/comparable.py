@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from streamgauge.report import words
+from streamgauge import labels
 from streamgauge.result import PERCENTILES, Latency
 from streamgauge.stats.ratio import Estimate, mean_over
 from streamgauge.studies.sides import Kind, Observed
 
-KINDS = {kind: label for kind, label in words.LATENCIES.items() if kind != "uncorrected"}
+KINDS = {kind: label for kind, label in labels.LATENCIES.items() if kind != "uncorrected"}
 """Those that are figures of the system under test."""
 
 
@@ -73,20 +73,20 @@ def resolve(name: str, kind: Kind) -> str:
 
 def names() -> tuple[str, ...]:
     """Every name a person may write."""
-    return ("rate", "mean", *map(words.statistic, PERCENTILES), *comparables())
+    return ("rate", "mean", *map(labels.statistic, PERCENTILES), *comparables())
 
 
 def choices() -> str:
     """The names a person may write, in one line."""
-    percentiles = ", ".join(map(words.statistic, PERCENTILES))
+    percentiles = ", ".join(map(labels.statistic, PERCENTILES))
     kinds = ", ".join(kind for kind in KINDS)
     others = ", ".join(name for name in comparables() if not name.startswith(tuple(KINDS)))
     return f"rate, {percentiles}, mean (of event time, or KIND_p99 with KIND one of {kinds}), {others}"
 
 
 def _latency(kind: str, name: str) -> Comparable:
-    shown = words.statistic(name)
-    over_runs = f"{KINDS[kind]}{words.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
+    shown = labels.statistic(name)
+    over_runs = f"{KINDS[kind]}{labels.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
     return Comparable(
         f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
         of=partial(_latency_of, kind, name),

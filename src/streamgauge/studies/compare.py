@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from streamgauge import labels
 from streamgauge.errors import InputError, Problem, attempt
-from streamgauge.report import words
 from streamgauge.result import Comparison, Difference, Gate
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
@@ -228,7 +228,7 @@ def _warnings(a: Side, b: Side) -> list[str]:
     """What a reader of the differences must know."""
     runs = [*a.runs, *b.runs]
     found = [
-        f"{side.name}: {run.folder.name}: {words.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
+        f"{side.name}: {run.folder.name}: {labels.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
         for side in (a, b)
         for run in side.runs
         if run.result.verdict.value != "sustained"

@@ -7,11 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from streamgauge import labels
 from streamgauge.errors import InputError, Problem, near
-from streamgauge.report import words
 from streamgauge.result import Difference, Gate
 from streamgauge.studies.comparable import Comparable, choices, comparables, names, resolve
 from streamgauge.studies.sides import UNJUDGED, Kind, Side, answers_fault
+from streamgauge.units import format_signed
 
 RUNS_MIN = 3
 """JVMs differ from start to start; two of them show how much by a single number."""
@@ -120,7 +121,7 @@ def _decided(rule: Rule, of: Difference, undecided: str) -> tuple[State, str]:
         way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)
     ]
     least, most, limit = min(ends), max(ends), way * rule.limit
-    said = f"{of.label} {words.difference(of)}, limit {words.signed(rule.limit, of.share, of.unit)}"
+    said = f"{of.label} {labels.difference(of)}, limit {format_signed(rule.limit, of.share, of.unit)}"
     if least > limit:
         return "failed", f"{said}: beyond the limit"
     if most <= limit:

@@ -12,7 +12,7 @@ from streamgauge.engines.known.engine import KnownEngine
 from streamgauge.errors import DriverError, Interrupted
 from streamgauge.events import US, Clock
 from streamgauge.experiment import build
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Conductor, drain_backlog
 from streamgauge.run.ready import Ready

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark import event_log
 from streamgauge.engines.spark.event_log import BatchWork
 from streamgauge.engines.spark.interval import seconds
 from streamgauge.errors import Problem
 from streamgauge.experiment import Experiment
-from streamgauge.report.store import RunFolder
 from streamgauge.studies import broker_stamps, stages
 from streamgauge.studies.broker_stamps import BrokerStamps, Sample
 from streamgauge.studies.driver_stamps import handed_out, offered

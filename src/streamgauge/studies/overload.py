@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamgauge.events import US
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S, Ready

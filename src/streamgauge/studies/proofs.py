@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from streamgauge.events import US, format_rate
+from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.result import Check, Latency, Verdict
 from streamgauge.run.generate import generate
@@ -21,6 +21,7 @@ from streamgauge.studies.known_bench import SILENT, Bench, View, started
 from streamgauge.studies.search import Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.search_result import wrong_answers
 from streamgauge.system.scratch import Scratch
+from streamgauge.units import format_rate
 
 CAPACITY_PER_S = 100_000.0
 CAPACITY_ERROR_MAX = 0.02

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from streamgauge.report import words
+from streamgauge.units import format_rate, format_us
 
 Role = Literal["source", "operator", "sink"]
 
@@ -104,7 +104,7 @@ class Reported:
 
     def __str__(self) -> str:
         """`23.6 s at 2.9 k/s`, after the sink's name where it has one."""
-        figure = f"{words.time_us(1000 * self.latency_ms_p95)} at {words.rate(self.sink_rows_per_s, '')}/s"
+        figure = f"{format_us(1000 * self.latency_ms_p95)} at {format_rate(self.sink_rows_per_s, '')}/s"
         return f"{self.sink} {figure}".strip()
 
 

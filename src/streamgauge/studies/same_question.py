@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from math import isclose
 from statistics import fmean
 
-from streamgauge.report import words
+from streamgauge import labels
 from streamgauge.studies.sides import Observed, Side
 from streamgauge.studies.surroundings import doubts
+from streamgauge.units import flatten, format_percent, format_value
 
 KEPT_UP = 0.99
 """From this share of the offered rate on, a run took in all that there was."""
@@ -53,7 +54,7 @@ def decides_nothing(a: Side, b: Side, figures: Iterable[str]) -> dict[str, str]:
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
     found = _by_load(a, b, figures)
     otherwise = [name for name in asked_otherwise(a, b) if name not in _LOAD]
-    why = [*([words.of_different(otherwise)] if otherwise else []), *doubts(a, b)]
+    why = [*([labels.of_different(otherwise)] if otherwise else []), *doubts(a, b)]
     if not why:
         return found
     told = {name: [*why, found[name]] if name in found else why for name in figures if name not in _COUNTED}
@@ -73,7 +74,7 @@ def asked_otherwise(a: Side, b: Side) -> tuple[str, ...]:
 def _question(run: Observed) -> dict[str, str]:
     """Dotted name to value of all that was asked, the workload aside. Files are what is in them, wherever they lie."""
     result = run.result
-    asked, files = words.flat(result.experiment), result.job_files
+    asked, files = flatten(result.experiment), result.job_files
     # An own job is a file that ends so; every other one is data, or a sample of what it reads.
     samples = sorted(digest for name, digest in files.items() if not name.endswith(".py")) if _is_own(run) else []
     parameters = {name: value for name, value in asked.items() if name.startswith("parameters.")}
@@ -85,7 +86,7 @@ def _question(run: Observed) -> dict[str, str]:
         "isolation": result.isolation,
         **{f"environment.{name}": result.environment.get(name) for name in _MACHINE},
     }
-    return {name: words.plain(value) for name, value in facts.items()}
+    return {name: format_value(value) for name, value in facts.items()}
 
 
 def _shares(facts: list[dict[str, str]], name: str) -> dict[str | None, float]:
@@ -110,7 +111,7 @@ def question_warnings(a: Side, b: Side) -> list[str]:
     told = f"{load}: latency and resources are those of different loads, so no gate on them is decided"
     found = [told] if load else []
     if otherwise := [name for name in asked_otherwise(a, b) if name not in ("workload", *_LOAD)]:
-        found.append(f"{words.of_different(otherwise)}: no gate is decided between them, but that on wrong answers")
+        found.append(f"{labels.of_different(otherwise)}: no gate is decided between them, but that on wrong answers")
     return found
 
 
@@ -155,10 +156,10 @@ def _other_load(a: Side, b: Side) -> str:
     if not mean_a or isclose(mean_a, mean_b) or {profile for _, profile in of_a} != {profile for _, profile in of_b}:
         return "A and B were offered different loads"
     share = mean_b / mean_a - 1
-    return f"B was offered {words.percent(100 * abs(share))} {'more' if share > 0 else 'less'}"
+    return f"B was offered {format_percent(100 * abs(share))} {'more' if share > 0 else 'less'}"
 
 
 def _load(run: Observed) -> tuple[float, str]:
     """(the rate that was asked for, events per second; how it goes on)."""
-    asked = words.flat(run.result.experiment)
+    asked = flatten(run.result.experiment)
     return float(asked.get("load.rate") or 0), str(asked.get("load.profile") or "constant")

@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from streamgauge import labels
 from streamgauge.errors import InputError, Problem
-from streamgauge.events import format_rate
-from streamgauge.report import words
 from streamgauge.result import SearchResult
 from streamgauge.studies.bracket import (
     SLACK,
@@ -29,6 +28,7 @@ from streamgauge.studies.bracket import (
     summary,
     width,
 )
+from streamgauge.units import format_rate
 
 __all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
 
@@ -153,7 +153,7 @@ def _sentences(state: State) -> list[str]:
     if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not narrow(state):
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
-        said.append(words.confirmed(state.at_90_percent))
+        said.append(labels.confirmed(state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from streamgauge import labels
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError, StreamgaugeError
 from streamgauge.experiment import Experiment
 from streamgauge.measure.monitors import machine_percent
-from streamgauge.report import words
-from streamgauge.report.store import RunFolder
 from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, VerdictValue
 from streamgauge.run.facts import OTHERS_SHARE_MAX, machine_differs
+from streamgauge.units import format_count, format_us
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """What ended a search before its time: somebody who stopped it, or a rig that failed."""
@@ -82,8 +83,8 @@ def warnings_of(search: SearchResult) -> Iterator[str]:
     if fast and slow and machine_differs(_reference_work_us(fast), _reference_work_us(slow)):
         yield (
             f"the machine itself was not the same in all trials, or its memory was busier: the same small work took "
-            f"{words.time_us(fast.reference_work_us)} in trial {fast.number}, "
-            f"{words.time_us(slow.reference_work_us)} in trial {slow.number}"
+            f"{format_us(fast.reference_work_us)} in trial {fast.number}, "
+            f"{format_us(slow.reference_work_us)} in trial {slow.number}"
         )
 
 
@@ -126,7 +127,7 @@ def wrong_answers(result: Result) -> str:
         return ""
     number = found.missing + found.extra + found.duplicate + found.wrong + found.late
     share = f" ({number / found.expected:.2%})" if found.expected else ""
-    return f"{words.faults(found)} of {words.grouped(found.expected)} expected results{share}"
+    return f"{labels.faults(found)} of {format_count(found.expected)} expected results{share}"
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:

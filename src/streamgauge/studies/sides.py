@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge import labels
+from streamgauge.artifacts.run_folder import STUDIES, RunFolder
 from streamgauge.errors import InputError, Problem
 from streamgauge.measure.histogram import read_log, slots_of
-from streamgauge.report import words
-from streamgauge.report.store import STUDIES, RunFolder
 from streamgauge.result import ComparedRun, ComparedSide, NotTheSame, Result
 from streamgauge.stats.bootstrap import Floats
 from streamgauge.stats.ratio import Resampled
+from streamgauge.units import flatten, format_fact
 
 Kind = Literal["run", "search"]
 
@@ -103,7 +104,7 @@ def _failed(result: Result) -> str:
     found = [answers] if answers else []
     by = [name for name in verdict.decided_by if name != "answers"]
     if verdict.value != "sustained" and (by or not found):
-        found.append(words.VERDICTS[verdict.value] + (f" by {', '.join(by)}" if by else ""))
+        found.append(labels.VERDICTS[verdict.value] + (f" by {', '.join(by)}" if by else ""))
     return ", ".join(found)
 
 
@@ -111,7 +112,7 @@ def answers_fault(result: Result) -> str:
     """Why its answers are not known to be right; empty where they are."""
     if result.verification is None or not result.verification.judged:
         return UNJUDGED
-    return "" if result.verification.right else f"wrong answers ({words.faults(result.verification)})"
+    return "" if result.verification.right else f"wrong answers ({labels.faults(result.verification)})"
 
 
 def read_side(name: str, given: str) -> Side:
@@ -209,7 +210,7 @@ def not_the_same(a: Side, b: Side) -> tuple[NotTheSame, ...]:
 def _facts(run: Observed) -> dict[str, Any]:
     """Dotted name to value of all that must be the same for a comparison to be of one thing."""
     result = run.result
-    asked = words.flat(result.experiment)
+    asked = flatten(result.experiment)
     left_out = (*_NOT_ASKED, "load.rate", "search.start_rate", "search.resume") if run.kind == "search" else _NOT_ASKED
     return {
         "workload": result.workload,
@@ -218,7 +219,7 @@ def _facts(run: Observed) -> dict[str, Any]:
         **{name: value for name, value in asked.items() if name not in left_out and _counts(name, run)},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
         **{f"settings.{name}": value for name, value in result.settings.items() if name not in _OF_THE_PLACE},
-        **{f"environment.{name}": value for name, value in words.flat(result.environment).items()},
+        **{f"environment.{name}": value for name, value in flatten(result.environment).items()},
     }
 
 
@@ -229,7 +230,7 @@ def _counts(name: str, run: Observed) -> bool:
 
 def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:
     last = name.rsplit(".", 1)[-1]
-    return tuple(dict.fromkeys(words.fact(last, one.get(name)) for one in facts))
+    return tuple(dict.fromkeys(format_fact(last, one.get(name)) for one in facts))
 
 
 def _differs(one: NotTheSame) -> bool:

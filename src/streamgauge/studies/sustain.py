@@ -14,16 +14,15 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from streamgauge import reproduce
+from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
-from streamgauge.events import Clock, format_rate
+from streamgauge.events import Clock
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
-from streamgauge.report import rerun
-from streamgauge.report.page import write_page
-from streamgauge.report.store import OUT, RunFolder, disk, write_text
-from streamgauge.report.terminal import SearchView, TrialSnapshot
+from streamgauge.progress import OnResult, SearchObserver, TrialSnapshot, ignore
 from streamgauge.result import Result, VerdictValue
 from streamgauge.run import figures
 from streamgauge.run.catalogue import start_of
@@ -49,6 +48,7 @@ from streamgauge.studies.search_result import EndedBy, result_of, resuming, wron
 from streamgauge.studies.warming import warm
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
+from streamgauge.units import format_rate
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
@@ -63,8 +63,16 @@ MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 class Sustain:
     """One search: owns the rig in use and the study's folder."""
 
-    def __init__(self, ready: Ready, folder: RunFolder, view: SearchView, ceiling_per_s: float) -> None:
+    def __init__(
+        self,
+        ready: Ready,
+        folder: RunFolder,
+        view: SearchObserver,
+        ceiling_per_s: float,
+        on_result: OnResult = ignore,
+    ) -> None:
         self.ready, self.folder, self.view, self.ceiling_per_s = ready, folder, view, ceiling_per_s
+        self.on_result = on_result
         self._stack = ExitStack()
         self._rig: Rig | None = None
         self._left: Journal | None = None
@@ -147,7 +155,7 @@ class Sustain:
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
-        write_page(folder, describe(self.ready.flow))
+        self.on_result(folder, describe(self.ready.flow))
         return outcome_of(request, judged, folder, self.ready.engine.own_batches), judged.done.journal
 
     def _warm(self, rig: Rig, rate_per_s: float) -> None:
@@ -261,7 +269,7 @@ def _line(outcome: TrialOutcome) -> str:
     return json.dumps(asdict(outcome)) + "\n"
 
 
-def sustain(experiment: Experiment, view: SearchView) -> Result:
+def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
     """Search, and write the study's folder; a killed search goes on with `search.resume`.
 
     Raises:
@@ -279,7 +287,7 @@ def sustain(experiment: Experiment, view: SearchView) -> Result:
         if folder is None:
             folder = create_folder(ready)
             alone.enter_context(_alone(folder))
-        return _searched(ready, folder, view)
+        return _searched(ready, folder, view, on_result)
 
 
 def _require_same_job(ready: Ready, folder: RunFolder) -> None:
@@ -303,15 +311,15 @@ def _alone(folder: RunFolder) -> Iterator[None]:
         yield
 
 
-def _searched(ready: Ready, folder: RunFolder, view: SearchView) -> Result:
+def _searched(ready: Ready, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
     """The search itself, in its folder; it goes on from what it has found there."""
     experiment, outcomes, started = ready.experiment, recorded(folder), time.monotonic()
     try:
         ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
     except KeyboardInterrupt:
-        return _ended(ready, folder, left_by_stop(folder, f"to go on: {resuming(folder)}"), view)
+        return _ended(ready, folder, left_by_stop(folder, f"to go on: {resuming(folder)}"), view, on_result)
     view.header(header(ready, ceiling))
-    with Sustain(ready, folder, view, ceiling) as work:
+    with Sustain(ready, folder, view, ceiling, on_result) as work:
         machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
         work.skip(outcomes)
         for trial in machine.result().trials:
@@ -321,19 +329,19 @@ def _searched(ready: Ready, folder: RunFolder, view: SearchView) -> Result:
         result = result_of(folder, experiment, machine.result(), seconds, ended_by)
     folder.write_result(result)
     if isinstance(ended_by, StreamgaugeError):
-        write_page(folder, describe(ready.flow))
+        on_result(folder, describe(ready.flow))
         raise ended_by
-    return _ended(ready, folder, result, view)
+    return _ended(ready, folder, result, view, on_result)
 
 
-def _ended(ready: Ready, folder: RunFolder, result: Result, view: SearchView) -> Result:
+def _ended(ready: Ready, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult) -> Result:
     """The search's last lines, and its page."""
-    write_page(folder, describe(ready.flow))
+    on_result(folder, describe(ready.flow))
     view.finish(result)
     return result
 
 
-def _go(machine: Search, work: Sustain, view: SearchView) -> EndedBy:
+def _go(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
     """Trial after trial, to the end of the search or to what ended it before."""
     try:
         while machine.request is not None:
@@ -362,13 +370,13 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
             Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
         )
     given = experiment.model_dump(mode="json")
-    problems = list(rerun.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
+    problems = list(reproduce.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
     if experiment.workload != asked.workload:
         problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
     made = len(recorded(folder))
-    if any(setting.name == "search.trials_max" for setting in rerun.settings(given)):
+    if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
         more = {"trials_max": experiment.search.trials_max}
         asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
     if asked.search.trials_max < made:

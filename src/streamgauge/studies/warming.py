@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streamgauge.events import US
-from streamgauge.report.terminal import TrialSnapshot
+from streamgauge.progress import TrialSnapshot
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from streamgauge import cli
+from streamgauge import cli, reproduce
 from streamgauge.experiment import Experiment, build
-from streamgauge.report import rerun
 
 
 def dump(**values: Any) -> dict[str, Any]:
@@ -69,20 +68,20 @@ ASKED = asked_of("run", load=load_of(rate=RATES, profile=TEXT)) | asked_of("sust
 def test_the_line_asks_exactly_what_was_asked(values: dict[str, Any]) -> None:
     """Whatever was asked by options, the line that is shown asks it again: nothing left out, nothing rounded."""
     experiment = build(values)
-    line = rerun.command(experiment.model_dump(mode="json"))
+    line = reproduce.command(experiment.model_dump(mode="json"))
     assert line is not None
     assert parsed(line) == experiment
 
 
 def test_defaults_are_not_listed() -> None:
     """An experiment without wishes is the bare command."""
-    assert rerun.settings(dump()) == ()
-    assert rerun.command(dump()) == "streamgauge run word_count"
+    assert reproduce.settings(dump()) == ()
+    assert reproduce.command(dump()) == "streamgauge run word_count"
 
 
 def test_every_change_is_listed_with_its_default() -> None:
     """Nested and free settings are named by their dotted names."""
-    found = rerun.settings(dump(load={"rate": "1.5M"}, options={"lowering.join": "packed"}))
+    found = reproduce.settings(dump(load={"rate": "1.5M"}, options={"lowering.join": "packed"}))
     assert [(one.name, one.value, one.default) for one in found] == [
         ("options.lowering.join", "packed", "-"),
         ("load.rate", "1500000", "100000"),
@@ -91,7 +90,7 @@ def test_every_change_is_listed_with_its_default() -> None:
 
 def test_command_is_quoted() -> None:
     """Values with blanks survive a shell."""
-    command = rerun.command(dump(parameters={"pattern": "a b"}, load={"duration": "90s", "seed": 7}))
+    command = reproduce.command(dump(parameters={"pattern": "a b"}, load={"duration": "90s", "seed": 7}))
     assert command is not None
     assert shlex.split(command)[3:] == ["--set", "pattern=a b", "--duration", "90s", "--seed", "7"]
 
@@ -104,7 +103,7 @@ def test_a_duration_is_left_out_only_where_the_command_has_it_as_its_own(
     command: str, duration: str, said: bool
 ) -> None:
     """A run measures for 60 s where nothing is said, a search for 30 s a trial."""
-    line = rerun.command(dump(command=command, load={"duration": duration})) or ""
+    line = reproduce.command(dump(command=command, load={"duration": duration})) or ""
     assert (f"--duration {duration}" in line) is said
 
 
@@ -113,12 +112,12 @@ def test_a_trial_of_a_search_is_repeated_as_a_run() -> None:
     asked = {**dump(command="sustain", search={"quick": True}), "limits": ["p99<=2s"]}
     asked["load"]["rate"] = 1.5e6
     line = "streamgauge run word_count --rate 1500000 --duration 30s --limit 'p99<=2s'"
-    assert rerun.command(rerun.of_trial(asked)) == line
+    assert reproduce.command(reproduce.of_trial(asked)) == line
 
 
 def test_search_options() -> None:
     """A search's width is written as people write it, switches without a value."""
-    command = rerun.command(dump(command="sustain", search={"tolerance": 0.025, "quick": True}))
+    command = reproduce.command(dump(command="sustain", search={"tolerance": 0.025, "quick": True}))
     assert command == "streamgauge sustain word_count --tolerance 2.5% --quick"
 
 
@@ -135,10 +134,10 @@ def test_search_options() -> None:
 )
 def test_what_has_no_option_needs_the_file(values: dict[str, Any]) -> None:
     """Rather than a command that leaves something out, there is none."""
-    assert rerun.command(dump(**values)) is None
+    assert reproduce.command(dump(**values)) is None
 
 
 def test_nothing_asked_nothing_said() -> None:
     """A run killed before its experiment was written down has no command."""
-    assert rerun.command({}) is None
-    assert rerun.settings({}) == ()
+    assert reproduce.command({}) is None
+    assert reproduce.settings({}) == ()

@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.artifacts import tables
 from streamgauge.errors import DriverError
-from streamgauge.report import series
 
 
 def test_only_time_and_phase_are_required() -> None:
     """Everything that may be unknown may be null."""
-    assert [field.name for field in series.SCHEMA if not field.nullable] == ["time_us", "phase"]
+    assert [field.name for field in tables.SCHEMA if not field.nullable] == ["time_us", "phase"]
 
 
-@given(st.sets(st.sampled_from(series.SCHEMA.names[2:])))
+@given(st.sets(st.sampled_from(tables.SCHEMA.names[2:])))
 def test_absent_columns_become_null(names: set[str]) -> None:
     """Any subset of the nullable columns is enough; the rest is null, never 0."""
     given_columns = {name: [1, 2] for name in names}
-    table = series.conform(pa.table({"time_us": [0, 1_000_000], "phase": ["measured"] * 2, **given_columns}))
-    assert table.schema == series.SCHEMA
-    for name in series.SCHEMA.names[2:]:
+    table = tables.conform(pa.table({"time_us": [0, 1_000_000], "phase": ["measured"] * 2, **given_columns}))
+    assert table.schema == tables.SCHEMA
+    for name in tables.SCHEMA.names[2:]:
         assert table.column(name).to_pylist() == ([1, 2] if name in names else [None, None])
 
 
@@ -40,4 +40,4 @@ def test_absent_columns_become_null(names: set[str]) -> None:
 def test_broken_series_is_refused(columns: dict[str, object], said: str) -> None:
     """Each way to break the schema is refused by the column's name."""
     with pytest.raises(DriverError, match=said):
-        series.conform(pa.table(columns))
+        tables.conform(pa.table(columns))

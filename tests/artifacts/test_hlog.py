@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.stats.hlog import Interval, intervals
+from streamgauge.artifacts.hlog import Interval, read
 
 LOG = """#[Histogram log format version 1.3]
 #[StartTime: 1767323045.000000 (seconds since epoch)]
@@ -16,7 +16,7 @@ Tag=broken,1767323046.000
 
 def test_intervals_are_read_and_all_else_passed_over() -> None:
     """With a tag and without; comments, the legend and half a line are no intervals."""
-    assert list(intervals(LOG)) == [
+    assert list(read(LOG)) == [
         Interval("event_time/dear", 1767323045.0, "HISTFAAA+/="),
         Interval("", 1767323046.5, "HISTFBBB"),
     ]

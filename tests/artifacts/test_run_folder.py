@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.errors import DriverError, InputError, MachineError
 from streamgauge.experiment import Experiment, read
-from streamgauge.report.store import STARTED, RunFolder
 from streamgauge.result import Result, Verification
 
 Make = Callable[..., Result]

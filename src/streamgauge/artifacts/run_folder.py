@@ -3,11 +3,11 @@
     runs/<utc time>-<workload>-<engine>/
         experiment.toml     what was asked, whole
         result.json         what is answered; says "interrupted" from the start until the judgement replaces it
-        series.parquet      per second (see series.py)
-        latency.hlog        HdrHistogram log, one tag per kind of latency (see curve.py)
+        series.parquet      per second (see tables.py)
+        latency.hlog        HdrHistogram log, one tag per kind of latency (see hlog.py)
         verification.json   the comparison of the answers
         results.parquet     where asked: every result; results-<sink>.parquet where there are several sinks
-        report.html         made from the above by page.py
+        report.html         made from the above (see report/)
         engine/             what the SUT said: logs, raw progress, batches.parquet
         trials/NN/          a study's trials, each a run folder
 
@@ -18,6 +18,7 @@ Every file of ours appears whole or not at all: it is written beside its place, 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import tempfile
@@ -26,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -156,24 +157,24 @@ class RunFolder:
 
     def write_series(self, table: pa.Table) -> None:
         """The per-second series; `DriverError` where it breaks its schema."""
-        from streamgauge.report import series
+        from streamgauge.artifacts import tables
 
-        self._write_table("series.parquet", series.conform(table))
+        self._write_table("series.parquet", tables.conform(table))
 
     def write_batches(self, table: pa.Table) -> None:
         """The engine's batches, as engine/batches.parquet; `DriverError` where they break their schema."""
-        from streamgauge.report import series
+        from streamgauge.artifacts import tables
 
         self.engine.mkdir(exist_ok=True)
-        self._write_table("engine/batches.parquet", series.conform(table, series.BATCHES))
+        self._write_table("engine/batches.parquet", tables.conform(table, tables.BATCHES))
 
     def write_operators(self, table: pa.Table) -> None:
         """What each operator took in and gave in each batch, as engine/operators.parquet; an empty table is no file."""
-        from streamgauge.report import series
+        from streamgauge.artifacts import tables
 
         if table.num_rows:
             self.engine.mkdir(exist_ok=True)
-            self._write_table("engine/operators.parquet", table.cast(series.OPERATORS))
+            self._write_table("engine/operators.parquet", table.cast(tables.OPERATORS))
 
     def read_result(self) -> Result:
         """The result as it stands; `InputError` where this is no run folder or its result cannot be read."""
@@ -195,15 +196,15 @@ class RunFolder:
 
     def read_series(self) -> pa.Table:
         """The per-second series; no rows where the run did not get that far."""
-        from streamgauge.report import series
+        from streamgauge.artifacts import tables
 
-        return self._read_table("series.parquet", series.SCHEMA)
+        return self._read_table("series.parquet", tables.SCHEMA)
 
     def read_batches(self) -> pa.Table:
         """The engine's batches; no rows where the engine reported none."""
-        from streamgauge.report import series
+        from streamgauge.artifacts import tables
 
-        return self._read_table("engine/batches.parquet", series.BATCHES)
+        return self._read_table("engine/batches.parquet", tables.BATCHES)
 
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None where the run did not get that far."""
@@ -254,6 +255,11 @@ def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Pat
     root = Path(root)
     _make_root(root)
     return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(kind)}")
+
+
+def write_study(folder: Path, file: str, found: Mapping[str, Any]) -> None:
+    """What a study found, as far as it goes, as its `file` in a folder."""
+    write_text(folder / file, json.dumps(found, indent=2) + "\n", OUT)
 
 
 def write_text(path: Path, text: str, asked: Place) -> None:

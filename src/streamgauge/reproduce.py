@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgauge.errors import Problem
 from streamgauge.experiment import FLAGS, NOT_TAKEN, Experiment
-from streamgauge.report import words
+from streamgauge.units import format_exact, format_value
 
 _SWITCHES = ("keep_results", "search.quick")
 _NAMED = ("parameters", "options", "transport_options")
@@ -30,7 +30,7 @@ class Setting:
 def settings(experiment: Mapping[str, Any]) -> tuple[Setting, ...]:
     """What `experiment` (the dump of an `Experiment`) sets other than by default; the command and workload are not."""
     return tuple(
-        Setting(name, words.plain(value), words.plain(default)) for name, value, default in _differing(experiment)
+        Setting(name, format_value(value), format_value(default)) for name, value, default in _differing(experiment)
     )
 
 
@@ -110,7 +110,7 @@ def _flags(name: str, value: Any) -> list[str] | None:
 
 
 def _share(value: float) -> str:
-    percent = words.number(100 * value)
+    percent = format_exact(100 * value)
     return f"{percent}%" if float(percent) / 100 == value else repr(value)
 
 
@@ -119,6 +119,6 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        rounded = words.number(value)
+        rounded = format_exact(value)
         return rounded if float(rounded) == value else repr(value)
     return str(value) if isinstance(value, str | int) else None

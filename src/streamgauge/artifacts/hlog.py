@@ -1,0 +1,96 @@
+"""The one codec of latency.hlog: HdrHistogram's log format, over counts of 1 us to 1 h at three significant digits.
+
+Counts are those of HdrHistogram itself, as an array (SLOTS,); a *slot* is an index into them.
+`latency.hlog` holds the latencies of the measured span in microseconds, of each second or of all of it. The tag of a
+line names the kind of latency, with `/<sink>` after it where there are several sinks. An untagged line is event time.
+Intervals of one tag are added up, never averaged [method 1].
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]
+
+LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
+HALF = 1024
+"""Slots per power of two above the first two; what three significant digits need."""
+SLOTS = 23 * HALF
+"""Length of HdrHistogram's counts for this range; the last slot ends at 2^32 - 1 us, 71 minutes."""
+
+_indices = np.arange(SLOTS, dtype=np.int64)
+_octave = np.maximum(_indices // HALF - 1, 0)
+LOWEST_OF_SLOT: Counts = (_indices - _octave * HALF) << _octave
+HIGHEST_OF_SLOT: Counts = LOWEST_OF_SLOT + (1 << _octave) - 1
+MIDDLE_OF_SLOT: Counts = LOWEST_OF_SLOT + ((1 << _octave) >> 1)
+
+_INTERVAL = re.compile(r"^(?:Tag=([^,]+),)?([\d.]+),[\d.]+,[\d.]+,(\S+)$")
+
+
+class Interval(NamedTuple):
+    """One line: `tag` is empty where there is none, `start_s` in seconds, `encoded` the histogram as text."""
+
+    tag: str
+    start_s: float
+    encoded: str
+
+    def counts(self) -> Counts:
+        """Its histogram. ValueError where it cannot be decoded, or has another range or precision."""
+        return decode(self.encoded)
+
+
+def read(text: str) -> Iterator[Interval]:
+    """The intervals of a log, in its order; lines that are no interval are passed over."""
+    for line in text.splitlines():
+        if match := _INTERVAL.match(line.strip()):
+            yield Interval(match[1] or "", float(match[2]), match[3])
+
+
+def write(intervals: Mapping[tuple[float, float], Counts], tag: str) -> str:
+    """A log with one line for each interval (key: from and to, seconds since the epoch), under `tag`.
+
+    Values are microseconds; the third field, the interval's maximum, is milliseconds, as in the logs of others.
+    Logs of several tags may be put one after the other. ValueError where the tag holds a comma, a space or a line end.
+    """
+    from hdrh.log import HistogramLogWriter
+
+    if not tag or any(character in tag for character in ", \n\r"):
+        raise ValueError(f"tag must be a word without commas or spaces, got {tag!r}")
+    text = io.StringIO()
+    writer = HistogramLogWriter(text)
+    writer.output_log_format_version()
+    if intervals:
+        text.write(f"#[StartTime: {float(min(intervals)[0]):f} (seconds since epoch)]\n")
+    writer.output_legend()
+    for (from_s, to_s), counts in intervals.items():
+        text.write(f"Tag={tag},")
+        writer.output_interval_histogram(encoder(counts), from_s, to_s, 1000.0)
+    return text.getvalue()
+
+
+def encoder(counts: Counts) -> Any:
+    """The same counts as an `hdrh.histogram.HdrHistogram`."""
+    from hdrh.histogram import HdrHistogram
+
+    hdr = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+    np.frombuffer(hdr.counts, dtype=np.int64)[:] = counts
+    used = np.flatnonzero(counts)
+    if used.size:
+        hdr.set_internal_tacking_values(int(used[0]), int(used[-1]), int(counts.sum()))
+    return hdr
+
+
+def decode(text: str) -> Counts:
+    """From HdrHistogram's compressed form (V2). ValueError where range or digits are others than ours."""
+    from hdrh.histogram import HdrHistogram
+
+    hdr = HdrHistogram.decode(text)
+    if hdr.counts_len != SLOTS or hdr.unit_magnitude != 0:
+        raise ValueError(f"expected {SLOTS} slots of 1 us, got {hdr.counts_len} of 2^{hdr.unit_magnitude} us")
+    return np.frombuffer(hdr.counts, dtype=np.int64).copy()

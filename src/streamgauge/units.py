@@ -1,0 +1,129 @@
+"""Quantities as people read them: one formatter for each. What is not known is "-", never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NONE = "-"
+
+_TIMES = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
+_RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SIZES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+
+
+def format_digits(value: float | None) -> str:
+    """`value` to three significant digits, never in powers of ten: 1234.5 is 1,235, 0.01234 is 0.0123."""
+    if value is None:
+        return NONE
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.2e}")
+    if abs(rounded) >= 100:
+        return format_count(value)
+    return f"{rounded:.12f}".rstrip("0").rstrip(".") or "0"
+
+
+def format_exact(value: float) -> str:
+    """A number in full, as the command line reads it: 1540000.0 is `1540000`."""
+    return f"{value:.9f}".rstrip("0").rstrip(".") if abs(value) >= 1e-9 else "0"
+
+
+def format_count(value: float | None) -> str:
+    """A whole number with its thousands apart: `24,000`."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def format_rate(per_s: float | None, unit: str = "/s") -> str:
+    """1540000 is `1.54 M/s`, or with another unit `1.54 M events/s`."""
+    if per_s is None:
+        return NONE
+    gap = "" if unit.startswith("/") or not unit else " "
+    for factor, prefix in _RATES:
+        if abs(float(f"{per_s:.2e}")) >= factor:
+            return f"{format_digits(per_s / factor)} {prefix}{gap}{unit}"
+    return f"{format_digits(per_s)} {unit}".rstrip()
+
+
+def format_us(us: float | None) -> str:
+    """A time in microseconds: `87 us`, `185 ms`, `3.1 s`."""
+    return NONE if us is None else _scaled(us, _TIMES)
+
+
+def format_duration(seconds: float) -> str:
+    """`12 s`, `6 min 12 s`, `1 h 4 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{format_digits(seconds) if seconds < 10 else whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")
+
+
+def format_size(size_bytes: float | None) -> str:
+    """`1.5 MiB`."""
+    return NONE if size_bytes is None else _scaled(size_bytes, _SIZES)
+
+
+def format_percent(value: float | None) -> str:
+    """A value that is in percent already."""
+    return NONE if value is None else f"{format_digits(value)} %"
+
+
+def format_signed(value: float | None, share: bool, unit: str = "") -> str:
+    """A difference: a share as `+4.1 %`, anything else in its unit."""
+    if value is None:
+        return NONE
+    amount = 100 * value if share else value
+    sign = "+" if amount > 0 else "-" if amount < 0 else ""
+    return f"{sign}{format_digits(abs(amount))} {'%' if share else unit}".rstrip()
+
+
+def format_quantity(value: float | None, unit: str) -> str:
+    """A check's number or limit in its own unit."""
+    if value is None:
+        return NONE
+    return {
+        "us": lambda: format_us(value),
+        "s": lambda: format_us(1e6 * value),
+        "events/s": lambda: format_rate(value, unit),
+        "bytes": lambda: format_size(value),
+        "s/s": lambda: format_percent(100 * value),
+        "share of plan": lambda: f"{format_percent(100 * value)} of plan",
+        "share of time": lambda: f"{format_percent(100 * value)} of time",
+    }.get(unit, lambda: f"{format_digits(value)} {unit}".rstrip())()
+
+
+def format_value(value: Any) -> str:
+    """A setting's value as text."""
+    if value is None:
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return format_exact(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(format_value(item) for item in value) or NONE
+    return str(value) or NONE
+
+
+def format_fact(name: str, value: Any) -> str:
+    """A named fact about the machine: sizes by their unit, everything else as it is."""
+    return format_size(value) if name.endswith("_bytes") and isinstance(value, int | float) else format_value(value)
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted names, so that they can be shown as a table."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            found |= flatten(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """`value` in the first unit of which it makes at least one after rounding, so that 999.96 ms is 1 s."""
+    factor, unit = next((one for one in units if abs(float(f"{value / one[0]:.2e}")) >= 1), units[-1])
+    return f"{format_digits(value / factor)} {unit}"
