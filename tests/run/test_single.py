@@ -20,6 +20,7 @@ from streamgauge import experiment
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError, MachineError
 from streamgauge.progress import TrialSnapshot
+from streamgauge.report.page import write_page
 from streamgauge.report.terminal import show_result
 from streamgauge.result import Verdict
 from streamgauge.run import single
@@ -140,7 +141,9 @@ def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
     monkeypatch.setattr(single, "Rig", stopped)
-    result = single.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
+    result = single.run_single(
+        experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
+    )
     (folder,) = (tmp_path / "runs").iterdir()
     assert RunFolder(folder).read_result() == result
     assert (result.verdict.value, result.verdict.sentence) == ("interrupted", single.STOPPED_AT_START)
