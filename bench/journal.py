@@ -104,7 +104,7 @@ def look(case: Case, journal: Journal, tick: int) -> None:
             log.append((now_us, now_us % 9973))
     journal.forgettable_until()
     for query in journal.queries():
-        journal.of_query(query).backlog_peaks()
+        journal.of_query(query).backlog_waits()
 
 
 def kept_mb_an_hour(case: Case) -> float:

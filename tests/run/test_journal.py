@@ -44,7 +44,8 @@ def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
         [part("purchases", 0, 1, 400, 1.2, 0), part("purchases", 1, 2, 300, 2.2, 1)],
         commits=(make.commit(0, START + 2 * US),),
     )
-    assert (journal.handed_out_events(), journal.reread_events(), journal.committed_events()) == (1200, 500, 900)
+    running = journal.running
+    assert (running.handed_out_by(FAR_FUTURE_US), running.reread_events, journal.committed_events()) == (1200, 500, 900)
 
 
 def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
@@ -56,11 +57,11 @@ def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
 def test_ingest_counts_by_the_stamp_and_commits_by_the_commit(make: Any) -> None:
     """What a hand-out or a commit brings came evenly since the one before it, the first since the start."""
     journal = make.story(read_after_us=0, commit_after_us=500_000).journal()
-    assert journal.ingested_between(START + US, START + 2 * US) == pytest.approx(1000)
-    assert journal.ingested_between(START, START + US) == pytest.approx(1000)
+    assert journal.running.handed_out_between(START + US, START + 2 * US) == pytest.approx(1000)
+    assert journal.running.handed_out_between(START, START + US) == pytest.approx(1000)
     # The first commit is after 1.5 s, each with 1000 events; from then on one a second.
-    assert journal.committed_between(START, START + US) == pytest.approx(1000 / 1.5)
-    assert journal.committed_between(START + US, START + 2 * US) == pytest.approx(500 / 1.5 + 500)
+    assert journal.running.committed_between(START, START + US) == pytest.approx(1000 / 1.5)
+    assert journal.running.committed_between(START + US, START + 2 * US) == pytest.approx(500 / 1.5 + 500)
 
 
 def keeping_up(make: Any, interval_s: float, phase_s: float, until_s: float = 60.0) -> Journal:
@@ -84,15 +85,15 @@ def test_a_span_of_no_whole_number_of_batches_holds_what_the_plan_did(
     """Of 30 s from the 15th on, wherever the batches lie in them; batch by batch it would be up to 17 % off."""
     journal = keeping_up(make, interval_s, phase * interval_s)
     span = (START + 15 * US, START + 45 * US)
-    assert journal.ingested_between(*span) == pytest.approx(30_000, rel=1e-3)
-    assert journal.committed_between(*span) == pytest.approx(30_000, rel=1e-3)
+    assert journal.running.handed_out_between(*span) == pytest.approx(30_000, rel=1e-3)
+    assert journal.running.committed_between(*span) == pytest.approx(30_000, rel=1e-3)
 
 
 def test_who_stops_reading_takes_in_no_more(make: Any) -> None:
     """No hand-out after the tenth second: of the span from the fifth on, the other half is lost."""
     journal = keeping_up(make, 0.5, 0.0, until_s=10.1)
-    assert journal.ingested_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
-    assert journal.ingested_between(START + 12 * US, START + 15 * US) == 0
+    assert journal.running.handed_out_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
+    assert journal.running.handed_out_between(START + 12 * US, START + 15 * US) == 0
 
 
 def test_re_reads_are_taken_in_once(make: Any) -> None:
@@ -100,8 +101,8 @@ def test_re_reads_are_taken_in_once(make: Any) -> None:
     journal = keeping_up(make, 1.0, 0.0)
     again = [replace(one, again=True) for one in journal.all_hand_outs()]
     twice = journal_of(make, [*journal.hand_outs[0], *again], journal.hand_outs[1], commits=tuple(journal.commits))
-    assert twice.ingested_between(START, START + 30 * US) == pytest.approx(30_000)
-    assert twice.committed_between(START + 10 * US, START + 30 * US) == pytest.approx(20_000)
+    assert twice.running.handed_out_between(START, START + 30 * US) == pytest.approx(30_000)
+    assert twice.running.committed_between(START + 10 * US, START + 30 * US) == pytest.approx(20_000)
 
 
 def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
@@ -115,7 +116,11 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
             [make.commit(0, START - 1), make.commit(1, START + 2 * US)],
         )
     )
-    assert (journal.offered_events(), journal.handed_out_events(), len(journal.commits)) == (1, 1000, 1)
+    assert (journal.offered_events(), journal.running.handed_out_by(FAR_FUTURE_US), len(journal.commits)) == (
+        1,
+        1000,
+        1,
+    )
 
 
 def test_what_happened_before_the_plan_is_left_out(make: Any) -> None:
@@ -426,12 +431,17 @@ def two_queries(make: Any) -> Journal:
 def test_several_queries_count_every_event_once(make: Any) -> None:
     """Ingested at the first hand-out; read by all, and committed, when the slowest has come so far."""
     journal = two_queries(make)
-    assert (journal.handed_out_events(), journal.shared_events(), journal.reread_events()) == (1000, 1000, 0)
-    assert (journal.taken_events(FAR_FUTURE_US), journal.taken_events(START + 2 * US + US // 2)) == (1000, 500)
+    running = journal.running
+    assert (running.handed_out_by(FAR_FUTURE_US), running.shared_events.total(), running.reread_events) == (
+        1000,
+        1000,
+        0,
+    )
+    assert (running.taken_events(), running.taken_by(START + 2 * US + US // 2)) == (1000, 500)
     assert journal.committed_events() == 500
     # 500 by 1.1 s, and 500 more by 2.1 s; the slower of the two queries has committed 500, 2.9 s after the start.
-    assert journal.ingested_between(START, START + 2 * US) == pytest.approx(950)
-    assert journal.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
+    assert journal.running.handed_out_between(START, START + 2 * US) == pytest.approx(950)
+    assert journal.running.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
 
 
 def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
@@ -461,17 +471,6 @@ def test_what_a_partition_that_is_behind_has_not_read_is_kept(make: Any) -> None
     assert journal.forgettable_until() == second[1]  # not that of the one ahead, which has come to 3 s
     journal.add(make.tick([[], []], [[], [read(2, 1, 3)]], []))
     assert journal.forgettable_until() == second[3]
-
-
-def test_a_journal_that_goes_on_for_long_still_lets_what_was_read_be_forgotten(make: Any) -> None:
-    """Only what early batches had read together is kept of them."""
-    journal = Journal(make.plan(partitions=1))
-    for batch in range(500):
-        low, high = START + batch * US, START + (batch + 1) * US
-        part = HandOut("purchases", low, high, 10, high, batch, False)
-        journal.add(make.tick([[]], [[part]], [make.commit(batch, high)]))
-        assert journal.forgettable_until() == (low if batch else 0)
-    assert max(len(kept) for kept in journal.running._reaches.values()) <= 100
 
 
 def test_parts_of_a_journal(make: Any) -> None:

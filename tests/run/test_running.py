@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,13 +41,17 @@ def tick_of_step(make: Any, place: int, step: tuple[int, int, int, bool, bool], 
     return make.tick(chunks, parts, [commit] if new else [])
 
 
+def latest(journal: Journal, sink: str) -> list[tuple[str, int]]:
+    """The sink's two committed batches with the highest numbers, of those that read anything."""
+    done, ends = {(one.query, one.batch) for one in journal.commits if one.sink == sink}, journal.batch_ends()
+    return sorted(batch for batch in done if batch in ends)[-2:]
+
+
 def forgettable(journal: Journal, sink: str) -> int:
-    """What every partition had read of every stream, by the sink's furthest batch but one."""
-    ends, committed = journal.batch_ends(), {(one.query, one.batch) for one in journal.commits if one.sink == sink}
-    furthest = sorted((ends[batch], batch) for batch in committed if batch in ends)
-    if len(furthest) < 2:
+    """What every partition had read of every stream, by the sink's latest batch but one."""
+    if len(batches := latest(journal, sink)) < 2:
         return 0
-    query, last = furthest[-2][1]
+    query, last = batches[0]
     readers = {(part.stream, part.reader) for part in journal.all_hand_outs() if part.query == query}
     return min(
         max(
@@ -57,10 +63,8 @@ def forgettable(journal: Journal, sink: str) -> int:
 
 
 def committed(journal: Journal, sink: str) -> int:
-    """What its query had read wherever it has read, by the later of the sink's two furthest batches."""
-    ends, done = journal.batch_ends(), {(one.query, one.batch) for one in journal.commits if one.sink == sink}
-    furthest = sorted((ends[batch], batch) for batch in done if batch in ends)[-2:]
-    return max((reached(journal, *batch) for _, batch in furthest), default=0)
+    """What its query had read wherever it has read, by the sink's latest batch."""
+    return max((reached(journal, *batch) for batch in latest(journal, sink)), default=0)
 
 
 def reached(journal: Journal, query: str, last: int) -> int:
@@ -83,7 +87,13 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
         journal.add(tick_of_step(make, place, step, done))
         reads = journal.all_hand_outs()
         assert journal.offered_events() == sum(chunk.events for log in journal.chunks for chunk in log)
-        assert journal.running.taken_events() == journal.taken_events(FAR_FUTURE_US)
+        assert journal.batch_ends() == {key: max(p.to_us for p in parts) for key, parts in by_batch(reads).items()}
+        moments = START + np.array([0, place - 2, place - 1, place + 9]) * US // 2
+        assert journal.running.taken_by(moments).tolist() == [of_slowest(reads, when.__gt__) for when in moments]
+        assert journal.running.taken_events() == of_slowest(reads, lambda _: True)
+        when_us = {(one.query, one.batch): one.committed_us for one in journal.commits}
+        came = [replace(p, read_us=when_us.get((p.query, p.batch), FAR_FUTURE_US)) for p in reads]
+        assert journal.running.committed_by(moments).tolist() == [of_slowest(came, when.__gt__) for when in moments]
         assert journal.committed_until() == min(committed(journal, sink) for sink in SINKS)
         assert journal.forgettable_until() == min(forgettable(journal, sink) for sink in SINKS)
         assert journal.waiting_at(START + 3 * US) == waiting(journal, START + 3 * US)
@@ -93,6 +103,21 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
         for query in journal.queries():
             assert peaks_of(journal.of_query(query)) == plain_peaks(journal, query)
             assert journal.of_query(query).commits == [one for one in journal.commits if one.query == query]
+
+
+def by_batch(reads: list[HandOut]) -> dict[tuple[str, int], list[HandOut]]:
+    found = defaultdict(list)
+    for part in reads:
+        found[part.query, part.batch].append(part)
+    return found
+
+
+def of_slowest(reads: list[HandOut], chosen: Callable[[int], bool]) -> int:
+    """Events whose read was at a chosen time, re-reads left out: of each stream as many as its slowest reader has."""
+    counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+    for part in reads:
+        counts[part.stream][part.query, part.reader] += part.events * (chosen(part.when_us) and not part.again)
+    return sum(min(readers.values()) for readers in counts.values())
 
 
 def waiting(journal: Journal, when_us: int) -> float:

@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 from streamgauge.load.plan import Plan
 from streamgauge.run.journal import Journal
-from streamgauge.run.running import Batch
 from streamgauge.transports.seam import HandOut
-
-Reader = tuple[int, str, int]
-"""Of a query, what has an end of its own: (partition, stream, which of the query's readers of it)."""
 
 
 class Cuts(NamedTuple):
@@ -30,23 +26,9 @@ class Cuts(NamedTuple):
 
 def cuts(journal: Journal) -> Cuts:
     """Where the committed batches of a journal of one sink end."""
-    ends = _ends(journal)
-    batches = [(commit.query, commit.batch) for commit in journal.commits]
-    reached = [{of[batch] for of in ends[query].values() if batch in of} for query, batch in batches if query in ends]
+    reached = [journal.running.ends_of((commit.query, commit.batch)) for commit in journal.commits]
     common = sorted(end for each in reached if len(each) == 1 for end in each)
     return Cuts(common, sum(len(each) > 1 for each in reached))
-
-
-def committed_ends(journal: Journal) -> dict[str, list[int]]:
-    """Sink to the event times up to which its committed batches, with those before them, had read every partition and
-    stream that their query has read at all, ascending.
-    """
-    ends = _reached_by_batch(journal)
-    found: dict[str, list[int]] = {sink: [] for sink in journal.sinks}
-    for commit in journal.commits:
-        if commit.sink in found and (commit.query, commit.batch) in ends:
-            found[commit.sink].append(ends[commit.query, commit.batch])
-    return {sink: sorted(reached) for sink, reached in found.items()}
 
 
 def read_skew_us(journal: Journal, from_us: int, to_us: int) -> int:
@@ -59,29 +41,6 @@ def read_skew_us(journal: Journal, from_us: int, to_us: int) -> int:
             logs[part.query, part.stream][partition].append(part)
     several = ((stream, of) for (_, stream), of in logs.items() if len(of) > 1)
     return max((_skew_us(journal.plan, stream, of, from_us, to_us) for stream, of in several), default=0)
-
-
-def _ends(journal: Journal) -> Mapping[str, Mapping[Reader, Mapping[int, int]]]:
-    """Query to its readers to each batch's end there.
-
-    One read may be noted in parts, at borders of other queries' reads: its last part is where it ends.
-    """
-    found: dict[str, dict[Reader, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-    for partition, log in enumerate(journal.hand_outs):
-        for part in log:
-            of_reader = found[part.query][partition, part.stream, part.reader]
-            of_reader[part.batch] = max(of_reader.get(part.batch, 0), part.to_us)
-    return found
-
-
-def _reached_by_batch(journal: Journal) -> dict[Batch, int]:
-    found: dict[Batch, int] = {}
-    for query, readers in _ends(journal).items():
-        so_far = dict.fromkeys(readers, 0)
-        for batch in sorted({batch for ends in readers.values() for batch in ends}):
-            so_far |= {reader: max(so_far[reader], ends.get(batch, 0)) for reader, ends in readers.items()}
-            found[query, batch] = min(so_far.values())
-    return found
 
 
 def _skew_us(plan: Plan, stream: str, logs: Mapping[int, list[HandOut]], from_us: int, to_us: int) -> int:

@@ -21,7 +21,6 @@ from streamgauge.load.plan import Plan
 from streamgauge.measure import answers
 from streamgauge.measure.latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.result import Latency, SinkResult, Verification
-from streamgauge.run.batch_ends import committed_ends
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.counted import Counted
 from streamgauge.run.spool import Received, keep_results
@@ -119,7 +118,8 @@ def judged_early(done: Conducted, windowed: bool, held_us: int | None = 0, delay
     """
     if held_us is None:
         return "false"
-    (reached,) = committed_ends(done.journal).values()
+    (sink,) = done.journal.sinks
+    reached = done.journal.running.furthest(sink)
     if not windowed and not held_us:
         return f"event_time < {reached[-1] if reached else 0}"
     passed_us = _watermark_us(done.journal.plan, reached[-2]) - delay_us if len(reached) > 1 else 0

@@ -83,10 +83,8 @@ def evidence_of(
 
 def backlogs_of(done: Conducted) -> tuple[Samples, ...]:
     """The backlog of every query, in seconds of event time, since each reads at a pace of its own."""
-    parts = {query: done.journal.of_query(query) for query in done.journal.queries()}
-    found = [
-        samples_of(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts.values()
-    ]
+    parts = done.journal.by_query()
+    found = [samples_of(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts]
     return tuple(found) or (Samples.of([], []),)
 
 
@@ -119,7 +117,7 @@ def _with_open_lag(journal: Journal, done: Conducted) -> Pair:
 
 def _output_delay_s(done: Conducted) -> float:
     """How old an event is when its batch is committed: the median of the query that is soonest; 0 without a commit."""
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    parts = done.journal.by_query()
     lags = [figures.within(part.output_lags(), done.spans)[1] for part in parts if part.sinks]
     return min((float(np.median(each)) for each in lags if each.size), default=0.0)
 
@@ -131,7 +129,7 @@ def _seen_until(done: Conducted) -> int:
 
 def _output_lags(done: Conducted) -> tuple[Samples, ...]:
     """The output lag of every query; a sink that nothing came to has one without a sample, which decides nothing."""
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    parts = done.journal.by_query()
     served = {sink for part in parts for sink in part.sinks}
     silent = [sink for sink in done.journal.sinks if sink not in served]
     several = len(done.journal.sinks) > 1
@@ -145,7 +143,7 @@ def _output_lags(done: Conducted) -> tuple[Samples, ...]:
 
 def _lags_at_commits(done: Conducted) -> tuple[Samples, ...]:
     """The output lag at commits of every query whose lag is judged at its hand-outs."""
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    parts = done.journal.by_query()
     serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
     return tuple(
         samples_of(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
@@ -157,7 +155,7 @@ def _commit_gap_s(done: Conducted) -> float:
     """The usual time between two commits of the query in which it is longest, in the measured span; without two, all
     of it.
     """
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    parts = done.journal.by_query()
     times = [figures.within(part.output_lags(), done.spans)[0] for part in parts if part.sinks]
     whole = done.spans.measured_to_us - done.spans.measured_from_us
     return max((float(np.median(np.diff(each))) if each.size > 1 else whole for each in times), default=whole) / US

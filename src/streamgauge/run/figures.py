@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -26,7 +26,6 @@ from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Batch, Floats, Ints, Journal
 from streamgauge.transports.busy import Spent
-from streamgauge.transports.seam import HandOut
 
 SLOWED_SAMPLES_MIN = 5
 """So many of the reference work in a third of the span, before the thirds are compared."""
@@ -72,8 +71,8 @@ def rates(done: Conducted, ceiling_per_s: float | None, slip_us_max: int) -> Rat
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,
-        achieved_per_s=journal.committed_between(low, high) / seconds,
-        ingested_per_s=journal.ingested_between(low, high) / seconds,
+        achieved_per_s=journal.running.committed_between(low, high) / seconds,
+        ingested_per_s=journal.running.handed_out_between(low, high) / seconds,
         generator_ceiling_per_s=ceiling_per_s,
         shares={stream.name: stream.share for stream in journal.plan.streams},
     )
@@ -84,7 +83,7 @@ def backlog(done: Conducted) -> Backlog:
 
     Of several queries each has a backlog of its own; each figure is that of the worst.
     """
-    sampled = [within(done.journal.of_query(query).backlog_peaks(), done.spans) for query in done.journal.queries()]
+    sampled = [within(part.backlog_peaks(), done.spans) for part in done.journal.by_query()]
     slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
     peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(done))
     end = max(_unread(done), 0)
@@ -93,7 +92,7 @@ def backlog(done: Conducted) -> Backlog:
 
 def _longest_wait_s(done: Conducted) -> float:
     """The most event time that waited in the measured span, for any query, in seconds."""
-    parts = [done.journal.of_query(query) for query in done.journal.queries()] or [done.journal]
+    parts = done.journal.by_query() or (done.journal,)
     when = min(done.spans.measured_to_us, done.deadline_us)
     sampled = [wait for part in parts for wait in within(part.backlog_waits(), done.spans)[1]]
     return float(max([*sampled, *(part.waiting_at(when + 1) for part in parts)]))
@@ -107,13 +106,13 @@ def _unread(done: Conducted) -> int:
     """Events due and not handed out at the end of the measured span, to the slowest query of several."""
     when = min(done.spans.measured_to_us, done.deadline_us)
     due = done.journal.plan.planned_events(done.spans.start_us, when)
-    return due - done.journal.taken_events(when + 1)
+    return due - int(done.journal.running.taken_by(when + 1))
 
 
 def busy_share(done: Conducted) -> float | None:
     """The share of the time that batches filled in the measured span, median, of the query that is busiest."""
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
-    shares = [shares for part in parts if (shares := within(part.work_shares(), done.spans)[1]).size]
+    found = (within(part.work_shares(), done.spans)[1] for part in done.journal.by_query())
+    shares = [shares for shares in found if shares.size]
     return max((float(np.median(each)) for each in shares), default=None)
 
 
@@ -147,9 +146,9 @@ def driver(done: Conducted) -> DriverResult:
         slip_us=slip(done),
         events_planned=journal.plan.planned_events(done.spans.start_us, done.spans.end_us),
         events_offered=journal.offered_events(),
-        events_handed_out=journal.handed_out_events(),
-        events_reread=journal.reread_events(),
-        events_shared=journal.shared_events(),
+        events_handed_out=int(journal.running.handed_out_by(FAR_FUTURE_US)),
+        events_reread=journal.running.reread_events,
+        events_shared=journal.running.shared_events.total(),
         events_committed=journal.committed_events(),
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
@@ -321,17 +320,18 @@ def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
     starts = np.arange(spans.start_us, max(done.deadline_us, spans.start_us + US), US)
     last_due = [min(int(start) + US, spans.end_us) for start in starts]
     planned = np.array([_planned(journal, int(low), high) for low, high in zip(starts, last_due, strict=True)])
-    handed, taken, committed = _handed(journal, starts), _taken(journal, starts), _committed(journal, starts)
+    ends, running = np.append(starts[1:], FAR_FUTURE_US), journal.running
+    committed = running.committed_by(ends)
     due = np.cumsum(planned)
     columns: dict[str, Any] = {
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
         "planned": planned,
         "offered": _offered(journal, starts),
-        "handed_out": handed,
-        "committed": committed,
-        "backlog_events": np.maximum(due - np.cumsum(taken), 0),
-        "lag_events": np.maximum(due - np.cumsum(committed), 0),
+        "handed_out": np.diff(running.handed_out_by(ends), prepend=0),
+        "committed": np.diff(committed, prepend=0),
+        "backlog_events": np.maximum(due - running.taken_by(ends), 0),
+        "lag_events": np.maximum(due - committed, 0),
         "slip_us_max": _slip_max(journal, starts),
         "frontier_lag_us": _frontier_lag(journal, starts),
         **_usage_columns(journal, starts),
@@ -368,37 +368,6 @@ def _offered(journal: Journal, starts: Ints) -> Ints:
     return _binned(starts, times, (chunk.events for log in journal.chunks for chunk in log))
 
 
-def _handed(journal: Journal, starts: Ints) -> Ints:
-    parts = [part for part in journal.all_hand_outs() if part.first]
-    return _binned(starts, (p.ingest_us for p in parts), (p.events for p in parts))
-
-
-def _taken(journal: Journal, starts: Ints) -> Ints:
-    """Events by the second in which the last of their readers took them."""
-    return _by_slowest(journal, starts, lambda part: part.when_us)
-
-
-def _committed(journal: Journal, starts: Ints) -> Ints:
-    """Events by the second in which the last of the queries that read them committed them."""
-    when = {(commit.query, commit.batch): commit.committed_us for commit in journal.commits}
-    return _by_slowest(journal, starts, lambda part: when.get((part.query, part.batch)))
-
-
-def _by_slowest(journal: Journal, starts: Ints, when_us: Callable[[HandOut], int | None]) -> Ints:
-    """Events by second; where a stream has several readers, an event counts when the last of them has come to it."""
-    streams: dict[str, dict[tuple[str, int], list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-    for part in journal.all_hand_outs():
-        mine = streams[part.stream][part.query, part.reader]
-        when = when_us(part)
-        if when is not None and not part.again:
-            mine.append((when, part.events))
-    total = np.zeros(len(starts), np.int64)
-    for readers in streams.values():
-        each = [np.cumsum(_binned(starts, (t for t, _ in log), (n for _, n in log))) for log in readers.values()]
-        total += np.diff(np.min(each, axis=0), prepend=0)
-    return total
-
-
 def _slip_max(journal: Journal, starts: Ints) -> Floats:
     worst = np.full(len(starts), np.nan)
     for log in journal.chunks:
@@ -411,9 +380,9 @@ def _slip_max(journal: Journal, starts: Ints) -> Floats:
 def _frontier_lag(journal: Journal, starts: Ints) -> Floats:
     """The lag at the last commit of each second; of several queries that of the one furthest behind."""
     worst = np.full(len(starts), np.nan)
-    for query in journal.queries():
+    for part in journal.by_query():
         lag = np.full(len(starts), np.nan)
-        for when, value in zip(*journal.of_query(query).output_lags(), strict=True):
+        for when, value in zip(*part.output_lags(), strict=True):
             lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
         worst = np.fmax(worst, lag)
     return worst

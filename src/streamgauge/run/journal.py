@@ -8,8 +8,8 @@ it, and the sinks have come as far as the one that is furthest behind. `of_sink`
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.events import US
+from streamgauge.events import FAR_FUTURE_US, US
 from streamgauge.measure.records import Commit, Tick, Usage
 from streamgauge.run.columns import Log, chunk_log, spent_log, usage_log
 from streamgauge.run.running import Batch, Ints, Running
@@ -114,13 +114,13 @@ class Journal:
         """The queries that have read or committed anything, by name."""
         return tuple(sorted(self._up_to_date().of_query))
 
+    def by_query(self) -> tuple[Journal, ...]:
+        """What each query read and committed, by its name."""
+        return tuple(self.of_query(query) for query in self.queries())
+
     def batch_ends(self) -> dict[Batch, int]:
         """Engine batch to the event time up to which it read."""
-        ends: dict[Batch, int] = defaultdict(int)
-        for part in self.all_hand_outs():
-            batch = (part.query, part.batch)
-            ends[batch] = max(ends[batch], part.to_us)
-        return dict(ends)
+        return {number: batch.end_us for number, batch in self.running.batches.items() if batch.end_us}
 
     def committed_until(self) -> int:
         """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""
@@ -171,66 +171,15 @@ class Journal:
                 usual[stream] = min(usual.get(stream, times), times)
         return usual
 
-    def reread_events(self) -> int:
-        return sum(part.events for part in self.all_hand_outs() if part.again)
-
-    def shared_events(self) -> int:
-        """Events read by another query, or at another place of a query, that had been handed out before."""
-        return sum(part.events for part in self.all_hand_outs() if part.shared)
-
-    def handed_out_events(self) -> int:
-        return sum(part.events for part in self.all_hand_outs() if part.first)
-
     def offered_events(self) -> int:
         return self.running.offered_events
 
     def committed_events(self) -> int:
-        done = {(commit.query, commit.batch) for commit in self.commits}
-        return self._events_of_all(lambda part: (part.query, part.batch) in done)
-
-    def taken_events(self, before_us: int) -> int:
-        """Events that every reader of their stream had had by then."""
-        return self._events_of_all(lambda part: part.when_us < before_us)
-
-    def ingested_between(self, from_us: int, to_us: int) -> float:
-        """Events handed out for the first time in that time, those of each hand-out spread over the time since the one
-        before it from the same place.
-
-        A span holds no whole number of batches: counted at the moments of their hand-outs, an engine that keeps up
-        would take in a few per cent more or less than there was, by where the span's ends happen to fall.
-        """
-        taken: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)
-        for partition, log in enumerate(self.hand_outs):
-            for part in log:
-                if part.first:
-                    taken[part.stream, partition][part.ingest_us] += part.events
-        return sum(_spread(counts, self.plan.start_us, from_us, to_us) for counts in taken.values())
+        return int(self.running.committed_by(FAR_FUTURE_US))
 
     def ingested_since(self, from_us: int) -> int:
-        """Events handed out for the first time since then, each hand-out whole; by what was read last alone: re-reads
-        carry old stamps, first reads come in order.
-        """
-        recent = (
-            takewhile(lambda part: not part.first or part.ingest_us >= from_us, reversed(log)) for log in self.hand_outs
-        )
-        return sum(part.events for parts in recent for part in parts if part.first)
-
-    def committed_between(self, from_us: int, to_us: int) -> float:
-        """Events whose batch was committed, spread in the same way over the time since the commit before; of each
-        stream as many as its slowest reader has.
-        """
-        when_us = {(commit.query, commit.batch): commit.committed_us for commit in self.commits}
-        streams: dict[str, dict[tuple[str, int], Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
-        for part in self.all_hand_outs():
-            mine = streams[part.stream][part.query, part.reader]
-            committed_us = when_us.get((part.query, part.batch))
-            if committed_us is not None and not part.again:
-                mine[committed_us] += part.events
-        start_us = self.plan.start_us
-        return sum(
-            min(_spread(counts, start_us, from_us, to_us) for counts in readers.values())
-            for readers in streams.values()
-        )
+        """Events handed out for the first time since then, each hand-out whole."""
+        return int(self.running.handed_out_by(FAR_FUTURE_US) - self.running.handed_out_by(from_us))
 
     def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
         """(planned, offered in time) events by second of the plan: in time is what was available `slip_us` after the
@@ -279,34 +228,32 @@ class Journal:
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
         """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same
-        phase. For one query: take those of several one by one, with `of_query`.
+        phase. For one query: take those of several one by one, with `by_query`.
 
         A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under
         overload is how much has gathered by the next one.
         """
-        peaks = self.running.peaks()
-        return np.array([when for when, _ in peaks], np.int64), np.array([events for _, events in peaks], np.int64)
+        firsts = sorted((batch.read_us, max(batch.from_us, self.plan.start_us)) for _, batch in self.running.firsts())
+        events = [self.plan.planned_events(since, when) for when, since in firsts]
+        return np.array([when for when, _ in firsts], np.int64), np.array(events, np.int64)
 
     def backlog_waits(self) -> tuple[Ints, Floats]:
         """(time, seconds of event time) of the same samples: how long ago the oldest event that waits was due.
 
         What a trend is judged by. Events say that an engine falls behind only where their rate stays the same.
         """
-        waits = self.running.waits()
-        return np.array([when for when, _ in waits], np.int64), np.array([wait for _, wait in waits], float) / US
+        firsts = sorted((batch.read_us, batch.from_us) for _, batch in self.running.firsts())
+        times, since = np.array(firsts, np.int64).reshape(-1, 2).T
+        return times, np.maximum(0, times - np.maximum(since, self.plan.start_us)) / US
 
     def work_shares(self) -> tuple[Ints, Floats]:
         """(first read, share) of each batch: how long it took until it was committed, by the event time it took; one
         query.
         """
-        committed: dict[Batch, int] = {}
-        for commit in self.commits:
-            batch = (commit.query, commit.batch)
-            committed[batch] = max(committed.get(batch, 0), commit.committed_us)
         found = sorted(
-            (when, (committed[batch] - when) / (self.running.end_of(batch) - since))
-            for batch, (since, when) in self.running.firsts()
-            if batch in committed and self.running.end_of(batch) > since
+            (batch.read_us, (batch.committed_us - batch.read_us) / (batch.end_us - batch.from_us))
+            for _, batch in self.running.firsts()
+            if batch.committed_us and batch.end_us > batch.from_us
         )
         return np.array([when for when, _ in found], np.int64), np.array([share for _, share in found], float)
 
@@ -317,15 +264,9 @@ class Journal:
         that input went. Windows alone would be a staircase of a handful of steps. Where a commit names no batch of
         the transport's, the largest event time among its results stands for it.
         """
-        ends = self.batch_ends()
-        times, lags, frontier = [], [], self.plan.start_us
-        for commit in sorted(self.commits, key=lambda one: one.committed_us):
-            reached = ends.get((commit.query, commit.batch), commit.frontier_us)
-            if reached > frontier:
-                frontier = reached
-                times.append(commit.committed_us)
-                lags.append((commit.committed_us - frontier) / US)
-        return np.array(times, np.int64), np.array(lags, float)
+        times, frontiers = self._output_frontier()
+        moved = np.diff(frontiers) > 0
+        return times[moved], (times - frontiers[1:])[moved] / US
 
     def output_lags_at_reads(self) -> tuple[Ints, Floats] | None:
         """The same, just before each batch's first hand-out: the phase in which the backlog is sampled. None where a
@@ -334,15 +275,12 @@ class Journal:
         Of an engine that reads on only when it is done nothing can wait inside. What its lag at commits has besides is
         how long each batch took, which changes from batch to batch while the engine keeps up.
         """
-        reads = sorted((when, self.running.end_of(batch)) for batch, (_, when) in self.running.firsts())
-        ends = self.batch_ends()
-        commits = sorted(self.commits, key=lambda one: one.committed_us)
-        reached = [self.plan.start_us, *(ends.get((one.query, one.batch), one.frontier_us) for one in commits)]
-        times = np.array([when for when, _ in reads], np.int64)
-        before = np.searchsorted(np.array([one.committed_us for one in commits], np.int64), times)
-        frontiers = np.maximum.accumulate(np.array(reached, np.int64))[before]
-        taken = np.maximum.accumulate(np.array([self.plan.start_us, *(end for _, end in reads)], np.int64))[:-1]
-        return None if (frontiers < taken).any() else (times, (times - frontiers) / US)
+        reads = sorted((batch.read_us, batch.end_us) for _, batch in self.running.firsts())
+        times, ends = np.array(reads, np.int64).reshape(-1, 2).T
+        committed_us, frontiers = self._output_frontier()
+        at_reads = frontiers[np.searchsorted(committed_us, times)]
+        taken = np.maximum.accumulate(np.concatenate([[self.plan.start_us], ends]))[:-1]
+        return None if (at_reads < taken).any() else (times, (times - at_reads) / US)
 
     def waiting_at(self, when_us: int) -> float:
         """Seconds of event time due by then and not handed out, for one query: no less gathers until its next
@@ -352,17 +290,15 @@ class Journal:
 
     def lag_at(self, when_us: int) -> float:
         """Seconds that the output was behind the plan then, for one query: no less until its next commit."""
-        ends = self.batch_ends()
-        earlier = (commit for commit in self.commits if commit.committed_us < when_us)
-        reached = (ends.get((commit.query, commit.batch), commit.frontier_us) for commit in earlier)
-        return (when_us - max(reached, default=self.plan.start_us)) / US
+        committed_us, frontiers = self._output_frontier()
+        return float(when_us - frontiers[np.searchsorted(committed_us, when_us)]) / US
 
-    def _events_of_all(self, chosen: Callable[[HandOut], bool]) -> int:
-        """Events of the chosen reads, re-reads left out; of each stream as many as its slowest reader has."""
-        counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
-        for part in self.all_hand_outs():
-            counts[part.stream][part.query, part.reader] += part.events if chosen(part) and not part.again else 0
-        return sum(min(of_stream.values()) for of_stream in counts.values())
+    def _output_frontier(self) -> tuple[Ints, Ints]:
+        """(n,) times of the commits, ascending, and (n + 1,) how far the output had come before them and after each."""
+        commits, batches = sorted(self.commits, key=lambda one: one.committed_us), self.running.batches
+        reached = [batches[one.query, one.batch].end_us or one.frontier_us for one in commits]
+        times = np.array([one.committed_us for one in commits], np.int64)
+        return times, np.maximum.accumulate(np.array([self.plan.start_us, *reached], np.int64))
 
     def _chunks_between(self, from_us: int, to_us: int) -> tuple[Ints, Ints, Ints, Ints]:
         """(from, to, events, published) of the chunks that begin in the span."""
@@ -422,18 +358,6 @@ class _Fed:
         if query not in self.of_query:
             self.of_query[query] = _without_reads(journal)
         return self.of_query[query]
-
-
-def _spread(counts: Counter[int], start_us: int, from_us: int, to_us: int) -> float:
-    """Of counts at moments, what falls into [from_us, to_us) where each came evenly since the moment before it, the
-    first since `start_us`. After the last moment nothing came: whoever has stopped takes no more.
-    """
-    if not counts:
-        return 0.0
-    moments = np.array([start_us, *sorted(counts)], np.int64)
-    reached = np.cumsum([0, *(counts[moment] for moment in sorted(counts))])
-    low, high = np.interp([from_us - start_us, to_us - start_us], moments - start_us, reached)
-    return float(high - low)
 
 
 def _reaching_into(log: Log[Chunk], from_us: int, to_us: int) -> Iterator[Chunk]:
