@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.spark.slices import Slice
-from streamgauge.studies.characterization import Advice, Timings, figures
+from streamgauge.experiment import Characterize
+from streamgauge.studies.characterization import Timings, figures
 from streamgauge.studies.materialise import Measured
 from streamgauge.workloads.base import get
 
@@ -39,7 +40,7 @@ def characterization(workload: str = "word_count", **changes: Any) -> dict[str, 
         node: Measured(node, node, tuple(10 for _ in graph.inputs(node)), 10, 8.0) for node in graph.operators(flow)
     }
     slices = {node.name: [Slice(10, 2e-5, 0.0)] * 100 for node in graph.operators(flow) if graph.inputs(node)}
-    made = figures(workload, flow, counted, Timings(slices), Advice())
+    made = figures(workload, flow, counted, Timings(slices), Characterize())
     memory = {"min": 2**20, "p50": 2**20, "p95": 2**20, "max": 2**21, "behaviour": "fixed", "level": "low"}
     asked = {"slices": 100, "warmup_slices": 20, "slice_events": 10, "rate_per_s": 1e4, "seed": 1}
     here = {"cpu_model": "made up", "cpus": 2, "java": "17", "pyspark": "4"}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from streamgauge import cli
+from streamgauge import cli, cli_shown
 from streamgauge.cli_asked import pairs
 from streamgauge.errors import DriverError, EngineError, InputError, Interrupted, MachineError
 from streamgauge.experiment import read
@@ -83,7 +83,7 @@ def test_the_verdict_is_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, code: int
 ) -> None:
     """0 done, 1 the criterion failed, 3 the figures must not be used."""
-    monkeypatch.setattr(cli, "run_with_view", lambda experiment: result_of(value))
+    monkeypatch.setattr(cli_shown, "run_with_view", lambda experiment: result_of(value))
     assert call(monkeypatch, "run", "identity", "--json") == code
     assert Result.model_validate_json(capsys.readouterr().out).verdict.value == value
 
@@ -106,7 +106,7 @@ def test_errors_are_one_message_on_stderr(
     def fail(experiment: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(cli, "run_with_view", fail)
+    monkeypatch.setattr(cli_shown, "run_with_view", fail)
     assert call(monkeypatch, "run", "identity", "--json") == code
     said = capsys.readouterr()
     assert said.out == ""
@@ -123,7 +123,7 @@ def test_a_defect_is_no_verdict(
     def fail(experiment: Any) -> Any:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(cli, "run_with_view", fail)
+    monkeypatch.setattr(cli_shown, "run_with_view", fail)
     monkeypatch.setenv(cli.TRACEBACK, "1" if shown else "")
     assert call(monkeypatch, "run", "identity", "--json") == 3
     said = capsys.readouterr()
@@ -169,15 +169,15 @@ def test_a_files_settings_have_the_names_that_stand_there(stand: Path, asked: As
     assert "error: load.rate: " in done.stderr
 
 
-@pytest.mark.parametrize("name", ["set", "option"])
-def test_a_setting_that_is_given_twice_is_refused(name: str) -> None:
+@pytest.mark.parametrize("flag", ["--set", "--option"])
+def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
     """Which of the two was meant is not known; the message shows both."""
     with pytest.raises(InputError) as caught:
-        pairs(name, ["range=4s", "other=1", " range =8s"])
+        pairs(flag, ["range=4s", "other=1", " range =8s"])
     (problem,) = caught.value.problems
-    assert (problem.setting, problem.got) == (f"--{name}", " range =8s")
+    assert (problem.setting, problem.got) == (flag, " range =8s")
     assert "'4s'" in problem.rule
-    assert pairs(name, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+    assert pairs(flag, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_a_search_shows_its_answer_once(
     check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
     answer = result_of("sustained")
     answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
-    monkeypatch.setattr(sustain, "sustain", lambda experiment, view: view.finish(answer) or answer)
+    monkeypatch.setattr(sustain, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
     assert call(monkeypatch, *words) == 0
     said = capsys.readouterr().err
     assert (said.count("said so"), said.count("driver ")) == (1, 1)

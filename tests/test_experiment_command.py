@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from streamgauge import cli
+from streamgauge import cli, cli_shown
 from streamgauge.errors import InputError
 from streamgauge.experiment import read
 
@@ -35,7 +35,7 @@ def test_the_file_chooses_the_command(
         seen.append(experiment)
         return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
 
-    monkeypatch.setattr(cli, function, answer)
+    monkeypatch.setattr(cli_shown, function, answer)
     done = asked(tmp_path, f'command = "{command}"\n{TINY}', "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})
     assert [experiment.command for experiment in seen] == [command]

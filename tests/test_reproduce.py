@@ -22,7 +22,7 @@ def parsed(line: str) -> Experiment:
     """The experiment that the command line makes of a line."""
     asked: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "answer", lambda experiment, *_, **__: asked.append(experiment))
+        patch.setattr(cli, "perform", lambda experiment, *_: asked.append(experiment))
         get_command(cli.app).main(args=shlex.split(line)[1:], standalone_mode=False)
     return asked[0]
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from streamgauge.errors import InputError, Problem, attempt
+from streamgauge.experiment import SETTINGS, Experiment, build
+from streamgauge.settings import NAMED
 
 
-def pairs(name: str, given: list[str] | None) -> dict[str, str]:
-    """NAME=VALUE as given to `--name`; a name that is given twice would pass over one of its values in silence."""
+def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
+    """NAME=VALUE as given to an option; a name that is given twice would pass over one of its values in silence."""
     problems: list[Problem] = []
     pairs: dict[str, str] = {}
     for text in given or []:
         before, equals, value = text.partition("=")
         key = before.strip()
         if not equals or not key:
-            problems.append(Problem(f"--{name}", "must be NAME=VALUE", text, f"--{name} {key or 'name'}=value"))
+            problems.append(Problem(flag, "must be NAME=VALUE", text, f"{flag} {key or 'name'}=value"))
         elif key in pairs:
             rule = f"must give each name once; {key} has {pairs[key]!r} already"
-            problems.append(Problem(f"--{name}", rule, text, f"--{name} {text} alone"))
+            problems.append(Problem(flag, rule, text, f"{flag} {text} alone"))
         else:
             pairs[key] = value
     if problems:
@@ -27,37 +30,37 @@ def pairs(name: str, given: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def asked_for(
-    command: str, workload: str, *, sets: list[str] | None, options: list[str] | None, of: str | None = None,
-    transport_options: list[str] | None = None, brokers: str | None = None, **asked: Any,
-) -> Any:  # fmt: skip
-    """The experiment of a command; its workload is that of the run folder `of` where none is named."""
-    from streamgauge.experiment import build
+def asked_for(command: str, workload: str, words: Mapping[str, Any], workload_from: str = "") -> Experiment:
+    """The experiment of a command; `words` are what was typed, by the name of the setting, `__` for its dot.
 
-    values = {"command": command, "workload": "", **asked}
-    carried = [*(transport_options or ()), *([f"brokers={brokers}"] if brokers is not None else ())]
+    Its workload is that of the run folder that the setting `workload_from` names, where none is named.
+    """
+    values: dict[str, Any] = {"command": command, "workload": ""}
     problems: list[Problem] = []
-    for key, read in (
-        ("workload", lambda: workload or _workload_of(of)),
-        ("parameters", lambda: pairs("set", sets)),
-        ("options", lambda: pairs("option", options)),
-        ("transport_options", lambda: pairs("transport-option", carried)),
-    ):
-        if (found := attempt(read, problems)) is not None:
-            values[key] = found
-    values = _without_none(values)
+    run = words.get(workload_from.replace(".", "__"))
+    if (named := attempt(lambda: workload or _workload_of(run), problems)) is not None:
+        values["workload"] = named
+    for name, given in _with_brokers(words).items():
+        section, _, key = name.rpartition("__")
+        info = SETTINGS[name.replace("__", ".")]
+        found = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAMED else given
+        if found is not None:
+            (values.setdefault(section, {}) if section else values)[key] = found
     experiment = attempt(partial(build, values), problems)
     if problems:
         from streamgauge.run.check import further_problems
 
         raise InputError([*problems, *further_problems(values, problems)])
+    assert isinstance(experiment, Experiment)
     return experiment
 
 
-def _without_none(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {key: _without_none(value) for key, value in values.items() if value is not None}
-    return values
+def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
+    """With `--brokers` as the option of the transport that it is."""
+    brokers, others = words.get("brokers"), {name: given for name, given in words.items() if name != "brokers"}
+    if brokers is None:
+        return others
+    return {**others, "transport_options": [*(others["transport_options"] or ()), f"brokers={brokers}"]}
 
 
 def _workload_of(run: str | None) -> str:

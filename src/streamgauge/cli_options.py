@@ -1,110 +1,16 @@
-"""Arguments and options that several commands have: their names, metavars and words of help."""
+"""Options and arguments of the commands: those of settings are made of what the settings say of themselves."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from inspect import Parameter
+from typing import Annotated, Any
 
 import typer
 
-Workload = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD", help="a workload's name (streamgauge workloads lists them), or FILE.py: an own job"
-    ),
-]
-Rate = Annotated[str, typer.Option(metavar="RATE", help="events per second of all streams together: 100k, 1.5M")]
-Duration = Annotated[
-    str, typer.Option(metavar="TIME", help="the measured span; warm-up comes before, the tail after: 60s, 2m")
-]
-Warmup = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="warm-up before the span  [default: 45s on a fresh JVM, 75s in real-time mode that "
-        "keeps how far it is once a minute, more for spans above 70s]",
-    ),
-]
-Engine = Annotated[str, typer.Option(metavar="NAME", help="engine under test (streamgauge engines)")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="a workload parameter, or data=FILE: rows of your own in the place of made ones; repeatable"
-        "  [default: none]",
-    ),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help="an engine setting or lowering, such as spark.sql.shuffle.partitions=4  [default: none]",
-    ),
-]
-Transport = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="how events travel; flight: from memory; kafka: over a broker; socket: as lines of text"
-    ),
-]
-Brokers = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT,...", help="of --transport kafka: your own  [default: one is started for the run]"),
-]
-TransportOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--transport-option",
-        metavar="NAME=VALUE",
-        help="a setting of the transport, such as encoding=json over kafka; repeatable  [default: none]",
-    ),
-]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master  [default: local[all cores]]")]
-Isolation = Annotated[
-    str, typer.Option(metavar="HOW", help="shared: same cores for driver and SUT; pinned: cores apart")
-]
-Generators = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="generator processes, of 160 MB each  [default: one per SUT core, at most 8; 1 over kafka and socket]",
-    ),
-]
-Seed = Annotated[str, typer.Option(metavar="N", help="the same seed gives the same input, byte for byte")]
-Profile = Annotated[
-    str, typer.Option(metavar="SHAPE", help="constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH")
-]
-Chunk = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="how much event time travels at once  [default: 50ms; 10ms below 200k/s with batches less than 1s apart; "
-        "a fifth of both in real-time mode]",
-    ),
-]
-Bound = Annotated[str, typer.Option(metavar="TIME", help="the queue's bound, in seconds of the rate")]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="the queue's bound, in bytes, and of nothing else"
-        "  [default: 4GiB, at most half of the memory with the generators]",
-    ),
-]
-Frontier = Annotated[
-    str, typer.Option(metavar="HOW", help="common: all partitions cut at one event time; free: each at its own")
-]
-Bind = Annotated[str, typer.Option(metavar="ADDRESS", help="address that endpoints listen on")]
-Port = Annotated[str | None, typer.Option(metavar="N", help="first port of the endpoints  [default: free ones]")]
-Out = Annotated[str | None, typer.Option(metavar="DIR", help="where run folders go  [default: runs]")]
-Keep = Annotated[
-    bool, typer.Option("--keep-results", help="keep every result as results[-SINK].parquet  [default: off]")
-]
-Limit = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="RULE", help='a service level: "event_time_p99<=2s"; repeatable  [default: none]'),
-]
+from streamgauge.experiment import SETTINGS
+from streamgauge.settings import SettingInfo
+
 AsJson = Annotated[bool, typer.Option("--json", help="the result object on stdout, nothing else there  [default: off]")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="every check, not only those that matter  [default: off]")
@@ -112,3 +18,47 @@ Verbose = Annotated[
 PrintToml = Annotated[
     bool, typer.Option("--print-toml", help="show the experiment as a file, and stop  [default: off]")
 ]
+BROKERS = SettingInfo(
+    "brokers", None, "of --transport kafka: your own", "HOST:PORT,...", "--brokers",
+    default_text="one is started for the run",
+)  # fmt: skip
+"""Shorthand for `--transport-option brokers=...`."""
+
+
+def parameters_of(command: str, workload_from: str, verbose: bool) -> Iterator[Parameter]:
+    """What Typer makes the arguments and options of a command from.
+
+    The order: the workload, what is required, the command's own settings, the load, the rest.
+    `workload_from`: the setting that names a run folder; with it the workload may be left out.
+    """
+    yield _workload(workload_from)
+    there = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
+    for info in sorted(there, key=lambda info: (not info.required, "." not in info.name)):
+        if info.name == "transport_options":
+            yield _option(BROKERS)
+        yield _option(info)
+    yield _parameter("json_", AsJson, False)
+    if verbose:
+        yield _parameter("verbose", Verbose, False)
+    yield _parameter("print_toml", PrintToml, False)
+
+
+def _workload(workload_from: str) -> Parameter:
+    help_ = "a workload's name (streamgauge workloads lists them), or FILE.py: an own job"
+    if workload_from:
+        help_ = f"a workload's name, or FILE.py (left out with {SETTINGS[workload_from].flag})"
+    kind = Annotated[str, typer.Argument(metavar="WORKLOAD", help=help_)]
+    return _parameter("workload", kind, "" if workload_from else Parameter.empty)
+
+
+def _option(info: SettingInfo) -> Parameter:
+    default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
+    text = "off" if info.is_switch else info.default_text
+    help_ = f"{info.help}  [default: {text}]" if text else info.help
+    shape: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
+    option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)
+    return _parameter(info.name.replace(".", "__"), Annotated[shape, option], default)
+
+
+def _parameter(name: str, kind: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)

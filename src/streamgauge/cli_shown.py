@@ -5,44 +5,71 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.errors import InputError, Problem
+from streamgauge.experiment import Experiment, to_toml
+
+if TYPE_CHECKING:
+    from streamgauge.result import Result
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
 """What a command ends with, by its verdict."""
 
 
-def show_toml(experiment: Any) -> None:
-    """`--print-toml`: the experiment as a file, checked as a run of it would be."""
-    from streamgauge.experiment import to_toml
+def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bool) -> None:
+    """What an experiment asks for; with `print_toml` only the file that asks the same, checked as a run would be."""
+    shorthand = SHORTHANDS[experiment.command]
+    if print_toml:
+        shorthand.check(experiment)
+        print(to_toml(experiment), end="")
+    else:
+        shorthand.perform(experiment, as_json, verbose)
+
+
+def _check(experiment: Experiment) -> None:
     from streamgauge.run.check import check
 
     if experiment.workload and experiment.load.of is None:  # else a run's folder says what is asked
         check(experiment, new_folder=False)
-    print(to_toml(experiment), end="")
 
 
-def answer(
-    experiment: Any, run: Callable[[Any], Any], as_json: bool, verbose: bool, print_toml: bool, shown: bool = False
-) -> None:
-    """Runs what is asked, shows its result unless its view has `shown` it, and ends by its verdict."""
-    if print_toml:
-        show_toml(experiment)
-        return
+def _check_anatomy(experiment: Experiment) -> None:
+    from streamgauge.studies.anatomy import check_trials
+
+    check_trials(experiment)
+
+
+def _check_characterization(experiment: Experiment) -> None:
+    from streamgauge.studies.apply import check_all
+
+    check_all(experiment)
+
+
+def _run(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     from streamgauge.report.terminal import show_result
 
-    result = run(experiment)
+    result = run_with_view(experiment)
+    if not as_json:
+        show_result(result, verbose)
+    _end(result, as_json)
+
+
+def _sustain(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+    _end(sustain_with_view(experiment, verbose), as_json)
+
+
+def _end(result: Result, as_json: bool) -> NoReturn:
+    """Ends by the verdict."""
     if as_json:
         print(result.to_json())
-    elif not shown:
-        show_result(result, verbose)
     sys.exit(EXITS[result.verdict.value])
 
 
-def run_with_view(experiment: Any) -> Any:
+def run_with_view(experiment: Experiment) -> Result:
     """One trial, shown while it runs."""
     from streamgauge.report.page import write_page
     from streamgauge.report.terminal import TrialView
@@ -52,7 +79,7 @@ def run_with_view(experiment: Any) -> Any:
         return run_single(experiment, view.update, write_page)
 
 
-def sustain_with_view(experiment: Any, verbose: bool) -> Any:
+def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
     """The search's own view shows its result too."""
     from streamgauge.report.page import write_page
     from streamgauge.report.terminal import SearchView
@@ -62,8 +89,8 @@ def sustain_with_view(experiment: Any, verbose: bool) -> Any:
         return search(experiment, view, write_page)
 
 
-def write_input(experiment: Any, as_json: bool) -> None:
-    """`generate`: the planned input, and which files it is in."""
+def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+    """The planned input, and which files it is in."""
     if experiment.out is None:
         raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
     from streamgauge.report.terminal import InputView, tell
@@ -83,22 +110,14 @@ def write_input(experiment: Any, as_json: bool) -> None:
         tell(f"note  {note}")
 
 
-def take_apart(experiment: Any, as_json: bool, print_toml: bool) -> None:
-    """`anatomy`: ends by the worst of its trials, whatever rate held."""
-    from streamgauge.studies.anatomy import anatomy as study
-    from streamgauge.studies.anatomy import check_trials
-
-    if print_toml:
-        from streamgauge.experiment import to_toml
-
-        check_trials(experiment)
-        print(to_toml(experiment), end="")
-        return
+def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+    """Ends by the worst of its trials, whatever rate held."""
     from streamgauge.artifacts.run_folder import ANATOMY
     from streamgauge.report.again import write_study_page
     from streamgauge.report.anatomy_terminal import show_anatomy
     from streamgauge.report.page import write_page
     from streamgauge.report.terminal import TrialView
+    from streamgauge.studies.anatomy import anatomy as study
 
     with TrialView() as view:
         found = study(experiment, view.update, partial(write_study_page, ANATOMY), write_page)
@@ -108,19 +127,22 @@ def take_apart(experiment: Any, as_json: bool, print_toml: bool) -> None:
     sys.exit(whole if found["finished"] else EXITS["interrupted"])
 
 
-def characterize_with_view(experiment: Any, sizes: Any, apply: bool, as_json: bool) -> None:
-    """The characterization; `apply`: then a run with the instances that it advises, whose verdict counts."""
+def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+    """With `--apply` then a run with the instances that are advised, whose verdict counts."""
     from streamgauge.artifacts.run_folder import CHARACTERIZATION
     from streamgauge.report.again import write_study_page
     from streamgauge.report.characterization_terminal import show_applied, show_characterization
     from streamgauge.report.page import write_page
     from streamgauge.report.terminal import StepView, TrialView
-    from streamgauge.studies.apply import apply_advice
+    from streamgauge.studies.apply import apply_advice, check_all
     from streamgauge.studies.characterize import characterize as study
 
+    apply = experiment.characterize is not None and experiment.characterize.apply
+    if apply:
+        check_all(experiment)
     write_study = partial(write_study_page, CHARACTERIZATION)
     with StepView() as view:
-        found = study(experiment, sizes, view.update, write_study)
+        found = study(experiment, view.update, write_study)
     if not as_json:
         show_characterization(found, apply)
     if apply:
@@ -131,3 +153,47 @@ def characterize_with_view(experiment: Any, sizes: Any, apply: bool, as_json: bo
     elif applied := found["applied"]:
         show_applied(applied)
     sys.exit(EXITS[found["applied"]["verdict"]] if found["applied"] else 0)
+
+
+@dataclass(frozen=True)
+class Shorthand:
+    """A command that is shorthand for an experiment.
+
+    Attributes:
+        check: refuses what `perform` would refuse before anything is started.
+        perform: does what an experiment asks for, with (as JSON, every check).
+        workload_from: the setting that names a run folder, where the workload may be left out.
+        verbose: whether it has `--verbose`.
+    """
+
+    help: str
+    check: Callable[[Experiment], None]
+    perform: Callable[[Experiment, bool, bool], None]
+    short_help: str | None = None
+    workload_from: str = ""
+    verbose: bool = False
+
+
+SHORTHANDS = {
+    "run": Shorthand(
+        "One trial: is this rate sustained, how late are the results, are they right?", _check, _run,
+        "One trial: is a rate sustained, how late, are the answers right?", verbose=True,
+    ),
+    "sustain": Shorthand(
+        "The highest rate that is sustained: bracketed, bisected, confirmed on a fresh engine.", _check, _sustain,
+        "The highest rate that is sustained, by a search", "search.resume", verbose=True,
+    ),
+    "generate": Shorthand(
+        "The planned input itself, as Parquet, without any engine.", _check, _generate, workload_from="load.of"
+    ),
+    "anatomy": Shorthand(
+        "Where a record's time goes: every result's way, in stages, by the driver's stamps and what else is known.",
+        _check_anatomy, _anatomy, "Where a record's time goes, stage by stage",
+    ),
+    "characterize": Shorthand(
+        "Selectivity, tuple size and time per tuple of each operator alone, Spark's memory, and advised instances.",
+        _check_characterization, _characterize,
+        "What each operator of a workload does to the stream, and what it costs",
+    ),
+}  # fmt: skip
+"""By the word of the command line, which is the experiment's `command`."""

@@ -15,64 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from streamgauge.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
 from streamgauge.events import US, parse_duration, parse_rate, parse_share, parse_whole
-
-Command = Literal["run", "sustain", "generate", "anatomy"]
-
-DURATIONS_S: dict[str, float] = {"run": 60.0, "sustain": 30.0, "generate": 60.0, "anatomy": 30.0}
-"""The measured span where none is asked for: a search makes many trials, and so may an anatomy."""
-
-FLAGS = {
-    "engine": "--engine",
-    "transport": "--transport",
-    "transport_options": "--transport-option",
-    "master": "--master",
-    "isolation": "--isolation",
-    "parameters": "--set",
-    "options": "--option",
-    "load.rate": "--rate",
-    "load.profile": "--profile",
-    "load.duration": "--duration",
-    "load.warmup": "--warmup",
-    "load.generators": "--generators",
-    "load.seed": "--seed",
-    "load.start": "--start",
-    "load.of": "--of",
-    "load.chunk": "--chunk",
-    "load.bound": "--bound",
-    "load.memory": "--memory",
-    "load.frontier": "--frontier",
-    "search.tolerance": "--tolerance",
-    "search.quick": "--quick",
-    "search.start_rate": "--start-rate",
-    "search.trials_max": "--trials-max",
-    "search.resume": "--resume",
-    "anatomy.rates": "--rates",
-    "anatomy.batch_windows": "--batch-windows",
-    "anatomy.record_sizes": "--record-size",
-    "limits": "--limit",
-    "bind": "--bind",
-    "port": "--port",
-    "out": "--out",
-    "keep_results": "--keep-results",
-}
-"""Setting to the command line's option for it."""
-
-_OF_SEARCHES, _OF_ANATOMIES = (
-    tuple(name for name in FLAGS if name.startswith(of)) for of in ("search.", "anatomy.")
-)  # fmt: skip
-NOT_TAKEN: dict[str, tuple[str, ...]] = {
-    "run": ("load.start", "load.of", *_OF_SEARCHES, *_OF_ANATOMIES),
-    "sustain": ("load.start", "load.of", "load.rate", "load.profile", *_OF_ANATOMIES),
-    "generate": (
-        *_OF_SEARCHES, *_OF_ANATOMIES, "limits", "bind", "port", "load.chunk", "load.bound", "load.memory",
-        "load.frontier",
-    ),
-    "anatomy": (
-        *_OF_SEARCHES, "load.start", "load.of", "load.rate", "load.profile", "limits", "keep_results", "bind", "port",
-        "load.bound", "load.memory", "load.frontier",
-    ),
-}  # fmt: skip
-"""Command to the settings for which it has no option, because they would change nothing of what it is asked for."""
+from streamgauge.settings import COMMANDS, NAMED, Command, SettingInfo, setting, settings_of
 
 DATA = "data"
 """The parameter that every built-in workload has besides its own: a file whose rows it gets."""
@@ -81,17 +24,6 @@ DATA_TIME = ".time"
 
 CLIENT = "client"
 """The option of a transport that names a file by which clients log in."""
-
-_EXAMPLES = {
-    "load.generators": "2",
-    "load.seed": "1",
-    "search.tolerance": "5%",
-    "search.trials_max": "16",
-    "anatomy.rates": "20k,50k",
-    "anatomy.batch_windows": "0s,500ms",
-    "anatomy.record_sizes": "25,1000",
-    "port": "5000",
-}
 
 
 def is_data(name: str) -> bool:
@@ -104,21 +36,25 @@ def is_data_time(name: str) -> bool:
     return name.startswith(f"{DATA}.") and name.endswith(DATA_TIME)
 
 
-def parse_setting(parse: Callable[..., Any], setting: str, value: Any) -> Any:
+def parse_setting(parse: Callable[..., Any], name: str, value: Any) -> Any:
     """`parse(value)`; its problems name the setting, and the option in the way out, whatever `parse` calls them."""
     try:
         return parse(value)
     except InputError as error:
-        raise InputError([_named(problem, setting) for problem in error.problems]) from None
+        raise InputError([_named(problem, name) for problem in error.problems]) from None
 
 
-def _named(problem: Problem, setting: str) -> Problem:
-    option, blank, example = problem.way_out.partition(" ")
-    ours = option.startswith("--") and setting in FLAGS
-    way_out = f"{FLAGS[setting]}{blank}{example}" if ours else problem.way_out
-    return Problem(setting, problem.rule, problem.got, way_out)
+def _named(problem: Problem, name: str) -> Problem:
+    """The problem with the setting's own name, and its option in the way out."""
+    option, _, example = problem.way_out.partition(" ")
+    way_out, info = problem.way_out, SETTINGS.get(name)
+    if info is not None and option.startswith("--"):
+        way_out = f"{info.flag} {example}" if example and not info.example else info.way_out
+    return Problem(name, problem.rule, problem.got, way_out)
 
 
+Weights = Literal["cumulative", "immediate"]
+"""Sin_i of eq. 3.4: rows of the input for each event of the application, or the selectivity of the operator before."""
 Rate = Annotated[float, BeforeValidator(parse_rate)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
 Share = Annotated[float, BeforeValidator(parse_share)]
@@ -128,21 +64,26 @@ def _interval(text: Any) -> float:
     """An interval of batches, seconds, which Spark takes in whole milliseconds."""
     interval_s = parse_duration(text)
     if round(US * interval_s) % 1000:
-        raise InputError(Problem("interval", "must be whole milliseconds", text, ""))
+        raise InputError(Problem("interval", "must be whole milliseconds", text, "--interval"))
     return interval_s
 
 
 def _record_size(text: Any) -> int:
     from streamgauge.load.stamped import RECORD_BYTES_MAX, RECORD_BYTES_MIN
 
-    return parse_whole(text, "record size", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
+    return parse_whole(text, "--record-size", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
 
 
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
+def _parsed_whole(least: int, greatest: int, text: Any) -> int:
+    return parse_whole(text, "--number", least, greatest, "")
 
 
-def _each(setting: str, parse: Callable[[Any], Any]) -> BeforeValidator:
+def _whole(least: int, greatest: int) -> BeforeValidator:
+    """`10k` as 10000, between these."""
+    return BeforeValidator(partial(_parsed_whole, least, greatest))
+
+
+def _each(parse: Callable[[Any], Any]) -> BeforeValidator:
     """Several values, in a list or apart by commas, each once; those that are wrong are told all at once."""
 
     def read(given: Any) -> tuple[Any, ...]:
@@ -150,11 +91,14 @@ def _each(setting: str, parse: Callable[[Any], Any]) -> BeforeValidator:
         problems: list[Problem] = []
         found = [attempt(partial(parse, text), problems) for text in _listed(texts)]
         if problems:
-            way_out = f"{FLAGS[setting]} {_EXAMPLES[setting]}"
-            raise InputError([Problem(setting, one.rule, one.got, way_out) for one in problems])
+            raise InputError(problems)
         return tuple(dict.fromkeys(found))
 
     return BeforeValidator(read)
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 class Asked(BaseModel):
@@ -163,35 +107,75 @@ class Asked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_everywhere = partial(setting, only=COMMANDS)
+_judged = partial(setting, only=("run", "sustain"))
+_searched = partial(setting, only=("sustain",))
+_generated = partial(setting, only=("generate",))
+_dissected = partial(setting, only=("anatomy",))
+_characterized = partial(setting, only=("characterize",))
+
+
 class Load(Asked):
-    """What is offered: the rate over time, and who makes it.
+    """What is offered: the rate over time, and who makes it."""
 
-    `profile` is `constant`, `step:RATE@TIME,...`, `ramp:RATE` or `burst:FACTOR@TIME+LENGTH`; `rate` is where it begins.
-    `start` and `of` are for `generate` alone: the start of the input, or the run whose input it is.
-    """
-
-    rate: Rate = 100_000.0
-    profile: str = "constant"
-    duration: Duration = 60.0
-    warmup: Duration | None = None
-    generators: int | None = Field(default=None, ge=1, le=256)
-    seed: int = Field(default=1, ge=0, lt=2**63)
-    start: str | None = None
-    of: str | None = None
-    chunk: Duration | None = None
-    bound: Duration = 30.0
-    memory: str | None = None
-    frontier: Literal["common", "free"] = "common"
+    rate: Rate = setting(
+        "100k", "events per second of all streams together: 100k, 1.5M", "RATE",
+        only=("run", "generate", "characterize"),
+        per_command={"characterize": {
+            "default": "10k", "help": "how dense the input is in event time, which windows feel: 10k",
+        }},
+    )  # fmt: skip
+    duration: Duration = setting(
+        "60s", "the measured span; warm-up comes before, the tail after: 60s, 2m", "TIME",
+        per_command={"sustain": {"default": "30s"}, "anatomy": {"default": "30s"}},
+    )  # fmt: skip
+    warmup: Duration | None = setting(
+        None, "warm-up before the span", "TIME",
+        default_text="45s on a fresh JVM, 75s in real-time mode that keeps how far it is once a minute, more for spans "
+        "above 70s",
+    )  # fmt: skip
+    generators: Annotated[int | None, Field(ge=1, le=256)] = setting(
+        None, "generator processes, of 160 MB each", "N", example="2",
+        default_text="one per SUT core, at most 8; 1 over kafka and socket",
+    )  # fmt: skip
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = _everywhere(
+        "1", "the same seed gives the same input, byte for byte", "N"
+    )
+    profile: str = setting(
+        "constant", "constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
+        only=("run", "generate"),
+    )  # fmt: skip
+    start: str | None = _generated(
+        None, "a run's start_time: write what a run of these settings was offered at least, warm-up and tail included; "
+        "one that was extended or warmed up longer had more: see the next option", "TIMESTAMP",
+        default_text="now, and the span alone",
+    )  # fmt: skip
+    of: str | None = _generated(
+        None, "a run's folder: write all that this very run was offered, its extensions included", "RUN",
+        default_text="none",
+    )  # fmt: skip
+    chunk: Duration | None = setting(
+        None, "how much event time travels at once", "TIME", only=("run", "sustain", "anatomy"),
+        default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
+    )  # fmt: skip
+    bound: Duration = _judged("30s", "the queue's bound, in seconds of the rate", "TIME")
+    memory: str | None = _judged(
+        None, "the queue's bound, in bytes, and of nothing else", "SIZE",
+        default_text="4GiB, at most half of the memory with the generators",
+    )  # fmt: skip
+    frontier: Literal["common", "free"] = _judged(
+        "common", "common: all partitions cut at one event time; free: each at its own", "HOW"
+    )
 
 
 class Search(Asked):
     """How the highest sustained rate is looked for [method 3]."""
 
-    tolerance: Share = Field(default=0.05, gt=0, lt=1)
-    quick: bool = False
-    start_rate: Rate | None = None
-    trials_max: int = Field(default=16, ge=3)
-    resume: str | None = None
+    tolerance: Annotated[Share, Field(gt=0, lt=1)] = _searched("5%", "relative width of the answer: 5%", "SHARE")
+    quick: bool = _searched(False, "no confirmation on a fresh engine, and says so")
+    start_rate: Rate | None = _searched(None, "where to begin", "RATE", default_text="an overload trial finds out")
+    resume: str | None = _searched(None, "go on with a search that was ended", "RUN", default_text="a new one")
+    trials_max: Annotated[int, Field(ge=3)] = _searched("16", "stop after so many trials", "N")
 
 
 class Anatomy(Asked):
@@ -199,9 +183,42 @@ class Anatomy(Asked):
     bytes; of none: as the engine and the workload have it.
     """
 
-    rates: Annotated[tuple[float, ...], _each("anatomy.rates", parse_rate), Field(min_length=1)] = (20_000.0,)
-    batch_windows: Annotated[tuple[float, ...], _each("anatomy.batch_windows", _interval)] = ()
-    record_sizes: Annotated[tuple[int, ...], _each("anatomy.record_sizes", _record_size)] = ()
+    rates: Annotated[tuple[float, ...], _each(parse_rate), Field(min_length=1)] = _dissected(
+        "20k", "a trial at each of them", "RATE,RATE", example="20k,50k"
+    )
+    batch_windows: Annotated[tuple[float, ...], _each(_interval)] = _dissected(
+        (), "the same at each of these intervals of batches", "TIME,TIME", default_text="trigger's", example="0s,500ms"
+    )
+    record_sizes: Annotated[tuple[int, ...], _each(_record_size)] = _dissected(
+        (), "the same at each of these sizes of a record, of stamped_text", "N,N", flag="--record-size",
+        default_text="25", example="25,1000",
+    )  # fmt: skip
+
+
+class Characterize(Asked):
+    """How much is measured of each operator alone, and how instances are shared out [B eq. 3.4]."""
+
+    slices: Annotated[int, _whole(1, 100_000)] = _characterized(
+        "100", "slices that are timed; fewer than 100 carry no p99, so no advice", "N"
+    )
+    slice_events: Annotated[int, _whole(1, 10_000_000)] = _characterized("10k", "events of the input in a slice", "N")
+    warmup_slices: Annotated[int, _whole(0, 100_000)] = _characterized(
+        "20", "slices before them, which warm the engine up and are thrown away", "N"
+    )
+    target: Annotated[int, _whole(1, 1_000_000)] = _characterized("10", "instances that eq. 3.4 shares out", "K")
+    weights: Weights = _characterized(
+        "cumulative",
+        "cumulative: rows of an input for each event; immediate: selectivity of the operator before",
+        "HOW",
+    )
+    multipliers: Annotated[tuple[int, ...], _each(partial(_parsed_whole, 1, 10_000))] = _characterized(
+        "1,2,4,8", "what instances are multiplied by, in the thesis's three ways", "N,N"
+    )
+    apply: bool = _characterized(False, "run it with the instances advised, where Spark has any")
+
+    @property
+    def slices_in_all(self) -> int:
+        return self.slices + self.warmup_slices
 
 
 class Experiment(Asked):
@@ -209,30 +226,66 @@ class Experiment(Asked):
 
     command: Command = "run"
     workload: str
-    engine: str = "spark"
-    transport: str = "flight"
-    transport_options: dict[str, str] = Field(default_factory=dict)
-    master: str | None = None
-    isolation: Literal["shared", "pinned"] = "shared"
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    options: dict[str, str] = Field(default_factory=dict)
-    load: Load = Load()
     search: Search = Search()
     anatomy: Anatomy | None = None
-    limits: tuple[str, ...] = ()
-    bind: str = "127.0.0.1"
-    port: int | None = Field(default=None, ge=1024, le=65000)
-    out: str | None = None
-    keep_results: bool = False
+    characterize: Characterize | None = None
+    engine: str = setting("spark", "engine under test (streamgauge engines)", "NAME")
+    parameters: dict[str, Any] = _everywhere(
+        {}, "a workload parameter, or data=FILE: rows of your own in the place of made ones; repeatable", NAMED,
+        flag="--set", repeatable=True, default_text="none",
+    )  # fmt: skip
+    options: dict[str, str] = _everywhere(
+        {}, "an engine setting or lowering, such as spark.sql.shuffle.partitions=4", NAMED,
+        flag="--option", repeatable=True, default_text="none",
+    )  # fmt: skip
+    transport: str = setting(
+        "flight", "how events travel; flight: from memory; kafka: over a broker; socket: as lines of text", "NAME"
+    )
+    transport_options: dict[str, str] = setting(
+        {}, "a setting of the transport, such as encoding=json over kafka; repeatable", NAMED,
+        flag="--transport-option", repeatable=True, default_text="none",
+    )  # fmt: skip
+    master: str | None = setting(None, "Spark master", "URL", default_text="local[all cores]")
+    isolation: Literal["shared", "pinned"] = setting(
+        "shared", "shared: same cores for driver and SUT; pinned: cores apart", "HOW"
+    )
+    load: Load = Load()
+    limits: tuple[str, ...] = _judged(
+        (), 'a service level: "event_time_p99<=2s"; repeatable', "RULE", flag="--limit", repeatable=True,
+        default_text="none", example='"event_time_p99<=2s"',
+    )  # fmt: skip
+    bind: str = _judged("127.0.0.1", "address that endpoints listen on", "ADDRESS")
+    port: Annotated[int | None, Field(ge=1024, le=65000)] = _judged(
+        None, "first port of the endpoints", "N", default_text="free ones", example="5000"
+    )
+    out: str | None = _everywhere(
+        None, "where run folders go", "DIR", default_text="runs",
+        per_command={"generate": {
+            "help": "folder to write to: DIR/<stream>/part-<partition>.parquet", "default_text": "", "required": True,
+        }},
+    )  # fmt: skip
+    keep_results: bool = setting(
+        False, "keep every result as results[-SINK].parquet", only=("run", "sustain", "generate")
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _with_duration(cls, values: Any) -> Any:
-        """Where no duration is asked for, the command's own."""
+    def _with_defaults_of_command(cls, values: Any) -> Any:
+        """Where no rate or duration is asked for, the command's own."""
         load = values.get("load", {}) if isinstance(values, dict) else None
-        if not isinstance(load, dict) or values.get("command") not in DURATIONS_S:
+        if not isinstance(load, dict) or values.get("command") not in COMMANDS:
             return values
-        return {**values, "load": {"duration": DURATIONS_S[values["command"]], **load}}
+        own = {name: SETTINGS[f"load.{name}"].in_command(values["command"]).default for name in ("rate", "duration")}
+        return {**values, "load": {**own, **load}}
+
+
+SETTINGS = {info.name: info for info in settings_of(Experiment)}
+"""Every setting that the command line has an option for, by its name."""
+
+
+def setting_of(name: str) -> SettingInfo | None:
+    """The setting that a dotted name is, or is an entry of: `parameters.range`."""
+    return SETTINGS.get(name) or SETTINGS.get(name.partition(".")[0])
 
 
 def problems_of(error: ValidationError) -> list[Problem]:
@@ -250,16 +303,15 @@ def _problems_of(item: Any) -> list[Problem]:
     return [Problem(setting, rule_of(item), item["input"], _way_out(setting, item))]
 
 
-def _way_out(setting: str, item: Any) -> str:
+def _way_out(name: str, item: Any) -> str:
     """An option with a value that would do; without an option, the file's line."""
-    head, _, tail = setting.partition(".")
-    if head in ("parameters", "options", "transport_options", "limits"):
-        return f"{FLAGS[head]} {tail or 'name'}=VALUE" if head != "limits" else '--limit "event_time_p99<=2s"'
-    choices = choices_of(item)
-    example = nearest(item["input"], choices) if choices else _EXAMPLES.get(setting, "")
-    if setting in FLAGS:
-        return f"{FLAGS[setting]} {example}".rstrip() if example else f"{FLAGS[setting]} with another value"
-    return f'{setting} = "{example}"' if example else f"another value for {setting or 'the file'}"
+    info, choices = setting_of(name), choices_of(item)
+    meant = nearest(item["input"], choices) if choices else ""
+    if info is None:
+        return f'{name} = "{meant}"' if meant else f"another value for {name or 'the file'}"
+    if info.metavar == NAMED:
+        return f"{info.flag} {name.partition('.')[2] or 'name'}=VALUE"
+    return f"{info.flag} {meant}" if meant else info.way_out
 
 
 def build(values: dict[str, Any]) -> Experiment:

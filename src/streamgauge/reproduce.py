@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgauge.errors import Problem
-from streamgauge.experiment import FLAGS, NOT_TAKEN, Experiment
+from streamgauge.experiment import Experiment, setting_of
+from streamgauge.settings import NAMED, SettingInfo
 from streamgauge.units import format_exact, format_value
 
-_SWITCHES = ("keep_results", "search.quick")
-_NAMED = ("parameters", "options", "transport_options")
-_SECONDS = ("load.duration", "load.warmup", "load.chunk", "load.bound")
 _LEAVE_FOLDERS = ("run", "sustain")
 """The commands that leave a run folder."""
 
@@ -41,27 +39,27 @@ def contradictions(
     kept = {setting.name: setting.value for setting in settings(theirs)}
     for one in settings(asked):
         if one.name not in own and kept.get(one.name, one.default) != one.value:
-            option = FLAGS.get(one.name) or FLAGS[one.name.partition(".")[0]]
-            yield Problem(one.name, rule, one.value, f"leave {option} out")
+            info = setting_of(one.name)
+            yield Problem(one.name, rule, one.value, f"leave {info.flag if info else one.name} out")
 
 
 def not_taken(experiment: Experiment) -> Iterator[Problem]:
     """Settings that would be passed over in silence: those that the experiment's command does not take."""
     for one in settings(experiment.model_dump(mode="json")):
-        if one.name in NOT_TAKEN[experiment.command]:
-            takers = [name for name, lacking in NOT_TAKEN.items() if one.name not in lacking]
-            rule = f"is no setting of {experiment.command}, only of {' and '.join(takers)}"
-            yield Problem(one.name, rule, one.value, f"leave {FLAGS[one.name]} out")
+        info = setting_of(one.name)
+        if info is not None and experiment.command not in info.commands:
+            rule = f"is no setting of {experiment.command}, only of {' and '.join(info.commands)}"
+            yield Problem(one.name, rule, one.value, f"leave {info.flag} out")
 
 
 def command(experiment: Mapping[str, Any]) -> str | None:
     """The command line that asks the same, or None where only the experiment's file can say it all."""
     if not experiment or experiment["command"] not in _LEAVE_FOLDERS or str(experiment["workload"]).startswith("-"):
         return None
-    lacking = NOT_TAKEN[experiment["command"]]
     parts = ["streamgauge", str(experiment["command"]), str(experiment["workload"])]
     for name, value, _ in _differing(experiment):
-        flags = None if name in lacking else _flags(name, value)
+        info = setting_of(name)
+        flags = None if info is None or experiment["command"] not in info.commands else _typed(info, name, value)
         if flags is None:
             return None
         parts += flags
@@ -93,20 +91,20 @@ def _flat(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _flags(name: str, value: Any) -> list[str] | None:
-    head, _, tail = name.partition(".")
-    if head in _NAMED:
-        text = _text(value)
-        sayable = text is not None and tail and "=" not in tail and tail == tail.strip()
-        return [FLAGS[head], f"{tail}={text}"] if sayable else None
-    if name in _SWITCHES:
-        return [FLAGS[name]]
-    if name == "limits":
-        return [word for limit in value for word in (FLAGS[name], limit)]
-    if name == "search.tolerance":
-        return [FLAGS[name], _share(value)]
+def _typed(info: SettingInfo, name: str, value: Any) -> list[str] | None:
+    """The words of the command line that set this; None where it cannot be typed."""
     text = _text(value)
-    return None if text is None or name not in FLAGS else [FLAGS[name], text + "s" * (name in _SECONDS)]
+    if info.metavar == NAMED:
+        key = name.partition(".")[2]
+        sayable = text is not None and key and "=" not in key and key == key.strip()
+        return [info.flag, f"{key}={text}"] if sayable else None
+    if info.is_switch:
+        return [info.flag]
+    if info.repeatable:
+        return [word for one in value for word in (info.flag, one)]
+    if info.metavar == "SHARE":
+        return [info.flag, _share(value)]
+    return None if text is None else [info.flag, text + "s" * (info.metavar == "TIME")]
 
 
 def _share(value: float) -> str:

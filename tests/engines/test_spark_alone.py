@@ -19,20 +19,20 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.events import Schema
-from streamgauge.experiment import build
+from streamgauge.experiment import Experiment, build
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.process import ROW, Processor
 from streamgauge.flow.stream import flow as flow_of
 from streamgauge.flow.stream import hop, session, source, table, tumble
 from streamgauge.load.fields import Integer, Key, StreamSpec
 from streamgauge.studies.apply import apply_advice
-from streamgauge.studies.characterize import Asked, characterize
+from streamgauge.studies.characterize import characterize
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-FEW = Asked(slices=6, slice_events=500, warmup_slices=2)
+FEW = {"slices": 6, "slice_events": 500, "warmup_slices": 2}
 SLEEP_S = 0.5
 PURCHASES = StreamSpec("purchases", (Key("user_id", 50), Key("gem_pack_id", 10), Integer("price", 1, 100)), 0.5)
 ADS = StreamSpec("ads", (Key("user_id", 50), Key("gem_pack_id", 10)), 0.5)
@@ -91,14 +91,18 @@ def everything() -> Flow:
     )  # fmt: skip
 
 
-def characterized(tmp_path: Path, workload: str, asked: Asked, **more: Any) -> dict[str, Any]:
-    values = {"command": "generate", "workload": workload, "out": str(tmp_path), **more}
-    return characterize(build({**values, "load": {"rate": 1000, "generators": 1}}), asked)
+def asked_for(tmp_path: Path, workload: str, asked: dict[str, int], **more: Any) -> Experiment:
+    values = {"command": "characterize", "workload": workload, "out": str(tmp_path), **more}
+    return build({**values, "characterize": asked, "load": {"rate": 1000}})
+
+
+def characterized(tmp_path: Path, workload: str, asked: dict[str, int], **more: Any) -> dict[str, Any]:
+    return characterize(asked_for(tmp_path, workload, asked, **more))
 
 
 def test_word_count_is_characterized(tmp_path: Path) -> None:
     """A hundred small slices: exact selectivities, a p99 of each operator, and so instances for each."""
-    found = characterized(tmp_path, "word_count", Asked(slices=100, slice_events=50, warmup_slices=3))
+    found = characterized(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
     rows = {row["name"]: row for row in found["operators"]}
     assert (rows["splitter"]["rows_in"], rows["splitter"]["selectivity"]) == ([103 * 50], 10.0)
     assert rows["counter"]["rows_in"] == [103 * 500]
@@ -119,10 +123,10 @@ def test_word_count_is_characterized(tmp_path: Path) -> None:
 
 def test_advice_is_applied(tmp_path: Path) -> None:
     """Spark runs the trial with the instances that were advised, and its answers are right."""
-    load = {"rate": 1000, "generators": 1, "duration": 10, "warmup": 5}
-    experiment = build({"command": "generate", "workload": "word_count", "out": str(tmp_path), "load": load})
-    found = characterize(experiment, Asked(slices=100, slice_events=50, warmup_slices=3))
-    applied = apply_advice(experiment, found, lambda _: None)["applied"]
+    experiment = asked_for(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
+    found = characterize(experiment)
+    short = experiment.load.model_copy(update={"duration": 10.0, "warmup": 5.0})
+    applied = apply_advice(experiment.model_copy(update={"load": short}), found, lambda _: None)["applied"]
     trial = RunFolder.open(applied["run"]).read_result()
     assert Path(applied["run"]).parent == Path(found["folder"])
     assert trial.settings[SETTING] == applied["after"] == str(found["apply"]["value"])
@@ -162,7 +166,7 @@ def test_every_kind_of_operator_is_timed_and_the_slow_one_is_found(
 def test_an_own_job_is_characterized(tmp_path: Path, job: str, selectivity: tuple[float, float]) -> None:
     """Each of the examples, as one operator: by its reference or in batch, and timed slice by slice."""
     path = Path(__file__).parents[2] / "examples" / f"{job}.py"
-    found = characterized(tmp_path, str(path), Asked(slices=6, slice_events=2_000, warmup_slices=1))
+    found = characterized(tmp_path, str(path), {"slices": 6, "slice_events": 2_000, "warmup_slices": 1})
     (row,) = [row for row in found["operators"] if row["kind"] == "native_job"]
     assert (row["name"], row["rows_in"]) == (job, [14_000])
     assert selectivity[0] <= row["selectivity"] <= selectivity[1]

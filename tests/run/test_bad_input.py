@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.run.asked import GOOD, refused
 
-from streamgauge.experiment import FLAGS
+from streamgauge.experiment import SETTINGS
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -175,6 +175,6 @@ def test_the_way_out_is_one_for_the_command_line(asked: dict[str, Any], setting:
         "option": "options",
         "slide": "parameters",
     }
-    known = [name for name in FLAGS if (names.get(head, head) + ".").startswith(name + ".")]
+    known = [name for name in SETTINGS if (names.get(head, head) + ".").startswith(name + ".")]
     assert known or problem.setting in NO_OPTION
-    assert not known or FLAGS[known[0]] in problem.way_out or problem.way_out.startswith("one of ")
+    assert not known or SETTINGS[known[0]].flag in problem.way_out or problem.way_out.startswith("one of ")

@@ -17,14 +17,14 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.events import Schema
-from streamgauge.experiment import Experiment, read
+from streamgauge.experiment import Characterize, Experiment, read
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
 from streamgauge.flow.stream import source, tumble
 from streamgauge.report import characterization_terminal
 from streamgauge.result import Result, Verdict
 from streamgauge.studies import apply, characterization, characterize
-from streamgauge.studies.characterization import Advice, Timings, figures
+from streamgauge.studies.characterization import Timings, figures
 from streamgauge.studies.materialise import Measured
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.base import get, names
@@ -61,7 +61,7 @@ def test_both_weights_by_hand() -> None:
     Cumulative: 1, 0.1, 0.1 of 1.2 -> 8.3, 0.8, 0.8 of ten. Immediate: 1, 0.1 (of the filter), 1 (of the projection)
     of 2.1 -> 4.8, 0.5, 4.8: as if the counter had as much to do as the filter.
     """
-    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Advice()))
+    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Characterize()))
     weights = {name: row["weights"] for name, row in rows.items()}
     assert weights["dear"] == {"cumulative": [1.0], "immediate": [1.0]}
     assert weights["key"] == {"cumulative": [0.1], "immediate": [0.1]}
@@ -80,7 +80,7 @@ def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
     """A source and a sink never are; one that failed says why; one with too few slices has a median, and no advice."""
     some = {"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": [Slice(100, 1e-4, 0.0)] * 99}
     timings = Timings(some, dict.fromkeys(some, "difference"), {"running": "it broke"})
-    found = figures("made", FLOW, counted(FLOW, ROWS), timings, Advice())
+    found = figures("made", FLOW, counted(FLOW, ROWS), timings, Characterize())
     rows = by_name(found)
     reasons = {name: row["time_reason"] for name, row in rows.items()}
     assert reasons == {
@@ -103,7 +103,7 @@ def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
 def test_what_others_read_has_flat_names(weights: characterization.Weights, instances: tuple[int, int, int]) -> None:
     """[design 7]: bytes of a tuple, its p99, and the instances by the weights that were asked for, a number each."""
     times = timed(dear=1.0, key=1.0, running=1.0)
-    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), times, Advice(weights=weights)))
+    rows = by_name(figures("made", FLOW, counted(FLOW, ROWS), times, Characterize(weights=weights)))
     worked = [rows[name] for name in ("dear", "key", "running")]
     assert tuple(row["advised_instances"] for row in worked) == instances
     assert [row["time_per_tuple_us_p99"] for row in worked] == [pytest.approx(1.0)] * 3
@@ -119,7 +119,7 @@ NOISE = [Slice(100, 1e-3, 1.1e-3), Slice(100, 1.2e-3, 1e-3)] * 50
 def test_an_operator_that_cannot_be_told_from_reading_gets_one() -> None:
     """It has the reason in place of a time, counts as no work, and leaves all ten to the other."""
     slices = {"dear": NOISE, "key": [Slice(100, 1e-3, 0.0)] * 100, "running": [Slice(100, 1e-3, 0.0)] * 100}
-    found = figures("made", FLOW, counted(FLOW, ROWS), Timings(slices), Advice())
+    found = figures("made", FLOW, counted(FLOW, ROWS), Timings(slices), Characterize())
     rows = by_name(found)
     assert (rows["dear"]["time_per_tuple_us"]["median"], rows["dear"]["time_per_tuple_us_p99"]) == (None, None)
     assert rows["dear"]["time_reason"].startswith("below what can be told from only reading")
@@ -130,24 +130,24 @@ def test_an_operator_that_cannot_be_told_from_reading_gets_one() -> None:
 
 def test_advised_instances_have_their_spread() -> None:
     """Slices that are all the same leave none; a p99 that hangs on two slow slices is not always in a resampling."""
-    steady = figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Advice())
+    steady = figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Characterize())
     assert {name: row["advised_instances_interval"]["cumulative"] for name, row in by_name(steady).items()} == {
         "numbers": None, "dear": (9, 9), "key": (1, 1), "running": (1, 1), "out": None,
     }  # fmt: skip
     slow_twice = [Slice(100, 1e-4, 0.0)] * 98 + [Slice(100, 1e-2, 0.0)] * 2
     times = Timings({"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": slow_twice})
-    found = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
+    found = figures("made", FLOW, counted(FLOW, ROWS), times, Characterize())
     key = by_name(found)["key"]
     assert key["advised_instances_by_weights"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
     assert key["advised_instances_interval"]["cumulative"] == (1, 10)
-    again = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
+    again = figures("made", FLOW, counted(FLOW, ROWS), times, Characterize())
     assert again == found
 
 
 def test_few_slices_advise_nothing() -> None:
     """Both operators were timed: what is missing is a p99, and with it what would be multiplied."""
     few = {name: [Slice(100, 1e-4, 0.0)] * 4 for name in ("dear", "key", "running")}
-    found = figures("made", FLOW, counted(FLOW, ROWS), Timings(few), Advice(multipliers=(1, 2)))
+    found = figures("made", FLOW, counted(FLOW, ROWS), Timings(few), Characterize(multipliers=(1, 2)))
     assert found["apply"]["reason"] == (
         "not applicable: no operator after an exchange has a p99 (100 slices with rows carry one)"
     )
@@ -169,7 +169,9 @@ def test_an_operator_of_two_inputs_works_for_both() -> None:
     other = source("others", Schema.of(key="int"))
     flow = NUMBERS.join(other, window=tumble(1), on="key", name="join").sink("out")
     rows = by_name(
-        figures("made", flow, counted(flow, {"numbers": 200, "others": 800, "join": 50}), timed(join=2.0), Advice())
+        figures(
+            "made", flow, counted(flow, {"numbers": 200, "others": 800, "join": 50}), timed(join=2.0), Characterize()
+        )
     )
     assert rows["join"]["weights"] == {"cumulative": [0.2, 0.8], "immediate": [1.0, 1.0]}
     assert rows["join"]["s_op_us"]["cumulative"] == pytest.approx(2.0)
@@ -180,13 +182,13 @@ def test_an_operator_of_two_inputs_works_for_both() -> None:
 def test_spark_has_one_number_for_what_follows_an_exchange() -> None:
     """The filter's nine instances are nobody's to choose; the most of those after an exchange is what is set."""
     times = timed(dear=1.0, key=1.0, running=20.0)
-    found = figures("made", FLOW, counted(FLOW, ROWS), times, Advice())
+    found = figures("made", FLOW, counted(FLOW, ROWS), times, Characterize())
     assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=7"  # 2 of 3.1, of ten
     acts = {row["name"]: row["instances_on_spark"]["acts"] for row in found["operators"]}
     assert acts == {"numbers": False, "dear": False, "key": False, "running": True, "out": False}
     assert all(row["instances_on_spark"]["reason"] for row in found["operators"])
     rows_alone = NUMBERS.where("value > 1", name="dear").sink("out")
-    alone = figures("made", rows_alone, counted(rows_alone, ROWS), timed(dear=1.0), Advice())
+    alone = figures("made", rows_alone, counted(rows_alone, ROWS), timed(dear=1.0), Characterize())
     assert found["s_app_us"] == {"cumulative": pytest.approx(3.1), "immediate": pytest.approx(21.1)}
     assert alone["apply"] == {
         "setting": "spark.sql.shuffle.partitions", "value": None, "line": None,
@@ -205,7 +207,7 @@ def test_the_most_of_several_exchanges_is_set() -> None:
     some = counted(flow, {"numbers": 1000, "dear": 100, "first": 100, "running": 20})
     times = timed(dear=1.0, first=10.0, running=8.0)
     found = {
-        weights: figures("made", flow, some, times, Advice(weights=weights))["apply"]
+        weights: figures("made", flow, some, times, Characterize(weights=weights))["apply"]
         for weights in characterization.WEIGHTS
     }
     assert {weights: asked["value"] for weights, asked in found.items()} == {"cumulative": 4, "immediate": 8}
@@ -224,7 +226,7 @@ def test_every_kind_of_operator_has_a_type() -> None:
 
 def test_ways_and_target_follow_what_was_asked() -> None:
     """The weights that were asked for are those that are multiplied."""
-    advice = Advice(target=20, weights="immediate", multipliers=(1, 3))
+    advice = Characterize(target=20, weights="immediate", multipliers=(1, 3))
     found = figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), advice)
     # numbers, dear, key, running, out: 20 of 2.1, 2 of 2.1 and 20 of 2.1, rounded up.
     assert found["ways"]["formula"][0] == {"times": 1, "instances": [1, 10, 1, 10, 1]}
@@ -235,7 +237,7 @@ def test_ways_and_target_follow_what_was_asked() -> None:
 def test_a_stream_and_its_results_may_have_one_name() -> None:
     """As in the workload `filter`: the source is the source, and the sink the sink."""
     flow = NUMBERS.where("value > 1", name="dear").sink("numbers")
-    rows = figures("made", flow, counted(flow, ROWS), timed(dear=1.0), Advice(multipliers=(2,)))
+    rows = figures("made", flow, counted(flow, ROWS), timed(dear=1.0), Characterize(multipliers=(2,)))
     assert [(row["name"], row["kind"]) for row in rows["operators"]] == [
         ("numbers", "source"), ("dear", "where"), ("numbers", "sink"),
     ]  # fmt: skip
@@ -513,6 +515,6 @@ def test_times_are_readable() -> None:
 
 def test_the_source_stands_where_it_should() -> None:
     """Only sources are multiplied alone, and only they have no input."""
-    rows = figures("made", FLOW, counted(FLOW, ROWS), Timings(), Advice())["operators"]
+    rows = figures("made", FLOW, counted(FLOW, ROWS), Timings(), Characterize())["operators"]
     assert [row["name"] for row in rows if row["kind"] == "source"] == ["numbers"]
     assert [node.name for node in graph.operators(FLOW) if isinstance(node, Source)] == ["numbers"]

@@ -16,10 +16,14 @@ from streamgauge.engines.spark.alone_run import Samples
 from streamgauge.engines.spark.slices import Slice
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
+from streamgauge.experiment import Characterize, Experiment, build
 from streamgauge.flow.stream import source
 from streamgauge.studies import characterize
 from streamgauge.studies.characterization import Timings
-from streamgauge.studies.characterize import Asked
+
+
+def asked_for(**sizes: str) -> Experiment:
+    return build({"command": "characterize", "workload": "identity", "characterize": sizes})
 
 
 def unheard(said: str) -> None:
@@ -28,25 +32,24 @@ def unheard(said: str) -> None:
 
 def test_words_are_read_as_people_write_them() -> None:
     """10k is 10000 and 1e3 is 1000, as in rates; multipliers come once each."""
-    asked = characterize.read({"slice_events": "2.5k", "slices": "1e3", "multipliers": "1,2,2"})
-    assert (asked.slice_events, asked.slices, asked.advice.multipliers) == (2500, 1000, (1, 2))
-    assert characterize.read({}) == characterize.Asked()
+    asked = asked_for(slice_events="2.5k", slices="1e3", multipliers="1,2,2").characterize
+    assert asked == Characterize(slice_events=2500, slices=1000, multipliers=(1, 2))
     with pytest.raises(InputError, match="whole number"):
-        characterize.read({"slices": "1.5"})
+        asked_for(slices="1.5")
 
 
 def test_the_warm_up_counts_among_the_events() -> None:
     """Fifty million of them with it, and none more."""
-    asked = {"slices": "4000", "warmup_slices": "1000", "slice_events": "10k"}
-    assert characterize.read(asked).slices_in_all == 5000
+    asked = {"slices": "4000", "slice_events": "10k"}
+    characterize.check_input(asked_for(**asked, warmup_slices="1000"))
     with pytest.raises(InputError, match="at most 50,000,000 events, warm-up included; got '50,010,000'"):
-        characterize.read({**asked, "warmup_slices": "1001"})
+        characterize.check_input(asked_for(**asked, warmup_slices="1001"))
 
 
 @pytest.mark.parametrize(("slices", "told"), [(99, True), (100, False)])
 def test_that_slices_are_too_few_is_noted(slices: int, told: bool) -> None:
     """Those that warm up carry no p99."""
-    notes = characterize._notes(Asked(slices=slices, warmup_slices=20), {"operators": []})
+    notes = characterize._notes(Characterize(slices=slices, warmup_slices=20), {"operators": []})
     assert ("fewer than 100 slices carry no p99, so nothing is advised" in notes) is told
 
 
@@ -90,7 +93,7 @@ def test_slices_that_warm_up_are_thrown_away(on: Callable[[Spark], None], tmp_pa
     """Every slice is run, in order; only those behind the border are kept, and memory is looked at only then."""
     spark, heard = Spark(breaks=99), list[str]()
     on(spark)
-    asked = Asked(slices=4, warmup_slices=warmup)
+    asked = Characterize(slices=4, warmup_slices=warmup)
     timings, memory, settings = characterize._time(READY, [GOOD], asked, tmp_path, tmp_path / "log", heard.append)
     assert spark.asked == list(range(4 + warmup))
     assert [each.seconds for each in timings.slices["good"]] == [float(number) for number in range(warmup, warmup + 4)]
@@ -106,7 +109,7 @@ def test_slices_that_warm_up_are_thrown_away(on: Callable[[Spark], None], tmp_pa
 def test_an_operator_that_failed_keeps_no_slice(on: Callable[[Spark], None], tmp_path: Path, breaks: int) -> None:
     """Whether in the warm-up or after some slices: its reason stands alone, and the others go on."""
     on(Spark(breaks))
-    asked = Asked(slices=4, warmup_slices=1)
+    asked = Characterize(slices=4, warmup_slices=1)
     timings, _, _ = characterize._time(READY, [GOOD, BREAKS], asked, tmp_path, tmp_path / "log", unheard)
     assert list(timings.slices) == ["good"]
     assert len(timings.slices["good"]) == 4
@@ -115,6 +118,6 @@ def test_an_operator_that_failed_keeps_no_slice(on: Callable[[Spark], None], tmp
 
 def test_where_nothing_came_in_nothing_is_started(tmp_path: Path) -> None:
     """No operator, no Spark."""
-    found = characterize._time(READY, [], Asked(), tmp_path, tmp_path / "log", unheard)
+    found = characterize._time(READY, [], Characterize(), tmp_path, tmp_path / "log", unheard)
     assert found == (Timings(), [], {})
     assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ from streamgauge import reproduce
 from streamgauge.engines.seam import BatchInterval, Capabilities, Wanted
 from streamgauge.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.events import US, parse_size
-from streamgauge.experiment import FLAGS, Experiment, Load, build, is_data, is_data_time, parse_setting
+from streamgauge.experiment import SETTINGS, Experiment, Load, build, is_data, is_data_time, parse_setting
 from streamgauge.flow.early import early
 from streamgauge.flow.graph import operators
 from streamgauge.flow.nodes import Flow
@@ -453,7 +453,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
         yield Problem("load.warmup", "must be at most an hour", f"{load.warmup:g}s", "--warmup 45s")
     for setting, rate in (("load.rate", load.rate), ("search.start_rate", experiment.search.start_rate)):
         if rate is not None and rate > RATE_MAX_PER_S:
-            yield Problem(setting, "must be at most 1G events/s", rate, f"{FLAGS[setting]} 1M")
+            yield Problem(setting, "must be at most 1G events/s", rate, f"{SETTINGS[setting].flag} 1M")
     if load.chunk is not None and not 0.001 <= load.chunk <= 1:
         yield Problem("load.chunk", "must be from 1 ms to 1 s", f"{load.chunk:g}s", "--chunk 50ms")
     if not BOUND_S[0] <= load.bound <= BOUND_S[1]:

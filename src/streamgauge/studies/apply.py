@@ -12,20 +12,24 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
 from streamgauge.engines.spark.instances import SETTING, applies, unless_told
-from streamgauge.experiment import Experiment, build, to_toml
+from streamgauge.experiment import Characterize, Experiment, build, to_toml
 from streamgauge.flow import graph
 from streamgauge.progress import OnResult, OnStudy, ignore
 from streamgauge.run.check import check
 from streamgauge.run.replayed import found_anywhere
 from streamgauge.run.single import Progress, run_single
+from streamgauge.studies.characterize import check_input
 
 APPLIED = "applied.toml"
 
 
-def check_trial(experiment: Experiment) -> None:
-    """InputError with everything that is wrong with a characterization, and with the trial that would follow it."""
-    flow = check(experiment).flow
-    if any(applies(node).acts for node in graph.operators(flow)):
+def check_all(experiment: Experiment) -> None:
+    """InputError with everything that is wrong with a characterization, and with the run of its advice, if that is
+    asked for.
+    """
+    flow = check_input(experiment).flow
+    asked = experiment.characterize or Characterize()
+    if asked.apply and any(applies(node).acts for node in graph.operators(flow)):
         check(trial_of(experiment, 1))
 
 

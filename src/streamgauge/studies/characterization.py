@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 
 from streamgauge.engines.spark.instances import NOT_SEEN, SETTING, applies
 from streamgauge.engines.spark.slices import Slice
+from streamgauge.experiment import Characterize, Weights
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import (
     Distinct,
@@ -42,9 +43,7 @@ from streamgauge.studies import published
 from streamgauge.studies.materialise import Measured
 from streamgauge.studies.tuple_time import Q, not_told, resampled, too_few, tuple_time
 
-Weights = Literal["cumulative", "immediate"]
-WEIGHTS: tuple[Weights, ...] = ("cumulative", "immediate")
-"""Sin_i of eq. 3.4: rows of the input for each event of the application, or the selectivity of the operator before."""
+WEIGHTS: tuple[Weights, ...] = get_args(Weights)
 
 _TYPES: dict[type[Node], str] = {
     Source: "source", Select: "projection", Where: "selection", Explode: "projection, one to many",
@@ -90,17 +89,8 @@ class Timings:
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Advice:
-    """How instances are shared out: the K of eq. 3.4, which weights decide, and by what is multiplied."""
-
-    target: int = 10
-    weights: Weights = "cumulative"
-    multipliers: tuple[int, ...] = (1, 2, 4, 8)
-
-
 def figures(
-    workload: str, flow: Flow, counted: Mapping[Node, Measured], timings: Timings, advice: Advice
+    workload: str, flow: Flow, counted: Mapping[Node, Measured], timings: Timings, asked: Characterize
 ) -> dict[str, Any]:
     """`operators`, `s_app_us`, `ways`, `apply` and `thesis` of a characterization."""
     nodes, told = list(graph.operators(flow)), describe(flow)
@@ -109,24 +99,24 @@ def figures(
     rows += [_sink(words, counted, sink, events) for words, sink in zip(told[len(nodes) :], flow.sinks, strict=True)]
     # By their places: a stream and the results of a flow may have one name.
     works = {weights: {str(place): _work(row, weights) for place, row in enumerate(rows)} for weights in WEIGHTS}
-    given = {weights: advised(works[weights], advice.target) for weights in WEIGHTS}
-    between = _intervals(rows, timings, advice)
+    given = {weights: advised(works[weights], asked.target) for weights in WEIGHTS}
+    between = _intervals(rows, timings, asked)
     for place, row in enumerate(rows):
         name, key = row["name"], str(place)
         row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
         row["advised_instances_by_weights"] = {weights: given[weights][key] for weights in WEIGHTS}
-        row["advised_instances"] = given[advice.weights][key]
+        row["advised_instances"] = given[asked.weights][key]
         row["advised_instances_interval"] = {weights: between[weights][key] for weights in WEIGHTS}
         row["thesis"] = [
             {"operator": each.operator, "instances": each.instances}
             for each in published.of_operator(workload, name, _role(row))
         ]
-    base = given[advice.weights]
+    base = given[asked.weights]
     sources = {str(place) for place, row in enumerate(rows) if row["kind"] == "source"}
     return {
         "operators": rows,
         "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
-        "ways": _ways(base, sources, advice),
+        "ways": _ways(base, sources, asked),
         "apply": _apply(nodes, rows),
         "thesis": [
             {"operator": each.operator, "instances": each.instances, "here": _here(each, rows)}
@@ -218,14 +208,14 @@ def _weighted(row: Mapping[str, Any], weights: Weights, time_us: float) -> float
 
 
 def _intervals(
-    rows: Sequence[Mapping[str, Any]], timings: Timings, advice: Advice
+    rows: Sequence[Mapping[str, Any]], timings: Timings, asked: Characterize
 ) -> dict[Weights, dict[str, tuple[int, int] | None]]:
     """Between what the advised instances lie, by weights and place, had other slices of the same kind been timed."""
     random = np.random.default_rng(SEED)
     drawn = {
         place: resampled(timings.slices[row["name"]], RESAMPLES, random)
         for place, row in enumerate(rows)
-        if _work(row, advice.weights) is not None
+        if _work(row, asked.weights) is not None
     }
 
     def works(weights: Weights, sample: int) -> dict[str, float | None]:
@@ -235,18 +225,18 @@ def _intervals(
         }
 
     return {
-        weights: spread([works(weights, sample) for sample in range(RESAMPLES)], advice.target) for weights in WEIGHTS
+        weights: spread([works(weights, sample) for sample in range(RESAMPLES)], asked.target) for weights in WEIGHTS
     }
 
 
-def _ways(base: Mapping[str, int | None], sources: Collection[str], advice: Advice) -> dict[str, Any]:
+def _ways(base: Mapping[str, int | None], sources: Collection[str], asked: Characterize) -> dict[str, Any]:
     """The three ways of multiplying; those by the formula are None where it advised nothing."""
     nothing = all(each is None for each in base.values())
     return {
         way: None
         if nothing and way != "one_each"
         else [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
-        for way, plans in multiplied(base, sources, advice.multipliers).items()
+        for way, plans in multiplied(base, sources, asked.multipliers).items()
     }
 
 

@@ -11,24 +11,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamgauge import reproduce
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.engines.spark.slices import Slice
-from streamgauge.errors import InputError, Problem, attempt, nearest
-from streamgauge.events import US, parse_whole
-from streamgauge.experiment import Experiment
+from streamgauge.errors import InputError, Problem, attempt
+from streamgauge.events import US
+from streamgauge.experiment import Characterize, Experiment
 from streamgauge.flow.nodes import Flow, NativeJob, Node, Source
 from streamgauge.progress import OnStudy, ignore
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready
 from streamgauge.run.single import require_machine
-from streamgauge.studies.characterization import METHODS, WEIGHTS, Advice, Timings, figures
+from streamgauge.studies.characterization import METHODS, Timings, figures
 from streamgauge.studies.job_rows import job_rows
 from streamgauge.studies.materialise import SLICE, Measured, Span, materialise, write_slices
 from streamgauge.studies.memory import MemorySampler, distribution
@@ -53,63 +52,7 @@ MEMORY_OF = (
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """How much is measured, and how instances are shared out."""
-
-    slices: int = 100
-    slice_events: int = 10_000
-    warmup_slices: int = 20
-    advice: Advice = field(default_factory=Advice)
-
-    @property
-    def slices_in_all(self) -> int:
-        return self.slices + self.warmup_slices
-
-
-_WHOLE = {
-    "slices": (1, 100_000, "100"),
-    "slice_events": (1, 10_000_000, "10k"),
-    "warmup_slices": (0, 100_000, "20"),
-    "target": (1, 1_000_000, "10"),
-    "multipliers": (1, 10_000, "1,2,4,8"),
-}
-"""Least, greatest, and a value that is right."""
-
-
-def read(texts: Mapping[str, str]) -> Asked:
-    """What is asked for, from the words of the command line; one InputError with every problem."""
-    problems: list[Problem] = []
-    numbers = {
-        name: _whole(name, texts.get(name, example), problems)
-        for name, (_, _, example) in _WHOLE.items()
-        if name != "multipliers"
-    }
-    parts = texts.get("multipliers", _WHOLE["multipliers"][2]).split(",")
-    multipliers = tuple(dict.fromkeys(_whole("multipliers", part, problems) for part in parts))
-    chosen = texts.get("weights", WEIGHTS[0])
-    weights = next((each for each in WEIGHTS if each == chosen), WEIGHTS[0])
-    if weights != chosen:
-        way_out = f"--weights {nearest(chosen, WEIGHTS)}"
-        problems.append(Problem("--weights", f"must be one of {', '.join(WEIGHTS)}", chosen, way_out))
-    events = (numbers["slices"] + numbers["warmup_slices"]) * numbers["slice_events"]
-    if events > EVENTS_MAX:
-        rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
-        problems.append(Problem("--slice-events", rule, f"{events:,}", "--slices 100 --slice-events 10k"))
-    if problems:
-        raise InputError(problems)
-    advice = Advice(numbers["target"], weights, multipliers)
-    return Asked(numbers["slices"], numbers["slice_events"], numbers["warmup_slices"], advice)
-
-
-def _whole(name: str, text: str, problems: list[Problem]) -> int:
-    """`10k` as 10000; 0 where it is refused."""
-    return attempt(partial(parse_whole, text, "--" + name.replace("_", "-"), *_WHOLE[name]), problems) or 0
-
-
-def characterize(
-    experiment: Experiment, asked: Asked, say: Say = lambda _: None, on_study: OnStudy = ignore
-) -> dict[str, Any]:
+def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: OnStudy = ignore) -> dict[str, Any]:
     """The characterization as plain data, which is also written to a folder of its own.
 
     `say` hears how far it is.
@@ -118,7 +61,8 @@ def characterize(
         InputError, MachineError: before anything was started.
         EngineError: Spark did not start, or ended; the folder holds its log.
     """
-    ready = _checked(experiment)
+    ready, asked = check_input(experiment), experiment.characterize or Characterize()
+    require_machine(ready)
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
     said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
@@ -134,18 +78,31 @@ _OF_STREAMS = ("trigger", "source", "probes", "watermark_delay")
 """Options of Spark that decide nothing of an operator alone."""
 
 
-def _checked(experiment: Experiment) -> Ready:
-    ready = check(experiment)
-    if passed_over := [name for name in _OF_STREAMS if name in experiment.options]:
-        rule = "changes nothing of an operator that is run alone"
-        raise InputError(
-            [Problem(f"option {name}", rule, experiment.options[name], "leave it out") for name in passed_over]
-        )
-    require_machine(ready)
+def check_input(experiment: Experiment) -> Ready:
+    """The input, ready to be made: by one generator, or it would be another one on another machine.
+
+    Raises:
+        InputError: with everything that is wrong with the characterization.
+    """
+    asked, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
+    problems = list(reproduce.not_taken(experiment))
+    if (events := asked.slices_in_all * asked.slice_events) > EVENTS_MAX:
+        rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
+        way_out = "--slices 100 --slice-events 10k"
+        problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
+    for name in _OF_STREAMS:
+        if name in experiment.options:
+            rule = "changes nothing of an operator that is run alone"
+            problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
+    update = {"command": "generate", "characterize": None, "load": load}
+    ready = attempt(lambda: check(experiment.model_copy(update=update)), problems)
+    if problems:
+        raise InputError(problems)
+    assert isinstance(ready, Ready)
     return ready
 
 
-def _asked_of(ready: Ready, asked: Asked) -> dict[str, Any]:
+def _asked_of(ready: Ready, asked: Characterize) -> dict[str, Any]:
     experiment, span = ready.experiment, _span(ready, asked)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -162,22 +119,22 @@ def _asked_of(ready: Ready, asked: Asked) -> dict[str, Any]:
             "start_us": span.start_us,
             "end_us": span.end_us,
         },
-        "target": asked.advice.target,
-        "weights": asked.advice.weights,
+        "target": asked.target,
+        "weights": asked.weights,
         "environment": environment(),
     }
 
 
-def _span(ready: Ready, asked: Asked) -> Span:
+def _span(ready: Ready, asked: Characterize) -> Span:
     slice_us = max(1, round(asked.slice_events / ready.experiment.load.rate * US))
     return Span(START_US, START_US + slice_us * asked.slices_in_all, slice_us)
 
 
-def _measure(ready: Ready, asked: Asked, folder: Path, say: Say) -> dict[str, Any]:
+def _measure(ready: Ready, asked: Characterize, folder: Path, say: Say) -> dict[str, Any]:
     with Scratch("characterize") as private:
         counted, operators = _count(ready, asked, Path(private), say)
         timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
-    found = figures(ready.workload.name, _flow(ready), counted, timings, asked.advice)
+    found = figures(ready.workload.name, _flow(ready), counted, timings, asked)
     return {"settings": settings, **found, "memory": distribution(memory, MEMORY_OF), "notes": _notes(asked, found)}
 
 
@@ -186,7 +143,7 @@ def _flow(ready: Ready) -> Flow:
     return ready.lineage_flow if isinstance(ready.workload, OwnJob) else ready.flow
 
 
-def _notes(asked: Asked, found: Mapping[str, Any]) -> list[str]:
+def _notes(asked: Characterize, found: Mapping[str, Any]) -> list[str]:
     """What a reader must know of these figures."""
     notes = []
     if asked.slices < SLICES_ADVISED:
@@ -204,7 +161,7 @@ def _notes(asked: Asked, found: Mapping[str, Any]) -> list[str]:
 
 
 def _count(
-    ready: Ready, asked: Asked, private: Path, say: Say
+    ready: Ready, asked: Characterize, private: Path, say: Say
 ) -> tuple[dict[Node, Measured], tuple[OperatorAlone, ...]]:
     """What the reference counts of every node, and every operator that has input, ready to be timed."""
     import duckdb
@@ -233,7 +190,7 @@ def _count(
 
 
 def _time(
-    ready: Ready, operators: Sequence[OperatorAlone], asked: Asked, private: Path, log: Path, say: Say
+    ready: Ready, operators: Sequence[OperatorAlone], asked: Characterize, private: Path, log: Path, say: Say
 ) -> tuple[Timings, list[int], dict[str, str]]:
     """(the measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
     from streamgauge.engines.spark.alone_run import operators_alone
