@@ -15,7 +15,7 @@ from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.events import US
 from streamgauge.experiment import Experiment, Load, build
-from streamgauge.report import page
+from streamgauge.report import html, page
 from streamgauge.result import (
     Backlog,
     Check,
@@ -323,7 +323,7 @@ def run_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
 @pytest.fixture(scope="session")
 def whole_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of a whole made-up run, drawn once for all who only read it."""
-    return page.render(whole_run(tmp_path_factory.mktemp("whole"), made_up_experiment()), made_up_flow())
+    return html.render(page.whole(whole_run(tmp_path_factory.mktemp("whole"), made_up_experiment()), made_up_flow()))
 
 
 @pytest.fixture

@@ -9,19 +9,8 @@ from typing import Any
 import altair as alt
 
 from streamgauge.report.anatomy_terminal import heading, load
-from streamgauge.report.draw import (
-    COLOURS,
-    PLAIN,
-    Figure,
-    Key,
-    axis_title,
-    figure,
-    numbers,
-    stretches,
-    ticks,
-    unit_of_time,
-    values,
-)
+from streamgauge.report.document import Figure, Key
+from streamgauge.report.draw import COLOURS, PLAIN, axis_title, figure, numbers, stretches, ticks, unit_of_time, values
 
 Found = Mapping[str, Any]
 

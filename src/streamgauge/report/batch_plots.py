@@ -12,19 +12,8 @@ from numpy.typing import NDArray
 
 from streamgauge.artifacts.tables import STEPS
 from streamgauge.events import US
-from streamgauge.report.draw import (
-    COLOURS,
-    PLAIN,
-    Figure,
-    Key,
-    axis_title,
-    figure,
-    numbers,
-    stretches,
-    ticks,
-    unit_of_time,
-    values,
-)
+from streamgauge.report.document import Figure, Key
+from streamgauge.report.draw import COLOURS, PLAIN, axis_title, figure, numbers, stretches, ticks, unit_of_time, values
 
 BARS_MAX, WATERFALL_MAX = 140, 10
 

@@ -8,18 +8,8 @@ from typing import Any
 import altair as alt
 
 from streamgauge.report.characterization_terminal import told_time
-from streamgauge.report.draw import (
-    AXIS_PX,
-    COLOURS,
-    Figure,
-    Key,
-    axis_title,
-    figure,
-    numbers,
-    unit_of_size,
-    unit_of_time,
-    values,
-)
+from streamgauge.report.document import Figure, Key
+from streamgauge.report.draw import AXIS_PX, COLOURS, axis_title, figure, numbers, unit_of_size, unit_of_time, values
 
 ROW_PX, LABELS_PX = 26, 130
 MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}

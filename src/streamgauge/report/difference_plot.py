@@ -8,7 +8,8 @@ from typing import Any
 import altair as alt
 
 from streamgauge.report import words
-from streamgauge.report.draw import AXIS_PX, COLOURS, Figure, Key, axis_title, figure, values
+from streamgauge.report.document import Figure, Key
+from streamgauge.report.draw import AXIS_PX, COLOURS, axis_title, figure, values
 from streamgauge.result import Difference, Gate
 
 ROW_PX, LABELS_PX = 24, 150

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
+
+from streamgauge.report.document import Figure, Key
 
 COLOURS = {
     name: f"var(--{name})"
@@ -30,28 +31,6 @@ FONT = "system-ui, sans-serif"
 WIDE_PX, NARROW_PX = 830, 300
 AXIS_PX = 46
 """Room for the labels of every vertical axis, so that stacked panels share one time axis exactly."""
-
-
-@dataclass(frozen=True)
-class Key:
-    """One entry of a legend: `style` is line, dash, area, dot or cross."""
-
-    label: str
-    colour: str
-    style: str = "line"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A drawn chart: both renderings, what it shows in words (read aloud), its legend and remarks under it."""
-
-    name: str
-    title: str
-    wide: str
-    narrow: str
-    words: str
-    keys: tuple[Key, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def figure(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from streamgauge.report.draw import NARROW_PX, WIDE_PX, Figure
+from streamgauge.report.document import Figure
+from streamgauge.report.draw import NARROW_PX, WIDE_PX
 from streamgauge.result import Operator, Result
 from streamgauge.units import format_count, format_digits, format_percent, format_rate
 

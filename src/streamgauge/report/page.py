@@ -1,172 +1,134 @@
-"""The report of a run: one HTML file that holds all it shows, needs no network and no script, and prints.
-
-Charts are static SVG that takes its colours from the page's CSS, so one drawing serves light and dark.
-"""
+"""The report of a run or of a search: its answer, and a section for everything that its folder holds."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from streamgauge import labels, reproduce
 from streamgauge.artifacts.run_folder import OUT, Place, RunFolder
-from streamgauge.report import batch_plots, curve, flow_picture, plots, search_plot, sentences, timeline, words
-from streamgauge.report.draw import Figure
-from streamgauge.report.templates import template
+from streamgauge.report import (
+    batch_plots,
+    curve,
+    flow_picture,
+    html,
+    plots,
+    run_document,
+    search_plot,
+    sentences,
+    timeline,
+    words,
+)
+from streamgauge.report.document import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    blocks,
+    environment_table,
+    grouped,
+    numbers,
+    table,
+    texts,
+)
 from streamgauge.result import (
     LATENCY_KINDS,
     STATISTICS,
-    DriverResult,
-    Latencies,
-    Latency,
     Result,
-    TrialSummary,
     Verification,
 )
-from streamgauge.units import NONE, flatten, format_count, format_percent, format_rate, format_us
+from streamgauge.units import (
+    NONE,
+    format_count,
+    format_digits,
+    format_duration,
+    format_percent,
+    format_rate,
+    format_size,
+    format_value,
+)
 
 BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
-
-
-@dataclass(frozen=True)
-class LatencyRow:
-    """One kind of latency of one sink as a table row; `cells` follow `STATISTICS`."""
-
-    kind: str
-    meaning: str
-    sink: str
-    cells: tuple[str, ...]
-    count: str
-    effective_count: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class TrialRow:
-    """One trial of a search; `link` is empty where the trial left no folder."""
-
-    trial: TrialSummary
-    link: str
+_ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver"}
+_COMPARED = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "uncommitted")
+_OPERATORS_NOTE = (
+    "For a source, rows in are those that it gave, and it has no selectivity. A 5th percentile is over seconds, and "
+    "takes 20 of them. Rows lost are known where driver and engine both count every batch: at sources, and before "
+    "sinks. Between two operators none can be seen, since rows are counted only where they leave the first; they would "
+    "show in the answers."
+)
+_VERIFICATION_NOTE = (
+    "Expected are the results of warm-up and span; latencies are of the span alone. Results of the tail are not owed, "
+    "but rows that nobody expected and repetitions are faults there too."
+)
 
 
 def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, asked: Place = OUT) -> Path:
     """Makes report.html from what the folder holds; `flow` describes the nodes (flow_picture.py), None for own jobs."""
-    return folder.write_page(render(folder, flow), asked)
+    return folder.write_page(html.render(whole(folder, flow)), asked)
 
 
-def render(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> str:
-    """The page as text."""
+def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
+    """Everything, with the charts of what the folder holds."""
     result = folder.read_result()
     series = timeline.of(folder.read_series())
     batches = batch_plots.batches_of(folder.read_batches(), series.start_us if series else None)
-    figures = {
-        "time": plots.over_time(series),
-        "percentiles": plots.percentiles(_curves(folder, result), sentences.not_come(result)),
-        "flow": flow_picture.picture(flow, result),
-        "resources": plots.resources(series),
-        "durations": batch_plots.durations(batches),
-        "waterfall": batch_plots.waterfall(batches),
-        "bracket": search_plot.closing(result.search) if result.search else None,
-    }
-    return template("page.html.j2").render(_context(folder, result, figures))
-
-
-def _context(folder: RunFolder, result: Result, figures: dict[str, Figure | None]) -> dict[str, Any]:
-    latency_rows = _latency_rows(result)
-    asked = _asked(result)
-    return {
-        "result": result,
-        "figures": figures,
-        "answer": sentences.answer(result),
-        "bounds": sentences.bounds(result),
-        "sentences": sentences.three(result),
-        "unusable": sentences.unusable(result),
-        "no_latency": sentences.no_latency(result),
-        "deciding": sentences.deciding(result),
-        "key_figures": _key_figures(result),
-        "latency_columns": [labels.statistic(name) for name in STATISTICS],
-        "latency_rows": latency_rows,
-        "latency_reasons": _reasons(latency_rows),
-        "several_sinks": len(result.sinks) > 1,
-        "verifications": _verifications(result),
-        "trials": _trial_rows(folder, result),
-        "verified": sentences.capital(words.verified(result.verification)),
-        "examples": result.verification.examples[:EXAMPLES_MAX] if result.verification else (),
-        "environment": flatten(result.environment),
-        "asked": reproduce.settings(asked),
-        "command": reproduce.command(asked),
-        "experiment_file": shlex.quote(str((folder.path / "experiment.toml").absolute())),
-    }
-
-
-def _asked(result: Result) -> dict[str, Any]:
-    """What was asked; a search's trial can be repeated by itself."""
-    is_trial = result.experiment.get("command") == "sustain" and result.search is None
-    return reproduce.of_trial(result.experiment) if is_trial else result.experiment
-
-
-def _key_figures(result: Result) -> list[tuple[str, str, str]]:
-    """(name, figure, remark) of what a reader compares between runs, most wanted first."""
-    found: list[tuple[str, str, str]] = []
-    if result.rate is not None and sentences.measured_s(result) is not None:
-        found.append(
-            (
-                "offered",
-                format_rate(result.rate.offered_per_s, "events/s"),
-                f"planned {format_rate(result.rate.planned_per_s, 'events/s')}",
+    return replace(
+        run_document.brief(result),
+        sections=tuple(
+            section
+            for section in (
+                _search(result, folder),
+                _over_time(result, plots.over_time(series)),
+                _latency(result, plots.percentiles(_curves(folder, result), sentences.not_come(result))),
+                _flow(result, flow_picture.picture(flow, result)),
+                _resources(result, plots.resources(series)),
+                _batches(batch_plots.durations(batches), batch_plots.waterfall(batches)),
+                _checks(result),
+                _verification(result),
+                _environment(result, folder),
             )
-        )
-        found.append(("ingested", format_rate(result.rate.ingested_per_s, "events/s"), "at first hand-out"))
-    found += _latency_figures(result.latency)
-    if result.backlog is not None:
-        backlog = result.backlog
-        most = f"at most {format_rate(backlog.max, 'events')}, {format_us(1e6 * backlog.max_s)} of the rate"
-        found.append(("backlog at the end", format_rate(backlog.end, "events"), most))
-    found += _cpu_figures(result)
-    if result.driver is not None:
-        slip = result.driver.slip_us
-        found.append(("driver slip p99", format_us(slip.p99), f"at most {format_us(slip.max)}"))
-        if (append := result.driver.append_latency_us) is not None:
-            found.append(("append latency p99", format_us(append.p99), f"at most {format_us(append.max)}"))
-        found.append(_waited_for(result.driver))
-    return found
+            if section is not None
+        ),
+    )
 
 
-def _waited_for(driver: DriverResult) -> tuple[str, str, str]:
-    """What the system may have waited for in the driver."""
-    shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
-    handing, receiving, writing = (format_percent(100 * share) for share in shares)
-    return "driver at work", f"hand-outs {handing} of the time", f"results {receiving}, their disk {writing}"
+def _search(result: Result, folder: RunFolder) -> Section | None:
+    if result.search is None:
+        return None
+    there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
+    trials = [run_document.trial_row(trial, there.get(trial.number, "")) for trial in result.search.trials]
+    note = 'A "-" stands where the trial was not judged or gave no such figure; its column "why" and its own report say'
+    listed = Table(
+        "Trials, in the order in which they ran", run_document.TRIAL_COLUMNS, tuple(trials), (f"{note} the reason.",)
+    )
+    found = blocks(search_plot.closing(result.search), listed if trials else None)
+    return Section("search", "The search", found, "Search")
 
 
-def _latency_figures(latency: Latencies) -> list[tuple[str, str, str]]:
-    return [
+def _over_time(result: Result, figure: Figure | None) -> Section | None:
+    if figure is None and result.search is not None:
+        return None
+    nothing = None if figure else Paragraph("- (no second of this run was recorded)", "none")
+    rows = (
         (
-            f"{words.latency_name(kind, latency)} p50 / p99",
-            f"{words.latency(one, 'p50')} / {words.latency(one, 'p99')}",
-            f"max {words.latency(one, 'max')}",
+            phase.name,
+            format_duration((phase.start_us - result.phases[0].start_us) / 1e6),
+            format_duration((phase.end_us - phase.start_us) / 1e6),
         )
-        for kind in ("event_time", "until_counted", "processing_time")
-        if (one := latency.of(kind)) is not None
-    ]
-
-
-def _cpu_figures(result: Result) -> list[tuple[str, str, str]]:
-    by_role = {
-        role: [use.cpu_percent_mean for use in result.processes if use.role == role] for role in ("sut", "driver")
-    }
-    if not by_role["sut"]:
-        return []
-    driver = f"driver {format_percent(sum(by_role['driver']))}" if by_role["driver"] else "driver not known"
-    others = f", others {format_percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else ""
-    found = [("CPU of the system", f"{format_percent(sum(by_role['sut']))} of a core", driver + others)]
-    if result.reference_work_us is not None:
-        found.append(("reference work", format_us(result.reference_work_us), "the machine's own speed, median"))
-    return found
+        for phase in result.phases
+    )
+    phases = table("Phases of the run, by planned time", (*texts("phase"), *numbers("begins", "lasts")), rows)
+    found = blocks(figure, nothing, phases if result.phases else None)
+    return Section("time", "Over time", found, "Over time" if figure else "")
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
@@ -175,39 +137,177 @@ def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
     return {kind: curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
 
 
-def _latency_rows(result: Result) -> list[LatencyRow]:
+def _latency(result: Result, figure: Figure | None) -> Section:
+    slowest = f"The figures at the top, the curve and the series are those of the slowest sink, {result.slowest_sink}."
+    found = blocks(
+        figure,
+        _latency_table(result) or Paragraph(f"- ({sentences.no_latency(result)})", "none"),
+        Paragraph(slowest, "note") if result.slowest_sink else None,
+        (Paragraph(note, "note") for note in result.latency.notes),
+    )
+    return Section("latency", "Latency", found, "Latency")
+
+
+def _latency_table(result: Result) -> Table | None:
     """Every kind of latency there is; per sink where there are several."""
-    sinks = [("", result.latency)] if len(result.sinks) < 2 else [(sink.name, sink.latency) for sink in result.sinks]
-    return [
-        _latency_row(kind, sink, one, all_)
-        for sink, all_ in sinks
-        for kind in LATENCY_KINDS
-        if (one := all_.of(kind)) is not None
-    ]
+    several = len(result.sinks) > 1
+    sinks = [(sink.name, sink.latency) for sink in result.sinks] if several else [("", result.latency)]
+    rows: list[Iterable[Cell | str]] = []
+    reasons = []
+    for sink, among in sinks:
+        for kind in LATENCY_KINDS:
+            if (one := among.of(kind)) is None:
+                continue
+            figures = [words.latency(one, name) for name in STATISTICS]
+            name = words.latency_name(kind, among)
+            reasons.append((name, f"{sentences.missing_percentile(one)}." if NONE in figures else ""))
+            counts = format_count(one.count), format_count(one.effective_count)
+            rows.append((Cell(name, words.MEANINGS[kind]), *([sink] if several else []), *figures, *counts))
+    if not rows:
+        return None
+    counted = numbers(*map(labels.statistic, STATISTICS), "results of the span", "independent")
+    columns = (*texts("latency", *(["sink"] if several else [])), *counted)
+    notes = tuple(f'"-" in {reason}' for reason in grouped(reasons))
+    return table("Latency over the measured span", columns, rows, notes=notes)
 
 
-def _verifications(result: Result) -> list[tuple[str, Verification]]:
-    """(sink, what the comparison found); where there are several, all of them together stand last."""
-    if result.verification is None:
-        return []
+def _flow(result: Result, figure: Figure | None) -> Section | None:
+    if figure is None and not result.operators:
+        return None
+    caption = "Operators over the measured span; what enters and leaves is the driver's count, the rest the SUT's own"
+    rows = (
+        (
+            Cell(operator.name, words.not_counted(operator)),
+            format_rate(operator.throughput_per_s, ""),
+            format_rate(operator.throughput_per_s_p5, ""),
+            format_digits(operator.selectivity),
+            format_count(operator.lost),
+        )
+        for operator in result.operators
+    )
+    columns = (*texts("operator"), *numbers("rows in /s", "5th percentile", "selectivity", "rows lost"))
+    notes = _OPERATORS_NOTE, "`streamgauge characterize WORKLOAD` measures size, time and instances."
+    found = blocks(figure, table(caption, columns, rows, notes=notes) if result.operators else None)
+    return Section("flow-section", "Flow", found, "Flow")
+
+
+def _resources(result: Result, figure: Figure | None) -> Section | None:
+    if figure is None and not result.processes:
+        return None
+    rows = (
+        (
+            use.name,
+            _ROLES[use.role],
+            format_percent(use.cpu_percent_mean),
+            format_percent(use.cpu_percent_max),
+            format_size(use.memory_bytes_max),
+        )
+        for use in result.processes
+    )
+    columns = (*texts("process", "side"), *numbers("CPU mean", "CPU max", "memory max"))
+    processes = table("Processes over the measured span; 100 % is one core", columns, rows)
+    found = blocks(figure, processes if result.processes else None)
+    return Section("resources-section", "Resources", found, "Resources")
+
+
+def _batches(durations: Figure | None, waterfall: Figure | None) -> Section | None:
+    if durations is None:
+        return None
+    note = Paragraph("As the system under test reports them; they explain, and never decide.", "note")
+    return Section("batches", "The engine's batches", blocks(note, durations, waterfall), "Batches")
+
+
+def _checks(result: Result) -> Section:
+    more = "; each trial of the search has its own checks" if result.search else ""
+    nothing = Paragraph(f"- (the run was not judged{more})", "none")
+    return Section(
+        "checks", "Checks", (run_document.checks_table(result) if result.verdict.checks else nothing,), "Checks"
+    )
+
+
+def _verification(result: Result) -> Section:
+    found = result.verification
+    said = f"{sentences.capital(words.verified(found))}."
+    if found is None:
+        said += " No verification was made."
+    elif not found.judged:
+        said += f" {found.sentence}".rstrip()
+    parts: list[Block] = [Paragraph(said)]
+    if found is not None and found.judged:
+        parts += _compared(result, found)
+    return Section("verification", "Verification", tuple(parts), "Verification")
+
+
+def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
+    """What was compared with what, what came of it sink by sink, what was malformed, examples of what is not right."""
+    independent = f"{'' if found.independent else 'not '}independent of the job under test"
+    reference = f"Reference: {found.reference}, {independent}; took {format_duration(found.seconds)}, after the run."
+    several = len(result.sinks) > 1
     each = [(sink.name, sink.verification) for sink in result.sinks if sink.verification is not None]
-    return [*(each if len(each) > 1 else []), ("all", result.verification)]
+    rows = [
+        (*([name] if several else []), *(format_count(getattr(one, kind)) for kind in _COMPARED))
+        for name, one in (*(each if len(each) > 1 else []), ("all", found))
+    ]
+    columns = (*texts(*(["sink"] if several else [])), *numbers(*_COMPARED))
+    return blocks(
+        Paragraph(reference, "note"),
+        Paragraph(_VERIFICATION_NOTE, "note"),
+        table("Results compared with the reference, in rows", columns, rows),
+        _malformed_table(found) if found.malformed else None,
+        _examples(found.examples[:EXAMPLES_MAX]) if found.examples else None,
+    )
 
 
-def _latency_row(kind: str, sink: str, one: Latency, among: Latencies) -> LatencyRow:
-    cells = tuple(words.latency(one, name) for name in STATISTICS)
-    reason = sentences.missing_percentile(one) if NONE in cells else ""
-    counts = format_count(one.count), format_count(one.effective_count)
-    return LatencyRow(words.latency_name(kind, among), words.MEANINGS[kind], sink, cells, *counts, reason)
+def _malformed_table(found: Verification) -> Table:
+    rows = (
+        (stream, format_count(one.malformed), format_count(one.records), Cell(one.rule, code=True))
+        for stream, one in found.malformed.items()
+    )
+    columns = (*texts("stream"), *numbers("malformed", "records"), Column("rule", prose=True))
+    return table("Malformed records of warm-up and span, kept out of the answer", columns, rows)
 
 
-def _reasons(rows: list[LatencyRow]) -> list[str]:
-    """Why some cells are "-", each reason once with the kinds it holds for."""
-    reasons = dict.fromkeys(row.reason for row in rows if row.reason)
-    kinds = {reason: dict.fromkeys(row.kind for row in rows if row.reason == reason) for reason in reasons}
-    return [f"{', '.join(kinds[reason])}: {reason}" for reason in reasons]
+def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:
+    names = tuple(examples[0])
+    rows = ([format_value(example.get(name)) for name in names] for example in examples)
+    return table("Examples of what is not right", texts(*names), rows)
 
 
-def _trial_rows(folder: RunFolder, result: Result) -> list[TrialRow]:
-    there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
-    return [TrialRow(trial, there.get(trial.number, "")) for trial in (result.search.trials if result.search else ())]
+def _environment(result: Result, folder: RunFolder) -> Section:
+    is_trial = result.experiment.get("command") == "sustain" and result.search is None
+    asked = reproduce.of_trial(result.experiment) if is_trial else result.experiment
+    file = shlex.quote(str((folder.path / "experiment.toml").absolute()))
+    found = blocks(
+        _again(reproduce.command(asked), f"streamgauge experiment {file}"),
+        _settings(asked),
+        table(
+            "Settings of the engine and the transport in this run", texts("setting", "value"), result.settings.items()
+        )
+        if result.settings
+        else None,
+        environment_table(result.environment) if result.environment else None,
+    )
+    return Section("environment", "Environment and settings", found, "Environment")
+
+
+def _set(result: Result) -> Table | None:
+    caption = "Settings of the engine and the transport in this run"
+    return table(caption, texts("setting", "value"), result.settings.items()) if result.settings else None
+
+
+def _again(command: str | None, whole: str) -> list[Paragraph]:
+    """How to run it again; a search's trial can be repeated by itself."""
+    if command is None:
+        return [Paragraph("To run it again, exactly as it was asked:"), Paragraph(whole, "code")]
+    exactly = Paragraph("or, exactly as it was asked:")
+    return [Paragraph("To run it again:"), Paragraph(command, "code"), exactly, Paragraph(whole, "code")]
+
+
+def _settings(asked: Mapping[str, Any]) -> Block:
+    settings = reproduce.settings(asked)
+    if settings:
+        rows = ((setting.name, setting.value, setting.default) for setting in settings)
+        return table("Every setting that is not at its default", texts("setting", "value", "default"), rows)
+    if asked:
+        return Paragraph("Every setting was at its default.")
+    return Paragraph("- (the run ended before it was written down what had been asked)", "none")

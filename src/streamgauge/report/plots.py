@@ -14,11 +14,10 @@ import altair as alt
 from streamgauge import labels
 from streamgauge.artifacts.tables import LATENCIES
 from streamgauge.report.curve import Point
+from streamgauge.report.document import Figure, Key
 from streamgauge.report.draw import (
     COLOURS,
     PLAIN,
-    Figure,
-    Key,
     amounts,
     axis_title,
     figure,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from streamgauge.report.draw import COLOURS, Figure, Key, amounts, axis_title, figure, values
+from streamgauge.report.document import Figure, Key
+from streamgauge.report.draw import COLOURS, amounts, axis_title, figure, values
 from streamgauge.result import SearchResult, TrialSummary
 
 _MARKS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamgauge import labels
 from streamgauge.events import US
 from streamgauge.report import words
-from streamgauge.result import PERCENTILES, Check, Latencies, Latency, Result
+from streamgauge.result import PERCENTILES, Latencies, Latency, Result
 from streamgauge.stats.percentile import observations_needed
 from streamgauge.units import format_count, format_duration, format_rate, format_us
 
@@ -38,21 +38,6 @@ def answer(result: Result) -> str:
         "invalid": f"{rate}: invalid",
         "interrupted": f"{rate}: interrupted",
     }[result.verdict.value]
-
-
-def bounds(result: Result) -> str:
-    """What stands beside the answer: the bracket of a search, the isolation, and the generator's own ceiling."""
-    parts = []
-    if result.search is not None:
-        parts.append(words.bracket(result.search))
-        confirmed = labels.confirmed(result.search.at_90_percent) if result.search.confirmed else "not confirmed"
-        parts.append(confirmed)
-    parts.append(f"isolation: {result.isolation}")
-    if result.rate is not None and result.rate.generator_ceiling_per_s is not None:
-        parts.append(
-            f"generator ceiling (making events) {format_rate(result.rate.generator_ceiling_per_s, 'events/s')}"
-        )
-    return "; ".join(parts)
 
 
 def unusable(result: Result) -> str:
@@ -121,11 +106,6 @@ def three(result: Result) -> tuple[str, ...]:
     right = unverified(result) or f"{capital(words.verified(result.verification))}."
     found = (_throughput(result), _lateness(result), right)
     return tuple(sentence for sentence in found if sentence)
-
-
-def deciding(result: Result) -> tuple[Check, ...]:
-    """The checks that decided the verdict, in the order in which they stand."""
-    return tuple(check for check in result.verdict.checks if check.name in result.verdict.decided_by)
 
 
 def missing_percentile(latency: Latency) -> str:

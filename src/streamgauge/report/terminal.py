@@ -7,28 +7,24 @@ Under NO_COLOR nothing is styled. Nothing here decides anything.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+import rich.table
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from streamgauge import labels
 from streamgauge.errors import InputError, JobError, SettingError
 from streamgauge.progress import TrialSnapshot
-from streamgauge.report import sentences, words
-from streamgauge.result import STATISTICS, Check, Latencies, Latency, Rates, Result, TrialSummary
+from streamgauge.report import run_document
+from streamgauge.report.document import Block, Document, Facts, Figure, Table
+from streamgauge.result import Result, TrialSummary
 from streamgauge.units import (
     NONE,
-    format_count,
-    format_duration,
-    format_percent,
-    format_quantity,
     format_rate,
     format_us,
     format_value,
@@ -45,14 +41,14 @@ STYLES = {
     "interrupted": "bold",
 }
 _INDENT = "  "
-_LATENCIES = {"processing_time": "processing", "until_counted": "counted"}
-"""What has to be shorter here than on the page, to stand in its column."""
-_PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
-RULE_CHARACTERS = 100
-"""Of a rule of malformed records, about so much is shown."""
+_LABEL = 12
+"""Characters of a name before its text."""
+_CELLS = {"sustained": "green", "not_sustained": "red", "undecided": "yellow"}
+_KINDS = {"heading": "bold", "note": "dim", "warning": ""}
+_LISTED = [(n, column) for n, column in enumerate(run_document.TRIAL_COLUMNS) if column.short != ""]
+"""The columns of a search's trials that there is room for."""
 _WITHOUT_FIGURES = ("start", "verification")
 """Phases in which nothing is offered."""
-_COLUMNS = (("trial", 7), ("offered", 13), ("verdict", 15), ("p50 / p99 event time", 22), ("backlog", 11), ("why", 0))
 
 
 class _Console(Console):
@@ -197,7 +193,8 @@ class SearchView:
         """What is asked, on what machine; then the names of the columns."""
         say(self._console, text)
         say(self._console, "")
-        say(self._console, (_INDENT + "".join(name.ljust(width) for name, width in _COLUMNS), "bold"))
+        headings = ((column.short or column.heading).ljust(column.width) for _, column in _LISTED)
+        say(self._console, (_INDENT + "".join(headings).rstrip(), "bold"))
 
     def trial_progress(self, snapshot: TrialSnapshot) -> None:
         self._progress.update(snapshot)
@@ -205,12 +202,9 @@ class SearchView:
     def trial(self, trial: TrialSummary) -> None:
         """One finished trial as a line of the table."""
         self._progress.close()
-        cells = [
-            cell.ljust(width - 1) + " " if width else cell
-            for cell, (_, width) in zip(_cells(trial), _COLUMNS, strict=True)
-        ]
-        style = STYLES.get(trial.verdict or "", "")
-        say(self._console, _INDENT + "".join(cells[:2]), (cells[2], style), "".join(cells[3:]))
+        row = run_document.trial_row(trial).cells
+        cells = [(row[n], row[n].text.ljust(column.width - 1) + " " * bool(column.width)) for n, column in _LISTED]
+        say(self._console, _INDENT, *((text, STYLES.get(cell.style, "")) for cell, text in cells))
 
     def finish(self, result: Result) -> None:
         """The answer with its bounds, whether it is right, what limits it, where to look further."""
@@ -239,17 +233,71 @@ def progress(snapshot: TrialSnapshot) -> str:
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
     """The end of a trial or a search: verdict, checks that matter (`verbose`: all), figures, where the report is."""
+    show(run_document.brief(result), run_document.report_of(result), verbose, on)
+
+
+def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
+    """A document as far as the terminal has room for it, and where the whole of it is; `verbose`: every check."""
     to = on or console()
-    verdict = labels.VERDICTS[result.verdict.value]
-    say(to, (f"{verdict}   ", STYLES[result.verdict.value]), (_headline(result), "bold"))
-    if unusable := sentences.unusable(result):
-        say(to, unusable)
-    if result.verdict.sentence:
-        say(to, result.verdict.sentence)
-    for check in result.verdict.checks if verbose else _that_matter(result):
-        say(to, f"  {_check_line(check)}")
-    for name, text in _facts(result):
-        say(to, f"{name:<12}{text}")
+    if document.headline:
+        badge = f"{document.badge}   " if document.badge else ""
+        headline = "   ".join((document.headline, *document.bounds))
+        say(to, (badge, STYLES.get(document.style, "")), (headline, "bold"))
+    else:
+        say(to, (f"{document.name}   ", "bold"), document.on)
+    for one in document.lead:
+        _show_block(to, one)
+    for row in document.checks.rows if document.checks else ():
+        if verbose or row.matters:
+            name, outcome, number, _, limit, sentence = (cell.text for cell in row.cells)
+            say(to, f"  {name:<16}{outcome:<18}{number} (limit {limit})   {sentence}".rstrip())
+    _show_block(to, Facts(document.facts, terminal=True))
+    for block in (block for section in document.sections for block in section.blocks):
+        _show_block(to, block)
+    for one in document.remarks:
+        _show_block(to, one)
+    if report:
+        say(to, _labelled("report", report))
+
+
+def _show_block(to: Console, block: Block) -> None:
+    if isinstance(block, Figure) or not block.terminal:
+        return
+    if isinstance(block, Table):
+        _show_table(to, block)
+    elif isinstance(block, Facts):
+        for fact in block.facts:
+            if fact.terminal:
+                say(to, _labelled(fact.name, "   ".join(fact.parts)))
+    else:
+        text = _labelled(block.label, block.text) if block.label else block.text
+        say(to, (text, _KINDS.get(block.kind, "")))
+
+
+def _labelled(name: str, text: str) -> str:
+    return f"{name:<{_LABEL}}{text}" if len(name) < _LABEL else f"{name}  {text}"
+
+
+def _show_table(to: Console, table: Table) -> None:
+    """Between empty lines, without the columns that have no short heading."""
+    shown = [n for n, column in enumerate(table.columns) if column.short != ""]
+    made = rich.table.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for place, column in enumerate(table.columns[n] for n in shown):
+        heading = column.heading if column.short is None else column.short
+        made.add_column(
+            heading,
+            justify="right" if column.number else "left",
+            no_wrap=bool(place) and column.number,
+            overflow="fold",
+            vertical="bottom",
+        )
+    for row in table.rows:
+        made.add_row(*(Text(row.cells[n].text, _CELLS.get(row.cells[n].style, "")) for n in shown))
+    say(to, "")
+    to.print(made)
+    say(to, "")
+    for note in table.notes:
+        say(to, (f"  {note}", "dim"))
 
 
 def show_refusal(error: InputError, on: Console | None = None, options: Mapping[str, str] | None = None) -> None:
@@ -270,179 +318,3 @@ def say(to: Console, *parts: tuple[str, str] | str) -> None:
     """Text as it is, or (text, style): `[x]` is no markup, and long lines are the terminal's to wrap."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     to.print(Text.assemble(*((text, style) for text, style in pairs)), soft_wrap=True)
-
-
-def _cells(trial: TrialSummary) -> tuple[str, ...]:
-    known = trial.event_time_p50_us is not None or trial.event_time_p99_us is not None
-    latency = f"{format_us(trial.event_time_p50_us)} / {format_us(trial.event_time_p99_us)}"
-    return (
-        str(trial.number),
-        "overload" if trial.offered_per_s is None else _short(trial.offered_per_s),
-        words.trial_verdict(trial),
-        latency if known else NONE,
-        words.slope(trial.backlog_slope_share),
-        trial.why,
-    )
-
-
-def _headline(result: Result) -> str:
-    if result.search is None:
-        return format_rate(result.rate.planned_per_s if result.rate else None, "events/s")
-    took = format_duration(result.search.seconds)
-    return f"{format_rate(result.search.sustained_per_s, 'events/s')}   ({words.bracket(result.search)})   {took}"
-
-
-def _that_matter(result: Result) -> tuple[Check, ...]:
-    """Those that decided, and those that do not hold; where all hold, none needs reading."""
-    decided = result.verdict.decided_by
-    return tuple(check for check in result.verdict.checks if check.name in decided or check.state != "ok")
-
-
-def _check_line(check: Check) -> str:
-    number, limit = format_quantity(check.value, check.unit), format_quantity(check.limit, check.unit)
-    return f"{check.name:<16}{words.state(check):<18}{number} (limit {limit})   {check.sentence}".rstrip()
-
-
-def _facts(result: Result) -> list[tuple[str, str]]:
-    """(name, text) lines under the verdict; what was not measured is left out, what was not judged is said."""
-    found: list[tuple[str, str]] = []
-    if result.rate is not None:
-        parts = [_rates(result, result.rate), f"isolation: {result.isolation}", _generators(result, result.rate)]
-        found.append(("rate", "   ".join(filter(None, parts))))
-    found += _latency_facts(result)
-    if result.search is not None and result.search.at_90_percent is not None:
-        at_90 = result.search.at_90_percent
-        figures = f"p50 {format_us(at_90.event_time_p50_us)}   p99 {format_us(at_90.event_time_p99_us)}"
-        text = f"{words.trial_verdict(at_90)}   {figures}   event time{words.until_counted(at_90)}"
-        found.append(("at 90 %", text))
-    found += _answer_facts(result)
-    found += _malformed_facts(result)
-    found += _cpu_facts(result)
-    if result.search is not None and result.search.limit:
-        found.append(("limit", result.search.limit))
-    found += [("warning", warning) for warning in result.warnings]
-    found += [("note", note) for note in result.notes]
-    if result.verdict.advice:
-        found.append(("next", result.verdict.advice))
-    if result.folder:
-        found.append(("report", os.path.join(result.folder, "report.html")))
-    return found
-
-
-def _latency_facts(result: Result) -> list[tuple[str, str]]:
-    """Both kinds, one under the other, so that their percentiles can be compared, and of updates how long every event
-    waited; then each of several sinks.
-    """
-    kinds = ["event_time", "until_counted", "processing_time"]
-    if result.latency.event_time_us is None or result.latency.event_time_us.p50 is None:
-        kinds.append("match_time")
-    there = [(kind, one) for kind in kinds if (one := result.latency.of(kind)) is not None]
-    found = [
-        (_LATENCIES.get(kind, labels.LATENCIES[kind]), _figures(one, _PRINTED) + _of_what(kind, result.latency))
-        for kind, one in there
-    ]
-    if not there and result.search is None:
-        found = [("latency", note) for note in result.latency.notes]
-    return found + _remarks(result) + _sink_facts(result)
-
-
-def _of_what(kind: str, among: Latencies) -> str:
-    """Of updates, which events a latency is of."""
-    counted = among.until_counted_us
-    if counted is None or kind not in ("event_time", "until_counted"):
-        return ""
-    if kind == "event_time":
-        return "   (newest event of each update)"
-    return f"   ({counted.note})" if not counted.count and counted.note else "   (every event, until counted)"
-
-
-def _remarks(result: Result) -> list[tuple[str, str]]:
-    """What must be known before the figures above are used."""
-    remarks = (sentences.no_p99(result), sentences.not_come(result), sentences.unverified(result))
-    return [("", remark) for remark in remarks if remark]
-
-
-def _figures(one: Latency, statistics: tuple[str, ...]) -> str:
-    return "   ".join(f"{labels.statistic(name)} {words.latency(one, name)}" for name in statistics)
-
-
-def _rates(result: Result, rate: Rates) -> str:
-    if sentences.measured_s(result) is None and result.search is None:
-        return sentences.nothing_measured(result)
-    offered, ingested = (format_rate(per_s, "events/s") for per_s in (rate.offered_per_s, rate.ingested_per_s))
-    return f"offered {offered}   ingested {ingested}"
-
-
-def _generators(result: Result, rate: Rates) -> str:
-    """How many there were and what they could have offered, as far as it is known."""
-    number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
-    parts = [f"generators {number}"] if number is not None else []
-    parts += [f"ceiling (making events) {_short(ceiling)}"] if ceiling is not None else []
-    return ", ".join(parts)
-
-
-def _short(per_s: float) -> str:
-    """`1.54 M/s`."""
-    return format_rate(per_s, "/s").replace(" /s", "/s")
-
-
-def _sink_facts(result: Result) -> list[tuple[str, str]]:
-    """A line for each of several sinks; the one that the figures above are those of is said to be the slowest."""
-    if len(result.sinks) < 2:
-        return []
-    lines = []
-    for sink in result.sinks:
-        one = sink.latency.event_time_us or Latency()
-        slowest = "   (slowest: the figures above)" if sink.name == result.slowest_sink else ""
-        counted = sink.latency.until_counted_us
-        until = f", until counted {_figures(counted, ('p50', 'p99'))}" if counted is not None else ""
-        figures = f"{_figures(one, ('p50', 'p99'))}{until}   {format_count(sink.rows)} results with warm-up and tail"
-        lines.append(("sink", f"{sink.name}   {figures}{slowest}"))
-    return lines
-
-
-def _answer_facts(result: Result) -> list[tuple[str, str]]:
-    """What the comparison found: a line for each of several sinks."""
-    each = [(sink.name, sink.verification) for sink in result.sinks]
-    if len(each) < 2:
-        return [("answers", words.verified(result.verification).removeprefix("answers: "))]
-    return [("answers", f"{name}: {words.verified(found).removeprefix('answers: ')}") for name, found in each]
-
-
-def _malformed_facts(result: Result) -> list[tuple[str, str]]:
-    """What was malformed in the input: a line for each stream with a rule. A long rule is whole on the page."""
-    found = result.verification.malformed if result.verification is not None else {}
-    return [
-        (
-            "malformed",
-            f"{stream} {format_count(one.malformed)} of {format_count(one.records)} kept out of the answer"
-            f" (rule: {_short_rule(one.rule)})",
-        )
-        for stream, one in found.items()
-    ]
-
-
-def _short_rule(rule: str) -> str:
-    """A rule with its fields; of a long one, texts such as patterns are left out, whole, and it ends with a word."""
-    if len(rule) <= RULE_CHARACTERS:
-        return rule
-    plain = re.sub(r"'[^']*'", "'...'", rule)
-    if len(plain) > RULE_CHARACTERS:
-        plain = f"{plain[:RULE_CHARACTERS].rpartition(' ')[0] or plain.partition(' ')[0]} ..."
-    return f"{plain}; whole in the report"
-
-
-def _cpu_facts(result: Result) -> list[tuple[str, str]]:
-    if not result.processes:
-        return []
-    totals = dict.fromkeys(("sut", "driver"), 0.0)
-    for use in result.processes:
-        if use.role in totals:  # parts of the system under test are in its own figure
-            totals[use.role] += use.cpu_percent_mean
-    text = f"system under test {format_percent(totals['sut'])}   driver {format_percent(totals['driver'])}"
-    if result.others_cpu_percent is not None:
-        text += f"   others {format_percent(result.others_cpu_percent)}"
-    text += "   of a core"
-    if result.reference_work_us is not None:
-        text += f"   (reference work {format_us(result.reference_work_us)})"
-    return [("cpu", text)]
