@@ -301,6 +301,13 @@ def check_list() -> str:
     return table(("check", "holds when", "else"), [(code(name), *rows[name]) for name, _ in c.CHECKS])
 
 
+def codes_of(name: str) -> str:
+    """The codes of an enumeration in `causes`, each with what it means; they stand in one column, and are no fields."""
+    from streamgauge import causes
+
+    return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(causes, name)])
+
+
 def makers() -> dict[str, Callable[[], str]]:
     """Every table that there is, by the name in its markers."""
     from streamgauge.workloads.base import names
@@ -309,6 +316,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
         "commands": command_list, "checks": check_list,
+        "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "latencies of the thesis": latencies_of_the_thesis,
     }  # fmt: skip
     for name in names():

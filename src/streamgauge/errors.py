@@ -134,7 +134,11 @@ class EngineError(StreamgaugeError):
 
 
 class DriverError(StreamgaugeError):
-    """A process of our own failed, so no figure of this run may be used."""
+    """A process of our own failed, so no figure of this run may be used; `disk_full` where that is why."""
+
+    def __init__(self, message: str, disk_full: bool = False) -> None:
+        super().__init__(message)
+        self.disk_full = disk_full
 
 
 class Interrupted(StreamgaugeError):
@@ -145,4 +149,5 @@ class Interrupted(StreamgaugeError):
 
 def is_full(error: BaseException) -> bool:
     """Whether an error says that a disk is full; DuckDB's has no number, and says it in words."""
-    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or FULL_IN_WORDS in str(error)
+    known = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or getattr(error, "disk_full", False)
+    return known or FULL_IN_WORDS in str(error)

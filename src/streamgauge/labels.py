@@ -28,9 +28,6 @@ LATENCIES = {
 OF_THE_RUNS = ", mean of the runs'"
 """In the label of a percentile over several runs: a mean of percentiles is a statistic over runs, and no percentile."""
 
-KEPT_FROM_WORK = "invalid: other processes used"
-"""How a verdict's sentence begins where other processes kept the driver from its work."""
-
 
 def statistic(name: str) -> str:
     """A statistic as people write it: `p99.9`."""

@@ -6,9 +6,12 @@ History of `schema_version`:
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from streamgauge.causes import Cause, WarningCode
 
 SCHEMA_VERSION = 1
 
@@ -26,10 +29,12 @@ class Check(Answer):
     """One named reason for a verdict: its number, its limit, and whether it holds (`ok` is null where undecided).
 
     `state` says what a check that is not ok means: `failed` speaks against the SUT, `invalid` against the driver,
-    `undecided` that the evidence does not carry a decision, `not_judged` that nothing could be compared.
+    `undecided` that the evidence does not carry a decision, `not_judged` that nothing could be compared. `code` says
+    why; null in results of before there were codes.
     """
 
     name: str
+    code: Cause | None = None
     value: float | None
     limit: float | None
     unit: str
@@ -41,9 +46,12 @@ class Check(Answer):
 
 
 class Verdict(Answer):
-    """What the checks say together; `decided_by` names the checks that decided it."""
+    """What the checks say together; `decided_by` names the checks that decided it, `cause` is the first one's code, or
+    the verdict's own. Null in results of before there were codes.
+    """
 
     value: VerdictValue
+    cause: Cause | None = None
     checks: tuple[Check, ...] = ()
     decided_by: tuple[str, ...] = ()
     sentence: str = ""
@@ -367,12 +375,20 @@ class ReplayedData(Answer):
     columns: tuple[DataColumn, ...]
 
 
+class Caution(NamedTuple):
+    """A warning, as a code and in words."""
+
+    code: WarningCode | None
+    sentence: str
+
+
 class Result(Answer):
     """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
 
     `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
     `reference_work_us`: CPU time of the same small piece of work, its median over that span: the machine's own speed.
     `job_files`: of an own job, the SHA-256 of its file and of each sample, by the name it goes by in the job.
+    `warning_codes`: one for each of `warnings`; none in results of before there were codes.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -401,8 +417,22 @@ class Result(Answer):
     data: tuple[ReplayedData, ...] = ()
     job_files: dict[str, str] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    warning_codes: tuple[WarningCode | None, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str = ""
+
+    def warned(self, *cautions: Caution) -> Self:
+        """The same with more warnings; one that is there already is not repeated."""
+        there = zip_longest(self.warning_codes, self.warnings)
+        found = dict.fromkeys((*(Caution(*each) for each in there), *cautions))
+        return self.model_copy(update={
+            "warnings": tuple(one.sentence for one in found), "warning_codes": tuple(one.code for one in found),
+        })  # fmt: skip
+
+    def warning(self, code: WarningCode) -> str:
+        """The sentence of the first warning with that code; empty where there is none."""
+        found = (text for one, text in zip(self.warning_codes, self.warnings, strict=False) if one == code)
+        return next(found, "")
 
     @property
     def slowest_sink(self) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from streamgauge.causes import Cause
 from streamgauge.report import sentences
-from streamgauge.result import Check, Latencies, Latency, Rates, Result, Verdict
+from streamgauge.result import Latencies, Latency, Rates, Result, Verdict
 
 Make = Callable[..., Result]
 
@@ -122,27 +123,21 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     invalid = Verdict(value="invalid")
     assert sentences.unusable(make_result(verdict=invalid, rate=None)) == sentences.NOTHING
     assert sentences.unusable(make_result(verdict=invalid)) == sentences.UNUSABLE
-    for states, said in (
-        (["ok", "failed"], sentences.DISTURBED),
-        (["ok", "undecided"], sentences.DISTURBED),
-        (["invalid", "failed"], sentences.UNUSABLE),
-    ):
-        checks = tuple(
-            Check(name="x", value=1, limit=0, unit="", ok=False, state=state, sentence="") for state in states
-        )
-        assert sentences.unusable(make_result(verdict=invalid.model_copy(update={"checks": checks}))) == said
     assert sentences.unusable(make_result()) == ""
 
 
-def test_a_driver_that_others_kept_from_its_work_did_not_fail_by_itself(make_result: Make) -> None:
-    """The head names what the verdict's sentence names first."""
-    late = Check(name="driver", value=1, limit=0, unit="us", ok=False, state="invalid", sentence="")
-    for sentence, said in (
-        ("invalid: other processes used 80% of the machine, ...", sentences.KEPT),
-        ("invalid: the driver itself failed, ...", sentences.UNUSABLE),
-    ):
-        invalid = Verdict(value="invalid", checks=(late,), sentence=sentence)
-        assert sentences.unusable(make_result(verdict=invalid)) == said
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (Cause.BACKGROUND_LOAD, sentences.DISTURBED),
+        (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, sentences.KEPT),
+        (Cause.DRIVER_FAILED, sentences.UNUSABLE),
+    ],
+)
+def test_the_head_of_an_invalid_run_goes_by_its_cause(make_result: Make, cause: Cause, said: str) -> None:
+    """A system, or a driver, that others kept from its work did not fail by itself."""
+    invalid = Verdict(value="invalid", cause=cause, sentence="any")
+    assert sentences.unusable(make_result(verdict=invalid)) == said
 
 
 def test_nothing_measured_says_so(make_result: Make) -> None:

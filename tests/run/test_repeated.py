@@ -7,12 +7,13 @@ from typing import Any
 
 from tests.run.made_trials import START
 
+from streamgauge.causes import WarningCode
 from streamgauge.events import US, Schema
 from streamgauge.experiment import build
 from streamgauge.flow.stream import flow, source
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
-from streamgauge.run.measured import warnings_of
+from streamgauge.run.measured import cautions
 from streamgauge.run.repeated import done_twice
 
 SOUND = source("purchases", Schema.of(user_id="int", price="int")).where("price > 0", name="sound")
@@ -53,6 +54,5 @@ def test_a_trial_warns_of_it(make: Any) -> None:
     ready = replace(check(build({"workload": "identity"})), flow=FLOW)
     done = make.story().done()
     done.journal = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
-    assert "sound, dear are done twice: by queries q0 (users, prices), q1 (dear, buyers)" in warnings_of(
-        ready, done, 1000.0
-    )
+    said = "sound, dear are done twice: by queries q0 (users, prices), q1 (dear, buyers)"
+    assert dict(cautions(ready, done, 1000.0))[WarningCode.DONE_TWICE] == said

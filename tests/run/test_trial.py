@@ -22,6 +22,7 @@ from tests.run.made_answers import ROWS, Case
 from tests.run.made_trials import START, cut_short, done_of
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import WarningCode
 from streamgauge.engines.seam import OperatorCounts, OperatorRows
 from streamgauge.errors import DriverError
 from streamgauge.events import US
@@ -34,7 +35,7 @@ from streamgauge.run import figures, trial, watching
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
-from streamgauge.run.measured import measured, warnings_of
+from streamgauge.run.measured import cautions, measured
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, snapshot
 from streamgauge.run.unverified import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.system.machine import cpus
@@ -101,11 +102,11 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     ready, done = check(build({"workload": "identity"})), make.story().done()
     for percent, warned in ((20.0, False), (30.0, True)):
         done.journal.others = [(make.start + 6 * US, percent)]
-        warnings = warnings_of(ready, done, 1000.0)
-        assert any("other processes used 15% of the machine" in warning for warning in warnings) is warned
+        said = dict(cautions(ready, done, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
+        assert said.startswith("other processes used 15% of the machine") is warned
     done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
-    assert any("used 60% of the machine for 5 s:" in warning for warning in warnings_of(ready, done, 1000.0))
+    assert "used 60% of the machine for 5 s:" in dict(cautions(ready, done, 1000.0))[WarningCode.BACKGROUND_LOAD]
 
 
 @pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
@@ -115,8 +116,9 @@ def test_more_generators_than_processors_are_warned_of(
     """They wait for each other."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     ready = check(build({"workload": "identity", "load": {"generators": 3}}))
-    warnings = warnings_of(ready, make.story().done(), 1000.0)
-    assert any("3 generators, more than there are processors (2)" in warning for warning in warnings) is warned
+    warnings = dict(cautions(ready, make.story().done(), 1000.0))
+    said = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
+    assert said.startswith("3 generators, more than there are processors (2)") is warned
 
 
 @pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
@@ -125,8 +127,9 @@ def test_a_machine_that_became_slower_is_warned_of(
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
     monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
-    warnings = warnings_of(check(build({"workload": "identity"})), make.story().done(), 1000.0)
-    assert any("the machine itself became slower by 16%" in warning for warning in warnings) is warned
+    warnings = dict(cautions(check(build({"workload": "identity"})), make.story().done(), 1000.0))
+    said = warnings.get(WarningCode.MACHINE_SLOWED, "")
+    assert said.startswith("the machine itself became slower by 16%") is warned
 
 
 def test_the_conductor_knows_how_far_apart_batches_are(

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.run.made_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
+from streamgauge.causes import Cause
 from streamgauge.result import Latencies
 from streamgauge.run.criteria import CHECKS, answer
 from streamgauge.run.facts import Samples
 from streamgauge.run.verdict import _advice_undecided, hopeless, judge
 from streamgauge.stats.bootstrap import Interval
-from streamgauge.system.full_disk import full_disk
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
-def first_falling_then_growing() -> Samples:
+def first_falling_then_growing(every: int = 1) -> Samples:
     """A start-up backlog that drains, and then one that grows by 2 %: a straight line through both falls."""
-    return Samples(SECONDS, np.where(SECONDS < 30, 3 - 0.08 * SECONDS, 0.6 + 0.02 * (SECONDS - 30)))
+    time_s = SECONDS[::every]
+    return Samples(time_s, np.where(time_s < 30, 3 - 0.08 * time_s, 0.6 + 0.02 * (time_s - 30)))
 
 
 @pytest.mark.parametrize("name", ["output_lag_at_commits", "latency"])
@@ -34,48 +34,77 @@ def test_what_may_only_fail_leaves_nothing_undecided(name: str, noise_s: float) 
 def test_a_trial_with_nothing_wrong_is_sustained() -> None:
     """All checks are ok, and each says its number and its limit."""
     verdict = judge(evidence())
-    assert verdict.value == "sustained"
+    assert (verdict.value, verdict.cause) == ("sustained", Cause.ALL_CHECKS_HOLD)
+    assert {check.code for check in verdict.checks} == {Cause.OK}
     assert [check.name for check in verdict.checks] == [name for name, _ in CHECKS]
     assert all(check.ok and check.value is not None and check.limit is not None for check in verdict.checks)
 
 
+def filling() -> tuple[Samples, ...]:
+    """Batches of 2 s that seem to get longer, by 3 % of the time and with much noise."""
+    return (ramp(0.02, noise_s=0.6),)
+
+
+def of_latency(**changes: Any) -> Latencies:
+    """The usual latency of event time, with changes."""
+    return Latencies(event_time_us=LATENCY.model_copy(update=changes))
+
+
+NOT_COMPARED = RIGHT.model_copy(update={"judged": False, "sentence": "DuckDB ran out of memory"})
 ONE_SECOND_SHORT = np.where(SECONDS == 30, 0.98 * RATE, RATE)
 FAULTS = [
-    ("driver", "invalid", {"offered_per_s": ONE_SECOND_SHORT}),
-    ("driver", "invalid", {"slip_us_p99": 150_000}),
-    ("driver", "invalid", {"core_wait_us": 50_000.0}),
-    ("driver", "invalid", {"negative_latencies": 1}),
-    ("driver", "invalid", {"disk_share": 0.6}),
-    ("driver", "invalid", {"hand_out_share": 0.6}),
-    ("driver", "invalid", {"receive_share": 0.6}),
-    ("driver", "invalid", {"stood_still_s": 0.7, "span_s": 60.0}),
-    ("connected", "not_sustained", {"sut_alive": False}),
-    ("connected", "not_sustained", {"aborted_reads": 1}),
-    ("connected", "not_sustained", {"retried_tasks": 2}),
-    ("backlog_trend", "not_sustained", {"backlog": ramp(0.05)}),
-    ("backlog_trend", "undecided", {"backlog": ramp(0.01)}),
-    ("backlog_trend", "undecided", {"backlog": Samples.of([0, 1, 2], [1, 1, 1])}),
-    ("output_trend", "not_sustained", {"output_lag": lag(0.03)}),
-    ("output_trend", "undecided", {"output_lag": Samples.of([], [])}),
-    ("output_trend", "not_sustained", {"output_lag_at_commits": (lag(0.03),)}),
-    ("latency_trend", "not_sustained", {"latency": (ramp(0.03),)}),
-    ("backlog_trend", "undecided", {"backlog": first_falling_then_growing()}),
-    ("queue_bound", "not_sustained", {"backlog_max_s": 30.0}),
-    ("queue_bound", "invalid", {"bound_s": 9.0, "bound_cut_by_memory": True}),
-    ("queue_bound", "invalid", {"overflowed": True, "memory_full_s": 2.0}),
-    ("queue_bound", "not_sustained", {"overflowed": True, "memory_full_s": 10.5}),
-    ("queue_bound", "not_sustained", {"overflowed": True}),
-    ("answers", "not_sustained", {"verification": RIGHT.model_copy(update={"missing": 1})}),
-    ("answers", "not_sustained", {"verification": RIGHT.model_copy(update={"extra": 1})}),
-    ("answers", "not_sustained", {"verification": RIGHT.model_copy(update={"duplicate": 1})}),
-    ("answers", "not_sustained", {"verification": RIGHT.model_copy(update={"wrong": 1})}),
-    ("answers", "not_sustained", {"verification": RIGHT.model_copy(update={"late": 1})}),
-    ("answers", "undecided", {"verification": None}),
-    ("answers", "undecided", {"verification": RIGHT.model_copy(update={"judged": False})}),
-    ("evidence", "undecided", {"batches": 19}),
-    ("evidence", "undecided", {"windows_closed": 4}),
-    ("evidence", "undecided", {"draining_at_start": True}),
-    ("event_time_p99", "not_sustained", {"levels": (LEVEL,)}),
+    ("driver", "invalid", Cause.PLAN_NOT_KEPT, {"offered_per_s": ONE_SECOND_SHORT}),
+    ("driver", "invalid", Cause.SCHEDULE_DELAY, {"slip_us_p99": 150_000}),
+    ("driver", "invalid", Cause.DRIVER_STARVED, {"core_wait_us": 50_000.0}),
+    ("driver", "invalid", Cause.NEGATIVE_LATENCY, {"negative_latencies": 1}),
+    ("driver", "invalid", Cause.RECORDER_DISK_BUSY, {"disk_share": 0.6}),
+    ("driver", "invalid", Cause.HAND_OUT_BUSY, {"hand_out_share": 0.6}),
+    ("driver", "invalid", Cause.RECORDER_BUSY, {"receive_share": 0.6}),
+    ("driver", "invalid", Cause.RECORDER_STALLED, {"stood_still_s": 0.7, "span_s": 60.0}),
+    ("connected", "not_sustained", Cause.SUT_DIED, {"sut_alive": False}),
+    ("connected", "not_sustained", Cause.READS_ABORTED, {"aborted_reads": 1}),
+    ("connected", "not_sustained", Cause.TASKS_RETRIED, {"retried_tasks": 2}),
+    ("backlog_trend", "not_sustained", Cause.BACKLOG_GROWS, {"backlog": ramp(0.05)}),
+    ("backlog_trend", "undecided", Cause.TREND_UNDECIDED, {"backlog": ramp(0.01)}),
+    ("backlog_trend", "undecided", Cause.TOO_FEW_OBSERVATIONS, {"backlog": Samples.of([0, 1, 2], [1, 1, 1])}),
+    ("output_trend", "not_sustained", Cause.RESULTS_FALL_BEHIND, {"output_lag": lag(0.03)}),
+    ("output_trend", "undecided", Cause.TOO_FEW_OBSERVATIONS, {"output_lag": Samples.of([], [])}),
+    ("output_trend", "not_sustained", Cause.RESULTS_FALL_BEHIND, {"output_lag_at_commits": (lag(0.03),)}),
+    ("latency_trend", "not_sustained", Cause.LATENCY_GROWS, {"latency": (ramp(0.03),)}),
+    ("backlog_trend", "undecided", Cause.TREND_UNDECIDED, {"backlog": first_falling_then_growing()}),
+    ("backlog_trend", "undecided", Cause.TREND_TURNED, {"backlog": first_falling_then_growing(every=5)}),
+    ("queue_bound", "not_sustained", Cause.QUEUE_FULL, {"backlog_max_s": 30.0}),
+    ("queue_bound", "invalid", Cause.QUEUE_CUT_BY_MEMORY, {"bound_s": 9.0, "bound_cut_by_memory": True}),
+    ("queue_bound", "invalid", Cause.DRIVER_MEMORY_FULL, {"overflowed": True, "memory_full_s": 2.0}),
+    ("queue_bound", "not_sustained", Cause.QUEUE_FULL, {"overflowed": True, "memory_full_s": 10.5}),
+    ("queue_bound", "not_sustained", Cause.QUEUE_FULL, {"overflowed": True}),
+    ("answers", "not_sustained", Cause.WRONG_ANSWERS, {"verification": RIGHT.model_copy(update={"missing": 1})}),
+    ("answers", "not_sustained", Cause.WRONG_ANSWERS, {"verification": RIGHT.model_copy(update={"extra": 1})}),
+    ("answers", "not_sustained", Cause.WRONG_ANSWERS, {"verification": RIGHT.model_copy(update={"duplicate": 1})}),
+    ("answers", "not_sustained", Cause.WRONG_ANSWERS, {"verification": RIGHT.model_copy(update={"wrong": 1})}),
+    ("answers", "not_sustained", Cause.WRONG_ANSWERS, {"verification": RIGHT.model_copy(update={"late": 1})}),
+    ("answers", "undecided", Cause.NO_REFERENCE, {"verification": None}),
+    ("answers", "undecided", Cause.NO_REFERENCE, {"verification": RIGHT.model_copy(update={"judged": False})}),
+    ("evidence", "undecided", Cause.TOO_FEW_BATCHES, {"batches": 19}),
+    ("evidence", "undecided", Cause.TOO_FEW_WINDOWS, {"windows_closed": 4}),
+    ("evidence", "undecided", Cause.START_BACKLOG, {"draining_at_start": True}),
+    ("event_time_p99", "not_sustained", Cause.LIMIT_EXCEEDED, {"levels": (LEVEL,)}),
+    ("driver", "invalid", Cause.DRIVER_FAILED, {"driver_reason": "it ended"}),
+    ("driver", "invalid", Cause.DISK_FULL, {"driver_reason": "full", "driver_disk_full": True}),
+    ("connected", "not_sustained", Cause.DISK_FULL, {"sut_alive": False, "sut_disk_full": True}),
+    ("output_trend", "undecided", Cause.BATCHES_FILL_INTERVAL, {"output_lag_at_commits": filling(), "interval_s": 3.0}),
+    ("queue_bound", "undecided", Cause.QUEUE_FULL_AT_START, {"overflowed": True, "span_began": False}),
+    ("answers", "undecided", Cause.ANSWERS_NOT_COMPARED, {"verification": NOT_COMPARED}),
+    ("answers", "undecided", Cause.DISK_FULL, {"verification": NOT_COMPARED, "answers_disk_full": True}),
+    ("answers", "undecided", Cause.NO_RESULT_DUE, {"verification": RIGHT.model_copy(update={"expected": 0})}),
+    ("event_time_p99", "undecided", Cause.NO_LATENCY, {"levels": (LEVEL,), "latencies": Latencies()}),
+    ("event_time_p99", "undecided", Cause.TOO_FEW_RESULTS, {"levels": (LEVEL,), "latencies": of_latency(p99=None)}),
+    (
+        "event_time_p99",
+        "undecided",
+        Cause.RESULTS_OUTSTANDING,
+        {"levels": (LEVEL,), "latencies": of_latency(p99=1e6, lower_bounds=3)},
+    ),
 ]
 
 
@@ -90,7 +119,16 @@ def test_what_became_of_the_system_is_told_though_the_driver_failed() -> None:
 @pytest.mark.parametrize(("half_width", "says"), [(0.02, "about 1.6 times as long"), (0.2, "so close to the border")])
 def test_how_much_longer_is_asked_for_goes_by_the_width_of_the_interval(half_width: float, says: str) -> None:
     """It narrows with the span's power 1.5; where that would take more than five times as long, another rate does."""
-    check = answer("backlog_trend", "undecided", 0.0, 0.01, "s/s", "", Interval(0.0, -half_width, half_width, 0.95, 60))
+    check = answer(
+        "backlog_trend",
+        "undecided",
+        Cause.TREND_UNDECIDED,
+        0.0,
+        0.01,
+        "s/s",
+        "",
+        Interval(0.0, -half_width, half_width, 0.95, 60),
+    )
     assert says in _advice_undecided(check, evidence())
 
 
@@ -140,17 +178,18 @@ def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[s
 
 def test_a_full_disk_is_advised_on_as_such() -> None:
     """Neither processors nor other programs fill a disk, and a disk has no lower rate."""
-    full = judge(evidence(driver_reason=full_disk(Path("/spool")), others_share=0.7))
+    full = judge(evidence(driver_reason="the disk is full", driver_disk_full=True, others_share=0.7))
     assert full.value == "invalid"
     assert full.advice == "free some space, or set TMPDIR=DIR to a folder on a larger disk; then run it again"
     assert "isolation" in judge(evidence(driver_reason="it was killed")).advice
 
 
-@pytest.mark.parametrize(("name", "value", "fault"), FAULTS)
-def test_each_planted_fault_is_found_by_its_check(name: str, value: str, fault: dict[str, Any]) -> None:
-    """One fault in a good trial: that check alone decides, and says so with what to do next."""
+@pytest.mark.parametrize(("name", "value", "code", "fault"), FAULTS)
+def test_each_planted_fault_is_found_by_its_check(name: str, value: str, code: Cause, fault: dict[str, Any]) -> None:
+    """One fault in a good trial: that check alone decides, and says so with its code and what to do next."""
     verdict = judge(evidence(**fault))
-    assert (verdict.value, verdict.decided_by) == (value, (name,))
+    assert (verdict.value, verdict.decided_by, verdict.cause) == (value, (name,), code)
+    assert check_of(verdict, name).code == code
     assert name in verdict.sentence
     assert verdict.advice
 
@@ -173,6 +212,7 @@ def test_a_check_that_crashes_is_undecided(name: str, fault: dict[str, Any]) -> 
     verdict = judge(evidence(**fault))
     assert (verdict.value, check_of(verdict, name).ok) == ("undecided", None)
     assert "could not be judged" in check_of(verdict, name).sentence
+    assert check_of(verdict, name).code == verdict.cause == Cause.CHECK_FAILED_TO_RUN
 
 
 def test_verdicts_outrank_each_other_in_order() -> None:
@@ -184,7 +224,8 @@ def test_verdicts_outrank_each_other_in_order() -> None:
     faults["negative_latencies"] = 3
     assert judge(evidence(**faults)).value == "invalid"
     faults["interrupted"] = True
-    assert judge(evidence(**faults)).value == "interrupted"
+    stopped = judge(evidence(**faults))
+    assert (stopped.value, stopped.cause) == ("interrupted", Cause.INTERRUPTED)
 
 
 def test_slip_may_be_two_percent_of_a_long_latency() -> None:
@@ -247,6 +288,7 @@ def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, 
 def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any], besides: dict[str, Any]) -> None:
     """A driver that was late or starved beside busy neighbours did not fail by itself; its check says by how much."""
     quiet, beside = (judge(evidence(others_share=share, **fault, **besides)) for share in (0.1, 0.8))
+    assert (quiet.cause, beside.cause) == (quiet.checks[0].code, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD)
     assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
     assert "the driver itself failed" in quiet.sentence
     assert beside.sentence.startswith("invalid: other processes used 80% of the machine, at most 10% is allowed")
@@ -278,7 +320,7 @@ def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> N
     """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be."""
     assert judge(evidence(others_share=0.1, **fault)).value == "not_sustained"
     quiet, beside = judge(evidence(**fault)), judge(evidence(others_share=0.4, **fault))
-    assert (quiet.value, beside.value) == ("not_sustained", "invalid")
+    assert (quiet.value, beside.value, beside.cause) == ("not_sustained", "invalid", Cause.BACKGROUND_LOAD)
     assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
     assert "other processes used 40% of the machine, at most 10% is allowed" in beside.sentence
     assert beside.decided_by[0] in beside.sentence

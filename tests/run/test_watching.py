@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.run.made_trials import RATE, SECONDS, START, cut_short, done_of
 
+from streamgauge.causes import Cause
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.result import Verdict
@@ -202,15 +203,8 @@ def test_a_slope_at_its_limit_is_given_up(monkeypatch: pytest.MonkeyPatch, ready
     """Where twice the span could not tell either, it stays undecided; a little further away it is extended."""
     done = done_of(make)
     for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
-        trend = criteria.answer(
-            "backlog_trend",
-            "undecided",
-            slope,
-            0.01,
-            "s/s",
-            "",
-            Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40),
-        )
+        interval = Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
+        trend = criteria.answer("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval)
         judged = Verdict(value="undecided", checks=(trend,), sentence="")
         monkeypatch.setattr(watching, "judge", lambda _, judged=judged: judged)
         assert watching.left_open(ready, done, RATE, 2.0) == (("backlog_trend",) if worth else ())

@@ -548,7 +548,7 @@ def test_unusable_runs_are_refused_with_the_reason(make: Make, three: Three, val
     folder = three("a", 10)
     make("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
     said = refused(folder, str(make("b", 2)))
-    assert f"and not {value}: the disk was full" in said
+    assert f"and not {value} (the disk was full)" in said
     assert "bad" in said
 
 

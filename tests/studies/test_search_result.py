@@ -12,6 +12,7 @@ import pytest
 from tests.studies.made_studies import FAILED_PER_S, HELD_PER_S, remember
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import WarningCode
 from streamgauge.result import SearchResult, Verdict, Verification
 from streamgauge.studies import search_result
 from streamgauge.studies.search import Search, Settings, replay
@@ -125,7 +126,7 @@ def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monk
     settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
     found = with_surroundings(study, replay(settings, recorded(study)).result())
     assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
-    assert list(warnings_of(found)) == ["trial 2: other processes used 40% of the machine"]
+    assert [one.sentence for one in warnings_of(found)] == ["trial 2: other processes used 40% of the machine"]
     shutil.rmtree(busy.path)
     assert with_surroundings(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
 
@@ -139,9 +140,9 @@ def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow
     settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
     found = with_surroundings(study, replay(settings, recorded(study)).result())
     assert [trial.reference_work_us for trial in found.trials] == [1000.0, slow_us]
-    warned = [text for text in warnings_of(found) if "not the same in all trials" in text]
+    warned = [one for one in warnings_of(found) if one.code == WarningCode.MACHINE_CHANGED]
     assert len(warned) == said
-    assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0]
+    assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0].sentence
 
 
 def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:

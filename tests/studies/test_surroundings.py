@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.causes import WarningCode
 from streamgauge.run.facts import beside_others
 from streamgauge.studies.compare import compare
 
@@ -20,13 +21,15 @@ UNDECIDED = ["unknown", "unknown", "unknown", "passed"]
 def test_busy_neighbours_of_one_run_decide_no_gate(make: Make, busy: str) -> None:
     """On either side: a warning names the side and the run, and what they used; the gate's reason names the run."""
     warned = ("something else", beside_others("95% of the machine"))
+    codes = (WarningCode.SHARED_CORES, WarningCode.BACKGROUND_LOAD)
     sides = {
         side: ",".join(
             str(
                 make(
                     f"{side}-{n}",
                     10 * ord(side) + n,
-                    warnings=warned if (side, n) == (busy, 2) else ("something else",),
+                    warnings=warned if (side, n) == (busy, 2) else warned[:1],
+                    warning_codes=codes if (side, n) == (busy, 2) else codes[:1],
                 )
             )
             for n in range(3)

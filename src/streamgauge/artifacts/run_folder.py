@@ -31,6 +31,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
+from streamgauge.causes import Cause
 from streamgauge.errors import InputError, MachineError, Problem, is_full
 from streamgauge.experiment import Experiment, to_toml
 from streamgauge.result import Result, Verdict, Verification
@@ -131,7 +132,7 @@ class RunFolder:
         """What is asked; while there is no judged result, it also goes into result.json, with an own job's digests."""
         self._write("experiment.toml", to_toml(experiment))
         result = self.read_result()
-        if result.verdict.sentence == STARTED:
+        if result.verdict.cause == Cause.UNFINISHED:
             asked = experiment.model_dump(mode="json")
             kept = {"experiment": asked, "isolation": experiment.isolation, "job_files": dict(job_files or {})}
             self.write_result(result.model_copy(update=kept))
@@ -213,7 +214,8 @@ class RunFolder:
 
     def _begin(self, run_id: str, workload: str, engine: str, now: datetime) -> None:
         start = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        verdict = Verdict(value="interrupted", sentence=STARTED, advice="Run it again; nothing here may be used.")
+        advice = "Run it again; nothing here may be used."
+        verdict = Verdict(value="interrupted", cause=Cause.UNFINISHED, sentence=STARTED, advice=advice)
         self.write_result(
             Result(
                 run_id=run_id,

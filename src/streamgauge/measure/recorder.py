@@ -155,7 +155,7 @@ class Recorder:
         self._receiving, self._writing = Busy(self._clock.now_us), Busy(self._clock.now_us)
         self._heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
-        self.failed = ""
+        self.failed, self.disk_full = "", False
         self._reads: deque[Read] = deque()
         self._reached: deque[Reached] = deque()
         at = Listen(settings.host, settings.port, settings.token, settings.transport_options)
@@ -208,6 +208,7 @@ class Recorder:
             "writing": self._writing.news(),
             "stood_still": self._heart.news(),
             "failed": self.failed,
+            "disk_full": self.disk_full,
         }
 
     def receive(
@@ -221,7 +222,8 @@ class Recorder:
         try:
             self.ledger.stage(key, self._spooled(schema, batches, path, stamped))
         except OSError as error:
-            self.failed = full_disk(self._spool) if is_full(error) else f"the spool could not be written: {error}"
+            self.disk_full = is_full(error)
+            self.failed = full_disk(self._spool) if self.disk_full else f"the spool could not be written: {error}"
             raise DriverError(self.failed) from None
 
     def _spooled(

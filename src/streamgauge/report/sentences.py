@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge import labels
+from streamgauge.causes import Cause
 from streamgauge.events import US
 from streamgauge.report import words
 from streamgauge.result import PERCENTILES, Latencies, Latency, Result
@@ -48,11 +49,8 @@ def unusable(result: Result) -> str:
         return UNUSABLE
     if result.rate is None:
         return NOTHING
-    # Only a driver that failed has a check that is invalid; beside others, checks of the system were not passed.
-    states = {check.state for check in result.verdict.checks}
-    if states & {"failed", "undecided"} and "invalid" not in states:
-        return DISTURBED
-    return KEPT if result.verdict.sentence.startswith(labels.KEPT_FROM_WORK) else UNUSABLE
+    by_others = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: KEPT}
+    return by_others.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
 
 
 def measured_s(result: Result) -> float | None:

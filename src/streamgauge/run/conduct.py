@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from streamgauge.errors import DriverError
+from streamgauge.errors import DriverError, is_full
 from streamgauge.events import US
 from streamgauge.measure.monitors import Monitors, loopback_bytes
 from streamgauge.measure.records import Tick
@@ -70,7 +70,10 @@ class Spans:
 
 @dataclass
 class Conducted:
-    """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, each time."""
+    """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, each time.
+
+    `disk_full`: why the driver failed.
+    """
 
     journal: Journal
     spans: Spans
@@ -80,6 +83,7 @@ class Conducted:
     extended_for: list[str] = field(default_factory=list)
     engine_failed: str = ""
     driver_failed: str = ""
+    disk_full: bool = False
     hopeless: str = ""
     interrupted: bool = False
     drained: bool = False
@@ -188,7 +192,7 @@ class Conductor:
         except Stop:
             pass
         except DriverError as error:
-            done.driver_failed = str(error)
+            done.driver_failed, done.disk_full = str(error), is_full(error)
         except KeyboardInterrupt:
             done.interrupted = True
             # To halt and to judge takes seconds, in which nobody should have to ask again; somebody may all the same.
@@ -287,6 +291,7 @@ class Conductor:
             self.done.interrupted = True
         except DriverError as error:
             self.done.driver_failed = self.done.driver_failed or str(error)
+            self.done.disk_full = self.done.disk_full or is_full(error)
         # After the last look: what that one brought came in time.
         self.done.deadline_us = self._rig.clock.now_us()
 

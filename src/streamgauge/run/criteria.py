@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamgauge.causes import Cause
 from streamgauge.events import US
 from streamgauge.result import Check, CheckState
 from streamgauge.run.facts import Evidence, Samples
@@ -67,6 +68,7 @@ Judge = Callable[[Evidence], Check]
 def answer(
     name: str,
     state: CheckState,
+    code: Cause,
     value: float | None,
     limit: float | None,
     unit: str,
@@ -76,7 +78,16 @@ def answer(
     ok = {"ok": True, "failed": False, "invalid": False}.get(state)
     low, high = (interval.low, interval.high) if interval is not None else (None, None)
     return Check(
-        name=name, value=value, limit=limit, unit=unit, ok=ok, state=state, sentence=sentence, low=low, high=high
+        name=name,
+        code=code,
+        value=value,
+        limit=limit,
+        unit=unit,
+        ok=ok,
+        state=state,
+        sentence=sentence,
+        low=low,
+        high=high,
     )
 
 
@@ -85,6 +96,7 @@ class _Part:
     """One condition of a check that has several; `good` where it holds."""
 
     good: bool
+    code: Cause
     value: float
     limit: float
     unit: str
@@ -92,22 +104,24 @@ class _Part:
 
 
 def _of_parts(name: str, parts: list[_Part], bad_state: CheckState, shown: int) -> Check:
-    """A check from its parts: the first bad one gives the number, all bad ones the sentence; else part `shown`."""
+    """A check from its parts: the first bad one gives number and code, all bad ones the sentence; else part `shown`."""
     bad = [part for part in parts if not part.good]
     part = bad[0] if bad else parts[shown]
     sentence = "; ".join(one.sentence for one in bad) if bad else part.sentence
-    return answer(name, bad_state if bad else "ok", part.value, part.limit, part.unit, sentence)
+    state, code = (bad_state, part.code) if bad else ("ok", Cause.OK)
+    return answer(name, state, code, part.value, part.limit, part.unit, sentence)
 
 
 def _driver(evidence: Evidence) -> Check:
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
-        return answer("driver", "invalid", 1, 0, "failures", sentence)
+        code = Cause.DISK_FULL if evidence.driver_disk_full else Cause.DRIVER_FAILED
+        return answer("driver", "invalid", code, 1, 0, "failures", sentence)
     waited = _waited_for(evidence, WAITED_SHARE_MAX, "is allowed")
-    parts = [_plan(evidence), _slip(evidence), _clock(evidence), *waited, _standstill(evidence)]
+    parts = [_clock(evidence), _plan(evidence), _slip(evidence), *waited, _standstill(evidence)]
     if not math.isnan(evidence.core_wait_us):
-        return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=1)
-    found = _of_parts("driver", parts, "invalid", shown=1)
+        return _of_parts("driver", [*parts, _starvation(evidence)], "invalid", shown=2)
+    found = _of_parts("driver", parts, "invalid", shown=2)
     return found.model_copy(update={"sentence": f"{found.sentence}; how long it waited for a core is not known"})
 
 
@@ -118,38 +132,42 @@ def _plan(evidence: Evidence) -> _Part:
         raise ValueError("no second of the plan was recorded")
     share = float((offered[asked] / planned[asked]).min())
     sentence = f"in the worst second {share:.1%} of the plan was offered, at least {PLAN_SHARE_MIN:.0%} is needed"
-    return _Part(share >= PLAN_SHARE_MIN, share, PLAN_SHARE_MIN, "share of plan", sentence)
+    return _Part(share >= PLAN_SHARE_MIN, Cause.PLAN_NOT_KEPT, share, PLAN_SHARE_MIN, "share of plan", sentence)
 
 
 def _slip(evidence: Evidence) -> _Part:
     limit = max(SLIP_US_MAX, SLIP_SHARE_OF_LATENCY * _least_p50(evidence))
     slip = evidence.slip_us_p99
     sentence = f"events became available {format_us(slip)} late (p99), at most {format_us(limit)} is allowed"
-    return _Part(slip <= limit, slip, limit, "us", sentence)
+    return _Part(slip <= limit, Cause.SCHEDULE_DELAY, slip, limit, "us", sentence)
 
 
 def _starvation(evidence: Evidence) -> _Part:
     wait, limit = evidence.core_wait_us, CORE_WAIT_US_MAX
     shown, allowed = format_us(wait), format_us(limit)
     sentence = f"starved: a driver process waited {shown} for a core each time it was ready, {allowed} is allowed"
-    return _Part(wait <= limit, wait, limit, "us", sentence)
+    return _Part(wait <= limit, Cause.DRIVER_STARVED, wait, limit, "us", sentence)
 
 
 def _clock(evidence: Evidence) -> _Part:
     negative = evidence.negative_latencies
-    return _Part(negative == 0, negative, 0, "results", f"clock: {negative} latencies are negative")
+    sentence = f"clock: {negative} latencies are negative"
+    return _Part(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results", sentence)
+
+
+_WAITED_FOR = (
+    (Cause.HAND_OUT_BUSY, "the driver was handing out events for {share:.0%} of the time"),
+    (Cause.RECORDER_BUSY, "the recorder was at work on results for {share:.0%} of the time"),
+    (Cause.RECORDER_DISK_BUSY, "the recorder waited {share:.0%} of the time for its disk"),
+)
 
 
 def _waited_for(evidence: Evidence, limit: float, allowed: str) -> list[_Part]:
     """What the system may have waited for: the driver's hand-outs, its recorder, and the recorder's disk."""
-    found = (
-        (evidence.hand_out_share, "the driver was handing out events for {share:.0%} of the time"),
-        (evidence.receive_share, "the recorder was at work on results for {share:.0%} of the time"),
-        (evidence.disk_share, "the recorder waited {share:.0%} of the time for its disk"),
-    )
+    shares = (evidence.hand_out_share, evidence.receive_share, evidence.disk_share)
     return [
-        _Part(share <= limit, share, limit, "share of time", f"{what.format(share=share)}, {limit:.0%} {allowed}")
-        for share, what in found
+        _Part(share <= limit, code, share, limit, "share of time", f"{what.format(share=share)}, {limit:.0%} {allowed}")
+        for share, (code, what) in zip(shares, _WAITED_FOR, strict=True)
     ]
 
 
@@ -166,29 +184,27 @@ def _standstill(evidence: Evidence) -> _Part:
         f"the recorder stood still for {still_s:.1f} s of {evidence.span_s:.0f} s, {limit:.0%} is allowed: what "
         "arrived then was stamped late"
     )
-    return _Part(share <= limit, share, limit, "share of time", sentence)
+    return _Part(share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", sentence)
 
 
 def _connected(evidence: Evidence) -> Check:
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
+    died = Cause.DISK_FULL if evidence.sut_disk_full else Cause.SUT_DIED
+    said = f"a process of the system under test died, or does not answer{reason}"
+    cut_off = "reads of the system under test were cut off before they were taken whole"
+    retried = "tasks of the system under test were retried"
     parts = [
-        _Part(
-            evidence.sut_alive, 1, 0, "deaths", f"a process of the system under test died, or does not answer{reason}"
-        ),
-        _counted(
-            evidence.aborted_reads,
-            "aborted reads",
-            "reads of the system under test were cut off before they were taken whole",
-        ),
-        _counted(evidence.retried_tasks, "retried tasks", "tasks of the system under test were retried"),
+        _Part(evidence.sut_alive, died, 1, 0, "deaths", said),
+        _counted(evidence.aborted_reads, Cause.READS_ABORTED, "aborted reads", cut_off),
+        _counted(evidence.retried_tasks, Cause.TASKS_RETRIED, "retried tasks", retried),
     ]
     if all(part.good for part in parts):
-        return answer("connected", "ok", 0, 0, "faults", "nothing died, was aborted or retried")
+        return answer("connected", "ok", Cause.OK, 0, 0, "faults", "nothing died, was aborted or retried")
     return _of_parts("connected", parts, "failed", shown=1)
 
 
-def _counted(n: int, unit: str, what: str) -> _Part:
-    return _Part(n == 0, n, 0, unit, f"{n} {what}")
+def _counted(n: int, code: Cause, unit: str, what: str) -> _Part:
+    return _Part(n == 0, code, n, 0, unit, f"{n} {what}")
 
 
 def _backlog_trend(evidence: Evidence) -> Check:
@@ -219,7 +235,8 @@ def _at_commits(lag: Samples, evidence: Evidence, says: _Says) -> Check | None:
     if check.state != "undecided" or not _would_fill(evidence.interval_s, lag, check.value):
         return None
     fills = f"one more span like this would fill the batches' interval of {evidence.interval_s:.2g} s"
-    return check.model_copy(update={"sentence": f"{check.sentence}; {fills}"})
+    changed = {"code": Cause.BATCHES_FILL_INTERVAL, "sentence": f"{check.sentence}; {fills}"}
+    return check.model_copy(update=changed)
 
 
 def _would_fill(interval_s: float, lag: Samples, slope: float | None) -> bool:
@@ -236,7 +253,8 @@ def _output_of(lag: Samples, evidence: Evidence, says: _Says) -> Check:
 
 def _latency_trend(evidence: Evidence) -> Check:
     if not evidence.latency:
-        return answer("latency_trend", "ok", None, OUTPUT_SLOPE_MAX, "s/s", "no latencies at a steady rate: not judged")
+        sentence = "no latencies at a steady rate: not judged"
+        return answer("latency_trend", "ok", Cause.OK, None, OUTPUT_SLOPE_MAX, "s/s", sentence)
     return worst([_latency_of(latency, evidence) for latency in evidence.latency])
 
 
@@ -253,7 +271,8 @@ def _latency_of(latency: Samples, evidence: Evidence) -> Check:
     why = "not shown to fail"
     if trend.state == "failed":
         why = f"no more than windows and batches may drift against each other by, {evidence.latency_drift_s:.2g} s"
-    return trend.model_copy(update={"state": "ok", "ok": True, "sentence": f"{trend.sentence}: {why}"})
+    held = {"state": "ok", "code": Cause.OK, "ok": True}
+    return trend.model_copy(update={**held, "sentence": f"{trend.sentence}: {why}"})
 
 
 def worst(checks: list[Check]) -> Check:
@@ -284,8 +303,9 @@ def steps(lag_s: Samples) -> Samples:
 
 
 class _Says(NamedTuple):
-    """How a slope above 0 is said, and one below."""
+    """The code of a slope that is too large, how one above 0 is said, and one below."""
 
+    code: Cause
     more: str
     less: str
 
@@ -295,29 +315,28 @@ class _Says(NamedTuple):
         return f"{self.less if shown < 0 else self.more} by {abs(shown):.2%}"
 
 
-_BACKLOG = _Says("the backlog grows", "the backlog shrinks")
-_OUTPUT = _Says("results fall behind", "results catch up")
-_OUTPUT_AT_COMMITS = _Says("at commits, results fall behind", "at commits, results catch up")
-_LATENCY = _Says("the latency grows", "the latency falls")
+_BACKLOG = _Says(Cause.BACKLOG_GROWS, "the backlog grows", "the backlog shrinks")
+_OUTPUT = _Says(Cause.RESULTS_FALL_BEHIND, "results fall behind", "results catch up")
+_OUTPUT_AT_COMMITS = _Says(Cause.RESULTS_FALL_BEHIND, "at commits, results fall behind", "at commits, results catch up")
+_LATENCY = _Says(Cause.LATENCY_GROWS, "the latency grows", "the latency falls")
 
 
 def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, says: _Says, of_what: str) -> Check:
     n, of = samples.value.size, f"{samples.about}: " if samples.about else ""
     if n < TREND_POINTS_MIN:
         sentence = f"{of}{n} observations carry no trend; {TREND_POINTS_MIN} do"
-        return answer(name, "undecided", None, limit, "s/s", sentence)
+        return answer(name, "undecided", Cause.TOO_FEW_OBSERVATIONS, None, limit, "s/s", sentence)
     interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
     sentence = (
         f"{of}{says.by(interval.estimate)} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
         f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
     )
     state = _trend_state(interval, limit)
+    code = {"ok": Cause.OK, "failed": says.code}.get(state, Cause.TREND_UNDECIDED)
     if state == "ok" and (later := _later_half(samples, evidence.confidence)).low > limit:
-        state, sentence = (
-            "undecided",
-            f"{sentence}; but in the later half, {says.by(later.estimate)}, {later.low:.2%} or more",
-        )
-    return answer(name, state, interval.estimate, limit, "s/s", sentence, interval)
+        state, code = "undecided", Cause.TREND_TURNED
+        sentence += f"; but in the later half, {says.by(later.estimate)}, {later.low:.2%} or more"
+    return answer(name, state, code, interval.estimate, limit, "s/s", sentence, interval)
 
 
 def _later_half(samples: Samples, confidence: float) -> Interval:
@@ -335,38 +354,45 @@ def _queue_bound(evidence: Evidence) -> Check:
     reached, bound = evidence.backlog_max_s, evidence.bound_s
     if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate, {BOUND_S_MIN:.0f} s are needed to judge it"
-        return answer("queue_bound", "invalid", bound, BOUND_S_MIN, "s", sentence)
+        return answer("queue_bound", "invalid", Cause.QUEUE_CUT_BY_MEMORY, bound, BOUND_S_MIN, "s", sentence)
     if evidence.out_of_memory:
         least, waited = min(bound, BOUND_S_MIN), evidence.memory_full_s
         sentence = (
             f"the driver's memory was full while {waited:.3g} s of event time waited, of {least:.3g} s that must be "
             "able to: the rest was in flight, or kept for a repeat"
         )
-        return answer("queue_bound", "invalid", waited, least, "s", sentence)
+        return answer("queue_bound", "invalid", Cause.DRIVER_MEMORY_FULL, waited, least, "s", sentence)
     if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         sentence = (
             f"the queue of {bound:.3g} s was full before the measured span, and the engine had hardly begun to read"
         )
-        return answer("queue_bound", "undecided", None, bound, "s", sentence)
+        return answer("queue_bound", "undecided", Cause.QUEUE_FULL_AT_START, None, bound, "s", sentence)
     if evidence.overflowed:
         sentence = f"the queue was full: it holds {bound:.3g} s of event time"
-        return answer("queue_bound", "failed", max(reached, bound), bound, "s", sentence)
+        return answer("queue_bound", "failed", Cause.QUEUE_FULL, max(reached, bound), bound, "s", sentence)
     sentence = f"the backlog reached {reached:.3g} s of the rate, its bound is {bound:.3g} s"
-    return answer("queue_bound", "ok" if reached < bound else "failed", reached, bound, "s", sentence)
+    if reached < bound:
+        return answer("queue_bound", "ok", Cause.OK, reached, bound, "s", sentence)
+    return answer("queue_bound", "failed", Cause.QUEUE_FULL, reached, bound, "s", sentence)
 
 
 def _answers(evidence: Evidence) -> Check:
     found = evidence.verification
     if found is None or not found.judged:
         reason = found.sentence if found is not None else ""
-        return answer("answers", "not_judged", None, 0, "rows", reason or "answers: not judged")
+        code = Cause.ANSWERS_NOT_COMPARED if reason else Cause.NO_REFERENCE
+        code = Cause.DISK_FULL if evidence.answers_disk_full else code
+        return answer("answers", "not_judged", code, None, 0, "rows", reason or "answers: not judged")
     if found.expected == 0 and found.right:
-        return answer("answers", "undecided", 0, 0, "rows", "no result was due, so none could be judged")
+        sentence = "no result was due, so none could be judged"
+        return answer("answers", "undecided", Cause.NO_RESULT_DUE, 0, 0, "rows", sentence)
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     number = sum(faults.values())
     listed = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
     sentence = f"of {found.expected:,} expected results: {listed or 'all right'}{_wrong_sinks(evidence)}"
-    return answer("answers", "ok" if found.right else "failed", number, 0, "rows", sentence)
+    if found.right:
+        return answer("answers", "ok", Cause.OK, number, 0, "rows", sentence)
+    return answer("answers", "failed", Cause.WRONG_ANSWERS, number, 0, "rows", sentence)
 
 
 def _wrong_sinks(evidence: Evidence) -> str:
@@ -379,18 +405,18 @@ def _wrong_sinks(evidence: Evidence) -> str:
 
 
 def _evidence(evidence: Evidence) -> Check:
-    windows = evidence.windows_closed
+    windows, draining = evidence.windows_closed, "the span began while start-up backlog was still draining"
     parts = [
-        _enough(evidence.batches, BATCHES_MIN, "batches"),
-        _Part(not evidence.draining_at_start, 1, 0, "", "the span began while start-up backlog was still draining"),
+        _enough(evidence.batches, Cause.TOO_FEW_BATCHES, BATCHES_MIN, "batches"),
+        _Part(not evidence.draining_at_start, Cause.START_BACKLOG, 1, 0, "", draining),
     ]
     if windows is not None:
-        parts.insert(1, _enough(windows, WINDOWS_MIN, "windows closed"))
+        parts.insert(1, _enough(windows, Cause.TOO_FEW_WINDOWS, WINDOWS_MIN, "windows closed"))
     return _of_parts("evidence", parts, "undecided", shown=0)
 
 
-def _enough(n: int, least: int, what: str) -> _Part:
-    return _Part(n >= least, n, least, what, f"{n} {what}, at least {least} are needed")
+def _enough(n: int, code: Cause, least: int, what: str) -> _Part:
+    return _Part(n >= least, code, n, least, what, f"{n} {what}, at least {least} are needed")
 
 
 def _least_p50(evidence: Evidence) -> float:

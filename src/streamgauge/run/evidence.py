@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamgauge.errors import FULL_IN_WORDS
 from streamgauge.events import FAR_FUTURE_US, US
 from streamgauge.measure.histogram import Histogram
 from streamgauge.result import Latencies
@@ -40,9 +41,11 @@ def evidence_of(
         offered_per_s=kept.astype(float),
         slip_us_p99=figures.slip(done).p99,
         driver_reason=done.driver_failed,
+        driver_disk_full=done.disk_full,
         core_wait_us=figures.core_wait_us(done),
         sut_alive=not done.engine_failed,
         sut_reason=done.engine_failed,
+        sut_disk_full=FULL_IN_WORDS in done.engine_failed,
         backlog=backlogs,
         output_lag=_output_lags(done),
         # More load makes longer batches, and a batch's length is part of how late its results are.

@@ -29,8 +29,6 @@ OTHERS_BURST_S, OTHERS_BURST_SHARE_MAX = 5.0, 0.5
 """So is it where they use more than this of it for so many seconds, which may be little of a span: batches queue up
 then. What a virtual machine is denied is theirs too, and comes to 8 % in such a time: it must not count."""
 
-_OTHERS, _BESIDE = "other processes used", "figures hold only beside such a load"
-
 
 @dataclass(frozen=True)
 class Samples:
@@ -77,6 +75,7 @@ class Evidence:
     worked on results, and the recorder wrote to its disk; what a slow system may have waited for.
     `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
     `span_s`: the measured span.
+    `sut_disk_full`, `driver_disk_full`, `answers_disk_full`: a full disk is why one failed, or could not be compared.
     `others_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
     that was too slow beside that is not condemned for it. `others_burst_share`: the most of any `OTHERS_BURST_S`.
     """
@@ -121,6 +120,9 @@ class Evidence:
     levels: tuple[ServiceLevel, ...] = ()
     sut_reason: str = ""
     driver_reason: str = ""
+    sut_disk_full: bool = False
+    driver_disk_full: bool = False
+    answers_disk_full: bool = False
 
     @property
     def out_of_memory(self) -> bool:
@@ -152,10 +154,4 @@ def busy_others(share: float, burst_share: float) -> tuple[str, str] | None:
 
 def beside_others(used: str) -> str:
     """The warning of a result that was measured while others `used` a part of the machine."""
-    return f"{_OTHERS} {used}: {_BESIDE}"
-
-
-def others_beside(warnings: Iterable[str]) -> str:
-    """What others used, by that warning among a result's; empty where they used no more than is allowed."""
-    found = (text for text in warnings if text.startswith(_OTHERS) and text.endswith(f": {_BESIDE}"))
-    return next(found, "").removesuffix(f": {_BESIDE}")
+    return f"other processes used {used}: figures hold only beside such a load"

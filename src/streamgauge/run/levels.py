@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from streamgauge.causes import Cause
 from streamgauge.result import PERCENTILES, Check, CheckState, Latencies, Latency
 from streamgauge.run.criteria import Judge, answer, worst
 from streamgauge.run.facts import Evidence
@@ -30,11 +31,13 @@ def level_check(level: ServiceLevel) -> Judge:
             return _of_what_is_not_carried(of, level, held)
         sentence = f"{of}{level.text}: {held.of_what}it is {format_us(value)}"
         state: CheckState = "ok"
+        code = Cause.OK
         if value > level.limit_us:
-            state = "failed"
+            state, code = "failed", Cause.LIMIT_EXCEEDED
         elif latency.lower_bounds:
-            state, sentence = "undecided", f"{sentence} or more: {latency.lower_bounds} {held.missing}"
-        return answer(level.name, state, value, level.limit_us, "us", f"{sentence}{held.beside}")
+            state, code = "undecided", Cause.RESULTS_OUTSTANDING
+            sentence += f" or more: {latency.lower_bounds} {held.missing}"
+        return answer(level.name, state, code, value, level.limit_us, "us", f"{sentence}{held.beside}")
 
     return check
 
@@ -65,7 +68,7 @@ def _of_what_is_not_carried(of: str, level: ServiceLevel, held: _Held) -> Check:
     latency = held.latency
     if latency is None:
         sentence = f"{of}{level.text}: no result had {_an(level.kind)}"
-        return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
+        return answer(level.name, "undecided", Cause.NO_LATENCY, None, level.limit_us, "us", sentence)
     seen, q = latency.effective_count, PERCENTILES.get(level.statistic)
     lower = {name: getattr(latency, name) for name, share in PERCENTILES.items() if q is not None and share < q}
     beyond = [(name, value) for name, value in lower.items() if value is not None and value > level.limit_us]
@@ -73,13 +76,13 @@ def _of_what_is_not_carried(of: str, level: ServiceLevel, held: _Held) -> Check:
         name, value = beyond[-1]
         shown = name.replace("_", ".")
         sentence = f"{of}{level.text}: {held.of_what}{shown} is {format_us(value)} already{held.beside}"
-        return answer(level.name, "failed", value, level.limit_us, "us", sentence)
+        return answer(level.name, "failed", Cause.LIMIT_EXCEEDED, value, level.limit_us, "us", sentence)
     if not latency.count and latency.note:
         sentence = f"{of}{level.text}: {held.of_what}it is {latency.note}{held.beside}"
-        return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
+        return answer(level.name, "undecided", Cause.NO_LATENCY, None, level.limit_us, "us", sentence)
     needed = "" if q is None else f", {observations_needed(q)} do"
     sentence = f"{of}{level.text}: {seen} independent results do not carry it{needed}"
-    return answer(level.name, "undecided", None, level.limit_us, "us", sentence)
+    return answer(level.name, "undecided", Cause.TOO_FEW_RESULTS, None, level.limit_us, "us", sentence)
 
 
 def _an(kind: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import Cause, WarningCode
 from streamgauge.events import US
-from streamgauge.result import Result, Verdict
+from streamgauge.result import Caution, Result, Verdict
 from streamgauge.run import figures
 from streamgauge.run.batch_ends import read_skew_us
 from streamgauge.run.conduct import Conducted
@@ -42,7 +44,7 @@ def measured(
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
         settings={**rig.engine.settings(), **transport(experiment.transport).in_force(ready.transport_options)},
-        verdict=Verdict(value="interrupted", sentence="The run ended before it was judged."),
+        verdict=Verdict(value="interrupted", cause=Cause.UNFINISHED, sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s, SLIP_US_MAX),
         backlog=figures.backlog(done),
         driver=figures.driver(done),
@@ -53,44 +55,47 @@ def measured(
         input=figures.offered_input(done),
         data=(data := replayed_data(done.journal.plan, done.offered_until())),
         job_files=dict(ready.workload.files),
-        warnings=warnings_of(ready, done, rate_per_s),
         notes=input_notes(ready.workload, data),
         folder=str(folder.path),
-    )
+    ).warned(*cautions(ready, done, rate_per_s))
 
 
-def warnings_of(ready: Ready, done: Conducted, rate_per_s: float) -> tuple[str, ...]:
+def cautions(ready: Ready, done: Conducted, rate_per_s: float) -> Iterator[Caution]:
     """What a reader of a trial's figures must know, as far as it does not come from the answers."""
-    warnings = []
     bound_s, cut = ready.bound_s(rate_per_s)
     if cut:
-        warnings.append(f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
+        yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if ready.experiment.isolation == "shared":
-        warnings.append("driver and SUT share the same cores: figures hold for this arrangement only")
+        said = "driver and SUT share the same cores: figures hold for this arrangement only"
+        yield Caution(WarningCode.SHARED_CORES, said)
     if ready.generators > len(cpus()):
-        warnings.append(
-            f"{ready.generators_in_words}: they wait for each other, and make no more events than fewer would"
-        )
+        said = f"{ready.generators_in_words}: they wait for each other, and make no more events than fewer would"
+        yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, said)
     if done.hopeless:
-        warnings.append(f"ended early: {done.hopeless}")
+        yield Caution(WarningCode.ENDED_EARLY, f"ended early: {done.hopeless}")
     if done.prolonged_us:
         reasons = ", then ".join(dict.fromkeys(done.prolonged_for))
-        warnings.append(f"warm-up {done.prolonged_us // US} s longer than planned: {reasons}")
+        said = f"warm-up {done.prolonged_us // US} s longer than planned: {reasons}"
+        yield Caution(WarningCode.WARMUP_EXTENDED, said)
     if (busy := busy_others(figures.others_share(done), figures.others_burst_share(done, OTHERS_BURST_S))) is not None:
-        warnings.append(beside_others(busy[0]))
+        yield Caution(WarningCode.BACKGROUND_LOAD, beside_others(busy[0]))
     if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
-        warnings.append(
-            f"the machine itself became slower by {slowed:.0%} within the span (reference work), "
-            "and a trend may be its doing"
-        )
+        said = f"the machine itself became slower by {slowed:.0%} within the span (reference work)"
+        yield Caution(WarningCode.MACHINE_SLOWED, f"{said}, and a trend may be its doing")
+    yield from _of_reads(ready, done)
+    if done.looks > 1:
+        open_ = ", then ".join(dict.fromkeys(done.extended_for))
+        yield Caution(WarningCode.SPAN_EXTENDED, f"extended {times(done.looks - 1)}, as undecided: {open_}")
+
+
+def _of_reads(ready: Ready, done: Conducted) -> Iterator[Caution]:
+    """How far apart partitions were read, and what was read or done more than once."""
     skew_us = read_skew_us(done.journal, done.spans.measured_from_us, done.spans.measured_to_us)
     if skew_us > ready.watermark_delay_us and ready.closing_sinks:
-        warnings.append(
+        said = (
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
             f"{ready.watermark_delay_us / US:g} s behind: rows that come later than that are dropped"
         )
-    warnings += read_twice(done.journal) + done_twice(ready.flow, done.journal)
-    if done.looks > 1:
-        open_ = ", then ".join(dict.fromkeys(done.extended_for))
-        warnings.append(f"extended {times(done.looks - 1)}, as undecided: {open_}")
-    return tuple(warnings)
+        yield Caution(WarningCode.PARTITIONS_APART, said)
+    yield from (Caution(WarningCode.READ_TWICE, said) for said in read_twice(done.journal))
+    yield from (Caution(WarningCode.DONE_TWICE, said) for said in done_twice(ready.flow, done.journal))

@@ -169,7 +169,7 @@ class Rig:
         # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
         stopped = [recorded, *(status for status in statuses if not status["overflowed"])]
         if failed := [status["failed"] for status in stopped if status["failed"]]:
-            raise DriverError("; ".join(failed))
+            raise DriverError("; ".join(failed), disk_full=recorded["disk_full"])
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
         self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
         shown = self._offsets.reads_of(Reached(**each) for each in recorded["reached"])

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any
 
-from streamgauge.artifacts.run_folder import STARTED, RunFolder
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import Cause
 from streamgauge.engines.seam import Engine
 from streamgauge.errors import InputError, Problem, StreamgaugeError
 from streamgauge.events import Clock
@@ -137,9 +138,9 @@ def left_by_stop(folder: RunFolder, advice: str) -> Result:
     Before the trial that is nothing, and the folder then says so, with `advice`; a result that is there stays.
     """
     result = folder.read_result()
-    if result.verdict.sentence != STARTED:
+    if result.verdict.cause != Cause.UNFINISHED:
         return result
-    verdict = Verdict(value="interrupted", sentence=STOPPED_AT_START, advice=advice)
+    verdict = Verdict(value="interrupted", cause=Cause.STOPPED_AT_START, sentence=STOPPED_AT_START, advice=advice)
     result = result.model_copy(update={"verdict": verdict})
     folder.write_result(result)
     return result
@@ -171,11 +172,7 @@ def failure_noted(folder: RunFolder) -> Any:
     try:
         yield
     except StreamgaugeError as error:
-        noted = folder.read_result().model_copy(
-            update={
-                "verdict": Verdict(value="invalid", sentence=str(error).splitlines()[0]),
-                "folder": str(folder.path),
-            }
-        )
+        verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
+        noted = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
         folder.write_result(noted)
         raise

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import WarningCode
 from streamgauge.engines.seam import OperatorCounts
 from streamgauge.errors import DriverError, is_full
 from streamgauge.events import US
@@ -19,7 +20,7 @@ from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_line, log_lines
 from streamgauge.measure.latency import SinkLatencies
 from streamgauge.progress import TrialSnapshot
-from streamgauge.result import Latencies, Result, Verdict, Verification
+from streamgauge.result import Caution, Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
 from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
@@ -43,7 +44,7 @@ from streamgauge.run.watching import (
     why_starting,
 )
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.full_disk import full_disk, tells_of_full_disk
+from streamgauge.system.full_disk import full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.transports.seam import Chunk
 from streamgauge.units import format_rate
@@ -236,7 +237,7 @@ def _with_operators(ready: Ready, folder: RunFolder, done: Conducted, told: Told
         folder.write_operators(operators.table(ready.flow, known))
     if told.counts.ended:
         said = f"rows of operators were not counted to the end: {told.counts.ended}"
-        base = base.model_copy(update={"warnings": (*base.warnings, said)})
+        base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, said))
     return base
 
 
@@ -248,7 +249,7 @@ def _with_appends(rig: Rig, done: Conducted, base: Result) -> Result:
         found = figures.append_latency(rig.append_latencies_us(done.spans.measured_from_us, done.measured_until))
     except DriverError as error:
         said = f"when the broker had events is not known: {error}"
-        return base.model_copy(update={"warnings": (*base.warnings, said)})
+        return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, said))
     except KeyboardInterrupt:
         done.interrupted = True
         return base
@@ -277,9 +278,9 @@ def _with_what_came(
     """With latencies that nobody verified; the folder holds them too when this returns."""
     found = unverified(ready, done, folder if settings.keep_results else None, Budget(BUDGET_S))
     slowest = found.sinks.slowest.latencies
+    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, said) for said in found.warnings))
     result = result.model_copy(update={
         "sinks": found.sinks.results, "latency": slowest.latencies, "verification": found.sinks.verification,
-        "warnings": (*result.warnings, *found.warnings),
     })  # fmt: skip
     folder.write_verification(found.sinks.verification)
     folder.write_series(figures.series(done, slowest.seconds))
@@ -294,8 +295,9 @@ def _without_answers(
 ) -> Judged:
     """The trial as far as it goes where the verification could not be done: the figures stand."""
     # What the driver failed of is said once: the same full disk takes no answers either.
-    found = _unverified(error, said=tells_of_full_disk(done.driver_failed))
-    evidence = replace(evidence_of(ready, done, rate_per_s, None, None), verification=found)
+    found = _unverified(error, said=done.disk_full)
+    evidence = evidence_of(ready, done, rate_per_s, None, None)
+    evidence = replace(evidence, verification=found, answers_disk_full=is_full(error))
     latency = Latencies(notes=(NOT_JUDGED,))
     result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found, "latency": latency})
     folder.write_verification(found)

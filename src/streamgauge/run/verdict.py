@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.labels import KEPT_FROM_WORK
+from streamgauge.causes import Cause
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
 from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, driver_in_the_way
 from streamgauge.run.facts import Evidence, Floats, Samples, busy_others
 from streamgauge.run.levels import level_check
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
-from streamgauge.system.full_disk import WAY_OUT, tells_of_full_disk
+from streamgauge.system.full_disk import WAY_OUT
 
 HOPELESS_POINTS_MIN, HOPELESS_SPAN_S_MIN, HOPELESS_CONFIDENCE = 15, 10.0, 0.999
 HOPELESS_APART_S = 5.0
@@ -40,13 +40,22 @@ def judge(evidence: Evidence) -> Verdict:
     # What became of the system is worth knowing even where nothing may be said against it.
     lost = (check for check in checks if check.name == "connected" and check.state == "failed")
     died = tuple(lost) if value == "invalid" else ()
+    slowed = busy if value == "invalid" and _kept_from_work(deciding, evidence) else None
     return Verdict(
         value=value,
+        cause=_cause(value, deciding, slowed is not None),
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding, died, busy if _kept_from_work(deciding, evidence) else None),
+        sentence=_sentence(value, deciding, died, slowed),
         advice=_advice_disk(value, deciding) or _advice(value, deciding, evidence) + _others(value, deciding, busy),
     )
+
+
+def _cause(value: VerdictValue, deciding: tuple[Check, ...], slowed: bool) -> Cause | None:
+    """`slowed`: by other processes, the driver."""
+    if value in ("sustained", "interrupted"):
+        return Cause.ALL_CHECKS_HOLD if value == "sustained" else Cause.INTERRUPTED
+    return Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD if slowed else deciding[0].code
 
 
 _NOT_BY_SLOWNESS = ("connected", "answers")
@@ -93,7 +102,10 @@ def _disturbed(
         f"{nothing} ({_because(deciding)})"
     )
     names = tuple(check.name for check in deciding)
-    return Verdict(value="invalid", checks=checks, decided_by=names, sentence=sentence, advice=_ADVICE_DISTURBED)
+    return Verdict(
+        value="invalid", cause=Cause.BACKGROUND_LOAD, checks=checks, decided_by=names, sentence=sentence,
+        advice=_ADVICE_DISTURBED,
+    )  # fmt: skip
 
 
 def _guarded(name: str, check: Judge, evidence: Evidence) -> Check:
@@ -102,9 +114,10 @@ def _guarded(name: str, check: Judge, evidence: Evidence) -> Check:
         found = check(evidence)
     except Exception as error:  # whatever went wrong, it is no pass
         reason = str(error) or type(error).__name__
-        return answer(name, "undecided", None, None, "", f"could not be judged: {reason}")
+        return answer(name, "undecided", Cause.CHECK_FAILED_TO_RUN, None, None, "", f"could not be judged: {reason}")
     if found.value is not None and np.isnan(found.value):
-        return answer(name, "undecided", None, found.limit, found.unit, "could not be judged: its number is not known")
+        sentence = "could not be judged: its number is not known"
+        return answer(name, "undecided", Cause.CHECK_FAILED_TO_RUN, None, found.limit, found.unit, sentence)
     return found
 
 
@@ -128,9 +141,9 @@ def _sentence(
 ) -> str:
     """`busy`: what others used, where that may be why the driver was too slow."""
     because = _because(deciding + died)
-    if value == "invalid" and busy is not None:
+    if busy is not None:
         return (
-            f"{KEPT_FROM_WORK} {busy[0]}, at most {busy[1]} is allowed, and the driver did not do its "
+            f"invalid: other processes used {busy[0]}, at most {busy[1]} is allowed, and the driver did not do its "
             f"work in time beside them, so this figure must not be used ({because})"
         )
     return {
@@ -164,7 +177,7 @@ _ADVICE_OTHER = "a lower rate, or another setting of the engine"
 
 def _advice_disk(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
     """Where a full disk decided, nothing else helps: neither processors nor a lower rate."""
-    full = value not in ("sustained", "interrupted") and tells_of_full_disk(deciding[0].sentence)
+    full = value not in ("sustained", "interrupted") and deciding[0].code == Cause.DISK_FULL
     return f"{WAY_OUT}; then run it again" if full else ""
 
 
@@ -196,7 +209,7 @@ def _others(value: VerdictValue, deciding: tuple[Check, ...], busy: tuple[str, s
 
 def _advice_undecided(check: Check, evidence: Evidence) -> str:
     if check.state == "not_judged":
-        if evidence.verification is not None and evidence.verification.sentence:
+        if check.code != Cause.NO_REFERENCE:
             return "see to the reason why the answers could not be judged, then run it again"
         return "this workload brings no reference answer; without one no rate is called sustained"
     if check.low is not None and check.high is not None and check.value is not None and check.limit is not None:

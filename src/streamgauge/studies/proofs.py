@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from streamgauge.causes import Cause
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.result import Check, Latency, Verdict
@@ -310,8 +311,7 @@ def judge_generator(verdict: Verdict, rate_per_s: float, ceiling_per_s: float) -
     """d, from the verdict on a trial of that rate: it is invalid, and by the plan."""
     driver = _check(verdict.checks, "driver")
     # A whole second of the plan is lost, or its events came late: a fast machine makes half a second's work within one.
-    unkept = any(said in driver.sentence for said in ("of the plan was offered", "late (p99)"))
-    ok = verdict.value == "invalid" and driver.state == "invalid" and unkept
+    ok = verdict.value == "invalid" and driver.code in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY)
     sentence = f"asked for {format_rate(rate_per_s)} with a ceiling of {format_rate(ceiling_per_s)}: {verdict.value}, "
     title = "a generator that cannot keep the plan makes the trial invalid"
     return Made(title, ok, driver.value, driver.limit, sentence + driver.sentence)
@@ -325,7 +325,7 @@ def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
     assert judged.verified is not None
     verdict, negatives = judged.result.verdict, judged.verified.negatives
     driver = _check(verdict.checks, "driver")
-    ok = verdict.value == "invalid" and negatives > 0 and driver.state == "invalid" and "negative" in driver.sentence
+    ok = verdict.value == "invalid" and negatives > 0 and driver.code == Cause.NEGATIVE_LATENCY
     sentence = (
         f"stamps moved by {LIE}: {negatives} negative latencies, {verdict.value} by {', '.join(verdict.decided_by)}"
     )

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from streamgauge import labels
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import Cause, WarningCode
 from streamgauge.errors import InputError, StreamgaugeError
 from streamgauge.experiment import Experiment
 from streamgauge.measure.monitors import machine_percent
-from streamgauge.result import Result, SearchResult, TrialSummary, Verdict, VerdictValue
+from streamgauge.result import Caution, Result, SearchResult, TrialSummary, Verdict, VerdictValue
 from streamgauge.run.facts import OTHERS_SHARE_MAX, machine_differs
 from streamgauge.units import format_count, format_us
 
@@ -36,12 +37,11 @@ def result_of(
     search = with_surroundings(folder, search).model_copy(update={"seconds": seconds, "limit": limit})
     begun = folder.read_result()
     base = chosen or begun
-    return base.model_copy(update={
+    return base.warned(*warnings_of(search)).model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
         "verdict": _verdict(search, chosen, ended_by, resuming(folder)),
         "search": search,
-        "warnings": tuple(dict.fromkeys((*base.warnings, *warnings_of(search)))),
         "folder": str(folder.path),
     })  # fmt: skip
 
@@ -70,22 +70,24 @@ def with_surroundings(folder: RunFolder, search: SearchResult) -> SearchResult:
     return search.model_copy(update={"trials": trials, "at_90_percent": told(near) if near is not None else None})
 
 
-def warnings_of(search: SearchResult) -> Iterator[str]:
+def warnings_of(search: SearchResult) -> Iterator[Caution]:
     """Each trial beside which other processes were busy, since the result's own figures are those of one trial alone;
     then whether the machine itself was not the same in all of them.
     """
     for trial in search.trials:
         share = (trial.others_cpu_percent or 0.0) / machine_percent()
         if share > OTHERS_SHARE_MAX:
-            yield f"trial {trial.number}: other processes used {share:.0%} of the machine"
+            said = f"trial {trial.number}: other processes used {share:.0%} of the machine"
+            yield Caution(WarningCode.TRIAL_BACKGROUND_LOAD, said)
     known = [trial for trial in search.trials if trial.reference_work_us]
     fast, slow = (pick(known, key=_reference_work_us, default=None) for pick in (min, max))
     if fast and slow and machine_differs(_reference_work_us(fast), _reference_work_us(slow)):
-        yield (
+        said = (
             f"the machine itself was not the same in all trials, or its memory was busier: the same small work took "
             f"{format_us(fast.reference_work_us)} in trial {fast.number}, "
             f"{format_us(slow.reference_work_us)} in trial {slow.number}"
         )
+        yield Caution(WarningCode.MACHINE_CHANGED, said)
 
 
 def _reference_work_us(trial: TrialSummary) -> float:
@@ -114,10 +116,16 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
-        return Verdict(value="interrupted", checks=checks, sentence=sentence, advice=f"to go on: {go_on}")
+        return Verdict(
+            value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence, advice=f"to go on: {go_on}"
+        )
     value = _value(search, failed=ended_by is not None)
     advice = _ADVICE_WRONG.format(chosen.folder) if chosen and wrong_answers(chosen) and value != "sustained" else ""
-    return Verdict(value=value, checks=checks, sentence=search.sentence, advice=advice)
+    cause = Cause.WRONG_ANSWERS if advice else _CAUSES.get(value, Cause.NO_RATE_HELD)
+    return Verdict(value=value, cause=cause, checks=checks, sentence=search.sentence, advice=advice)
+
+
+_CAUSES = {"sustained": Cause.RATE_HELD, "invalid": Cause.SEARCH_FAILED}
 
 
 def wrong_answers(result: Result) -> str:

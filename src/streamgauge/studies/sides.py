@@ -159,8 +159,7 @@ def _observed(name: str, path: Path) -> Observed:
     result = folder.read_result()
     verdict, where = result.verdict, str(folder.path)
     if verdict.value in ("invalid", "interrupted"):
-        why = verdict.sentence.removeprefix(f"{verdict.value}: ").rstrip(".")
-        rule = f"must be runs whose figures may be used, and not {verdict.value}: {why}"
+        rule = f"must be runs whose figures may be used, and not {verdict.value} ({verdict.sentence.rstrip('.')})"
         raise InputError(Problem(name, rule, where, "run it again, or name the runs without it"))
     if result.search is None:
         return Observed(folder, folder, result)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from streamgauge.run.facts import machine_differs, others_beside
+from streamgauge.causes import WarningCode
+from streamgauge.run.facts import machine_differs
 from streamgauge.studies.sides import Side
 
 
@@ -17,10 +18,10 @@ def surrounding_warnings(a: Side, b: Side) -> Iterator[str]:
     """Each run beside which others were busy, by the verdict's own rule; then whether the machine itself differed."""
     for side in (a, b):
         for run in side.runs:
-            if used := others_beside(run.result.warnings):
+            if said := run.result.warning(WarningCode.BACKGROUND_LOAD):
                 yield (
-                    f"{side.name}: {run.folder.name}: {used}, and a difference may be their doing: no gate is decided, "
-                    "but that on wrong answers"
+                    f"{side.name}: {run.folder.name}: {said}, and a difference may be their doing: no gate is decided "
+                    "except that on wrong answers"
                 )
     if times := _machine_times(a, b):
         yield (
@@ -35,7 +36,7 @@ def doubts(a: Side, b: Side) -> list[str]:
     found = [
         f"other processes were busy on {side.name}'s machine ({', '.join(names)})"
         for side in (a, b)
-        if (names := [run.folder.name for run in side.runs if others_beside(run.result.warnings)])
+        if (names := [run.folder.name for run in side.runs if run.result.warning(WarningCode.BACKGROUND_LOAD)])
     ]
     return found + (["the machine itself was not the same by its reference work"] if _machine_times(a, b) else [])
 
