@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.measure.histogram import Histogram
-from streamgauge.measure.latency import ENGINE_BATCH, LatencyRule, Missing, SinkLatencies, sink_latencies, summary
+from streamgauge.measure.latency import (
+    ENGINE_BATCH,
+    LatencyBySecond,
+    LatencyRule,
+    Missing,
+    SinkLatencies,
+    sink_latencies,
+    summary,
+)
 from streamgauge.result import Latency
 
 T0 = 1_700_000_000_000_000
@@ -205,7 +213,7 @@ def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
         assert (some(kind).count, some(kind).p50, some(kind).max) == (2, None, None)
         assert "1 of 2 matches came before their window was complete" in some(kind).note
     assert found.negatives == 0
-    assert found.seconds.second.size == 0
+    assert found.seconds == LatencyBySecond()
     assert some(found.latencies.match_time_us).min == pytest.approx(900, rel=1e-3)
 
 
@@ -277,7 +285,7 @@ def test_missing_results_enter_as_lower_bounds() -> None:
     latency = some(found.latencies.event_time_us)
     assert (latency.count, latency.lower_bounds, latency.effective_count) == (10, 1, 10)
     assert latency.max == pytest.approx(20 * S, rel=1e-3)
-    assert found.seconds.second.tolist() == [T0 // S, T0 // S + 10]
+    assert list(found.seconds.event_time) == [T0 // S, T0 // S + 10]
 
 
 def test_parts_of_what_is_missing_add_up() -> None:
@@ -315,15 +323,12 @@ def test_a_summary_with_lower_bounds_leaves_the_histogram_alone() -> None:
 
 
 def test_seconds_are_those_of_event_time() -> None:
-    """Results are binned by when they happened; a percentile that a second's rows cannot carry is NaN."""
+    """Results are binned by when they happened."""
     rows = batch([2 * S] + [0] * 100, [3 * S, *range(1, 101)], ingest=[2 * S] + [0] * 100)
-    table = measured(ROW, rows).seconds
-    assert table.second.tolist() == [T0 // S, T0 // S + 2]
-    assert table.results.tolist() == [100, 1]
-    assert table.event_time_us_p50[0] == 50
-    assert table.event_time_us_p99[0] == 99
-    assert np.isnan(table.event_time_us_p99[1])
-    assert table.processing_time[T0 // S + 2].count == 1
+    seconds = measured(ROW, rows).seconds
+    assert {second: one.count for second, one in seconds.event_time.items()} == {T0 // S: 100, T0 // S + 2: 1}
+    assert seconds.event_time[T0 // S].percentile(0.5) == 50
+    assert seconds.processing_time[T0 // S + 2].count == 1
 
 
 def test_closing_delays_have_seconds_too() -> None:
@@ -348,7 +353,7 @@ def test_nothing_in_the_span_gives_nothing() -> None:
     """No result: no figure and no failure."""
     found = measured(ROW, batch([], []))
     assert (some(found.latencies.event_time_us).count, some(found.latencies.event_time_us).p50) == (0, None)
-    assert found.seconds.second.size == 0
+    assert found.seconds == LatencyBySecond()
 
 
 def test_any_unit_of_the_window_end_is_understood() -> None:

@@ -14,7 +14,7 @@ from tests.run.made_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_sh
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram
-from streamgauge.measure.latency import SecondsTable, SinkLatencies
+from streamgauge.measure.latency import LatencyBySecond, SinkLatencies
 from streamgauge.run import evidence, figures, watching
 from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
@@ -28,10 +28,8 @@ pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
 def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verified:
-    nothing = np.zeros(0)
-    table = SecondsTable(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing, nothing, {}, {})
     histograms: dict[str, Histogram] = {}
-    latencies = SinkLatencies(LATENCIES, table, negatives, 9, histograms, windows)
+    latencies = SinkLatencies(LATENCIES, LatencyBySecond(), negatives, 9, histograms, windows)
     verification = RIGHT.model_copy(update=found)
     return Verified(verification, (SinkVerified("revenue", "", verification, latencies, 9),))
 

@@ -11,7 +11,7 @@ from tests.run.made_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_sh
 
 from streamgauge.events import US
 from streamgauge.measure.histogram import Histogram
-from streamgauge.measure.latency import SecondsTable, SinkLatencies
+from streamgauge.measure.latency import LatencyBySecond, SinkLatencies
 from streamgauge.run import evidence
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
@@ -45,13 +45,10 @@ def two_queries(make: Any, *more_sinks: str) -> Conducted:
 
 def verified() -> Verified:
     """Both sinks right, with a hundred results in each second, a second late; none tells when it was handed out."""
-    nothing = np.zeros(0)
     each = {START // US + n: Histogram() for n in range(30)}
     for histogram in each.values():
         histogram.add(np.full(100, US))
-    table = SecondsTable(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing, nothing, {}, {})
-    table = replace(table, event_time=each)
-    latencies = SinkLatencies(LATENCIES, table, 0, 9, {}, None)
+    latencies = SinkLatencies(LATENCIES, LatencyBySecond(each), 0, 9, {}, None)
     return Verified(RIGHT, tuple(SinkVerified(sink, query, RIGHT, latencies, 9) for query, sink, *_ in (QUICK, SLOW)))
 
 

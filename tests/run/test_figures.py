@@ -9,12 +9,12 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from streamgauge.artifacts.tables import BATCHES, SCHEMA
 from streamgauge.events import US
-from streamgauge.measure.latency import SecondsTable
+from streamgauge.measure.histogram import Histogram
+from streamgauge.measure.latency import LatencyBySecond
 from streamgauge.measure.monitors import RUNNER, Monitors
 from streamgauge.measure.records import Role
 from streamgauge.run import figures
@@ -129,16 +129,16 @@ def test_what_the_driver_took_counts_once_and_within_the_span(
     done = make.story().done()
     spent = [(START + round(since * US), START + round(until * US)) for since, until in spent_s]
     setattr(done.journal, log, spent)
-    assert getattr(figures, name)(done) == pytest.approx(share)
-    assert getattr(figures.driver(done), name) == getattr(figures, name)(done)
+    assert getattr(figures.driver(done), name) == pytest.approx(share)
 
 
 def test_what_the_driver_took_of_a_warm_up_that_a_trial_ended_in(make: Any) -> None:
     """A queue may be full before the span begins because nothing could be handed out in time."""
     done = make.story(seconds=4).done(hopeless="said so", deadline_us=START + 4 * US)
     done.journal.handing_out = [(START + US, START + 4 * US)]
-    assert figures.hand_out_share(done) == pytest.approx(0.75)
-    assert figures.hand_out_share(make.story(seconds=0).done(hopeless="said so", deadline_us=START)) == 0.0
+    assert figures.share_of_span(done, done.journal.handing_out) == pytest.approx(0.75)
+    at_once = make.story(seconds=0).done(hopeless="said so", deadline_us=START)
+    assert figures.share_of_span(at_once, at_once.journal.handing_out) == 0.0
 
 
 def test_slip_has_its_percentiles(make: Any) -> None:
@@ -242,7 +242,7 @@ def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
 # --- the per-second table ---
 
 
-def series(done: Any, latency: SecondsTable | None = None) -> dict[str, list[Any]]:
+def series(done: Any, latency: LatencyBySecond | None = None) -> dict[str, list[Any]]:
     return dict(figures.series(done, latency).to_pydict())
 
 
@@ -390,14 +390,16 @@ def test_the_loopbacks_bytes_by_second(make: Any) -> None:
 
 
 def test_latency_by_second_lands_in_its_second(make: Any) -> None:
-    """Seconds without results have no latency."""
-    second = np.array([START // US + 6, START // US + 8])
-    values = np.array([10.0, 20.0])
-    table = SecondsTable(second, np.array([3, 4]), values, values * 2, values * 3, values * 4, {}, {})
-    rows = series(make.story().done(), table)
-    assert rows["results"][5:10] == [None, 3, None, 4, None]
-    assert rows["event_time_us_p99"][6] == 20.0
-    assert rows["processing_time_us_p50"][8] == 60.0
+    """Seconds without results have no latency; nor has one a percentile that its results cannot carry."""
+    many, few = Histogram(), Histogram()
+    many.add(range(1, 101))
+    few.add(10 * [60])
+    second = START // US
+    rows = series(make.story().done(), LatencyBySecond({second + 6: many, second + 8: few}, {second + 8: many}))
+    assert rows["results"][5:10] == [None, 100, None, 10, None]
+    assert rows["event_time_us_p50"][5:10] == [None, 50, None, 60, None]
+    assert rows["event_time_us_p99"][5:10] == [None, 99, None, None, None]
+    assert rows["processing_time_us_p50"][5:10] == [None, None, None, 50, None]
 
 
 def test_a_trial_that_never_began_has_one_row(make: Any) -> None:

@@ -77,22 +77,14 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class SecondsTable:
-    """Latency by second of event time, ascending (n,). NaN where a figure does not exist.
+class LatencyBySecond:
+    """Second of event time, since the epoch, to the histogram of its results' latency, for each kind that has one.
 
-    These describe the rows themselves, so a second's p99 needs a hundred of them; missing results are among them as
-    lower bounds. `event_time`, `processing_time` and `closing_delay` hold the histogram of each second, for
-    `latency.hlog`; the last two are empty where there is no such latency.
+    Missing results are among them as lower bounds; the last two are empty where there is no such latency.
     """
 
-    second: Times
-    results: NDArray[np.int64]
-    event_time_us_p50: NDArray[np.float64]
-    event_time_us_p99: NDArray[np.float64]
-    processing_time_us_p50: NDArray[np.float64]
-    processing_time_us_p99: NDArray[np.float64]
-    event_time: dict[int, Histogram]
-    processing_time: dict[int, Histogram]
+    event_time: dict[int, Histogram] = field(default_factory=dict)
+    processing_time: dict[int, Histogram] = field(default_factory=dict)
     closing_delay: dict[int, Histogram] = field(default_factory=dict)
 
 
@@ -104,7 +96,7 @@ class SinkLatencies(NamedTuple):
     """
 
     latencies: Latencies
-    seconds: SecondsTable
+    seconds: LatencyBySecond
     negatives: int
     effective_count: int
     histograms: dict[str, Histogram]
@@ -122,7 +114,7 @@ def summary(
     if lower_bounds_us is not None and lower_bounds_us.size:
         whole, bounds = histogram.copy(), int(lower_bounds_us.size)
         whole.add(lower_bounds_us)
-    percentiles = {name: _float(whole.percentile(q)) for name, q in PERCENTILES.items() if carries(q, effective_count)}
+    percentiles = {name: carried_percentile(whole, q, effective_count) for name, q in PERCENTILES.items()}
     return Latency(
         min=_float(whole.min),
         mean=whole.mean,
@@ -133,6 +125,11 @@ def summary(
         note="; ".join(part for part in (note, _negative_note(whole.n_negative)) if part),
         **percentiles,
     )
+
+
+def carried_percentile(histogram: Histogram, q: float, effective_count: int) -> float | None:
+    """None where so few independent observations cannot carry it."""
+    return _float(histogram.percentile(q)) if carries(q, effective_count) else None
 
 
 def _float(value: int | None) -> float | None:
@@ -447,27 +444,6 @@ class _Tally:
     def _carried(self, q: float) -> bool:
         return carries(q, self.effective_count)
 
-    def _seconds(self) -> SecondsTable:
+    def _seconds(self) -> LatencyBySecond:
         kinds = (self.event_time, self.processing_time, self.closing_delay)
-        event_time, processing_time, closing_delay = ({} if self.rows_early else kind.histograms() for kind in kinds)
-        second = np.array(sorted(event_time), dtype=np.int64)
-        return SecondsTable(
-            second,
-            np.array([event_time[int(s)].count for s in second], dtype=np.int64),
-            _by_second(second, event_time, 0.5),
-            _by_second(second, event_time, 0.99),
-            _by_second(second, processing_time, 0.5),
-            _by_second(second, processing_time, 0.99),
-            event_time,
-            processing_time,
-            closing_delay,
-        )
-
-
-def _by_second(second: Times, histograms: dict[int, Histogram], q: float) -> NDArray[np.float64]:
-    figures = np.full(second.size, np.nan)
-    for index, when in enumerate(second.tolist()):
-        histogram = histograms.get(when)
-        if histogram is not None and carries(q, histogram.count):
-            figures[index] = histogram.percentile(q)
-    return figures
+        return LatencyBySecond(*(kind.histograms() for kind in kinds)) if not self.rows_early else LatencyBySecond()

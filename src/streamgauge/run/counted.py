@@ -20,9 +20,10 @@ from streamgauge.measure.latency import Kind, SinkLatencies, summary
 from streamgauge.measure.records import Commit
 from streamgauge.result import Latency
 from streamgauge.run.conduct import Conducted
-from streamgauge.run.ingest import stamps_of
+from streamgauge.run.ingest import ends_and_stamps, stamps_of
 from streamgauge.run.journal import Journal
 from streamgauge.run.running import Batch, Ints
+from streamgauge.transports.seam import HandOut
 
 BLOCK_EVENTS = 1 << 20
 """Looked at together: a few arrays of 8 MiB."""
@@ -93,7 +94,7 @@ class CountedTimes:
     def __init__(self, journal: Journal) -> None:
         came_us = {(commit.query, commit.batch): results_us(commit) for commit in journal.commits}
         self._readers = {
-            (stream, partition): list(_reads(journal, stream, partition, came_us).values())
+            (stream, partition): _reads(journal, stream, partition, came_us)
             for partition, log in enumerate(journal.hand_outs)
             for stream in {part.stream for part in log}
         }
@@ -114,16 +115,14 @@ class CountedTimes:
         return np.where(np.all(found, axis=0), np.max(found, axis=0), 0)
 
 
-def _reads(journal: Journal, stream: str, partition: int, came_us: dict[Batch, int]) -> dict[int, tuple[Ints, Ints]]:
+def _reads(journal: Journal, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Ints, Ints]]:
     """Of each reader of the sink's queries: where each of its reads of a place ends, and when it was in results."""
     queries = {query for query, _ in came_us}
-    ends: dict[int, list[int]] = defaultdict(list)
-    stamps: dict[int, list[int]] = defaultdict(list)
-    for part in sorted(journal.hand_outs[partition], key=lambda part: part.from_us):
+    readers: dict[int, list[HandOut]] = defaultdict(list)
+    for part in journal.hand_outs[partition]:
         if part.stream == stream and part.query in queries and not part.again:
-            ends[part.reader].append(part.to_us)
-            stamps[part.reader].append(came_us.get((part.query, part.batch), 0))
-    return {reader: (np.array(ends[reader], np.int64), np.array(stamps[reader], np.int64)) for reader in ends}
+            readers[part.reader].append(part)
+    return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]
 
 
 def _events(done: Conducted, streams: Collection[str]) -> Iterator[tuple[Place, Ints]]:

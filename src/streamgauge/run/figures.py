@@ -6,19 +6,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.artifacts.tables import BATCHES, LATENCIES
+from streamgauge.artifacts.tables import BATCHES
 from streamgauge.events import FAR_FUTURE_US, US
 from streamgauge.measure.heartbeat import STILL_US_MIN
-from streamgauge.measure.latency import SecondsTable
+from streamgauge.measure.histogram import Histogram
+from streamgauge.measure.latency import LatencyBySecond, carried_percentile
 from streamgauge.measure.monitors import RUNNER, machine_percent
 from streamgauge.measure.records import Usage
 from streamgauge.result import Backlog, DriverResult, Input, Phase, ProcessUse, RatePiece, Rates, Slip
@@ -125,18 +128,17 @@ def within(samples: tuple[Ints, Any], spans: Spans) -> tuple[Ints, Any]:
 
 def slip(done: Conducted) -> Slip:
     slips = done.journal.slips(done.spans.measured_from_us, done.spans.measured_to_us)
-    if not len(slips):
-        return Slip(p50=0.0, p99=0.0, max=0.0)
-    p50, p99 = np.percentile(slips, [50, 99])
-    return Slip(p50=float(p50), p99=float(p99), max=float(slips.max()))
+    return _slip_of(slips) if len(slips) else Slip(p50=0.0, p99=0.0, max=0.0)
 
 
 def append_latency(latencies_us: Sequence[int]) -> Slip | None:
     """Of events whose way to the broker was looked at; None where none was."""
-    if not latencies_us:
-        return None
-    p50, p99 = np.percentile(latencies_us, [50, 99])
-    return Slip(p50=float(p50), p99=float(p99), max=float(max(latencies_us)))
+    return _slip_of(latencies_us) if latencies_us else None
+
+
+def _slip_of(values_us: Sequence[int] | Floats) -> Slip:
+    p50, p99, most = np.percentile(values_us, [50, 99, 100])
+    return Slip(p50=float(p50), p99=float(p99), max=float(most))
 
 
 def driver(done: Conducted) -> DriverResult:
@@ -154,9 +156,9 @@ def driver(done: Conducted) -> DriverResult:
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
         recorder_stood_still_us=stood_still_us(done),
         read_skew_us_max=read_skew_us(journal, done.spans.measured_from_us, done.spans.measured_to_us),
-        hand_out_share=hand_out_share(done),
-        receive_share=receive_share(done),
-        disk_share=disk_share(done),
+        hand_out_share=share_of_span(done, journal.handing_out),
+        receive_share=share_of_span(done, journal.receiving),
+        disk_share=share_of_span(done, journal.writing),
     )
 
 
@@ -262,22 +264,7 @@ def core_wait_us(done: Conducted) -> float:
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 
 
-def hand_out_share(done: Conducted) -> float:
-    """The share of the measured span in which at least one generator was handing out events."""
-    return _share_of_span(done, done.journal.handing_out)
-
-
-def receive_share(done: Conducted) -> float:
-    """The share of it in which the recorder worked on results that had come, besides writing them to its disk."""
-    return _share_of_span(done, done.journal.receiving)
-
-
-def disk_share(done: Conducted) -> float:
-    """The share of it in which the recorder wrote results to its disk."""
-    return _share_of_span(done, done.journal.writing)
-
-
-def _share_of_span(done: Conducted, spent: Iterable[Spent]) -> float:
+def share_of_span(done: Conducted, spent: Iterable[Spent]) -> float:
     """The share of the measured span that is covered at least once; of a trial that ended before that, of its warm-up.
 
     Once, though many may wait at a time: engines read some partitions together and some one after the other, and either
@@ -314,7 +301,7 @@ def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int
     return sums
 
 
-def series(done: Conducted, latency: SecondsTable | None) -> pa.Table:
+def series(done: Conducted, latency: LatencyBySecond | None) -> pa.Table:
     """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
     spans, journal = done.spans, done.journal
     starts = np.arange(spans.start_us, max(done.deadline_us, spans.start_us + US), US)
@@ -355,17 +342,14 @@ def phase_at(spans: Spans, when_us: int) -> str:
     return found[-1] if found else "drain"
 
 
-def _binned(starts: Ints, times: Iterable[int], counts: Iterable[int]) -> Ints:
-    when = (np.fromiter(times, np.int64) - starts[0]) // US
-    return np.bincount(np.clip(when, 0, len(starts) - 1), np.fromiter(counts, float), len(starts)).astype(np.int64)
-
-
 def _offered(journal: Journal, starts: Ints) -> Ints:
     """Events by the second in which they became available, whatever second they were due in: a generator that stands
     still shows as a second of nothing and then one of more. A chunk becomes available whole, after its last event.
     """
-    times = (chunk.published_us for log in journal.chunks for chunk in log)
-    return _binned(starts, times, (chunk.events for log in journal.chunks for chunk in log))
+    chunks = [chunk for log in journal.chunks for chunk in log]
+    when = (np.array([chunk.published_us for chunk in chunks], np.int64) - starts[0]) // US
+    events = np.array([chunk.events for chunk in chunks], float)
+    return np.bincount(np.clip(when, 0, len(starts) - 1), events, len(starts)).astype(np.int64)
 
 
 def _slip_max(journal: Journal, starts: Ints) -> Floats:
@@ -411,14 +395,21 @@ def _loopback(journal: Journal, starts: Ints) -> list[float | None]:
     return [rates.get(int(start) // US) for start in starts]
 
 
-def _latency_columns(latency: SecondsTable, starts: Ints) -> dict[str, Any]:
-    index = {int(second): place for place, second in enumerate(latency.second)}
-    places = [index.get(int(start) // US) for start in starts]
+def _latency_columns(latency: LatencyBySecond, starts: Ints) -> dict[str, list[float | None]]:
+    def column(by_second: dict[int, Histogram], figure: Callable[[Histogram], float | None]) -> list[float | None]:
+        return [figure(by_second[second]) if second in by_second else None for second in (starts // US).tolist()]
 
-    def column(values: Any) -> list[Any]:
-        return [None if place is None else values[place].item() for place in places]
+    figures = {
+        f"{kind}_us_{name}": column(by_second, partial(_carried, q))
+        for kind, by_second in (("event_time", latency.event_time), ("processing_time", latency.processing_time))
+        for name, q in (("p50", 0.5), ("p99", 0.99))
+    }
+    return {"results": column(latency.event_time, attrgetter("count")), **figures}
 
-    return {"results": column(latency.results), **{name: column(getattr(latency, name)) for name in LATENCIES}}
+
+def _carried(q: float, histogram: Histogram) -> float | None:
+    """These describe the rows themselves, so a second's p99 needs a hundred of them."""
+    return carried_percentile(histogram, q, histogram.count)
 
 
 def batches(progress: list[dict[str, Any]], since_us: int, journal: Journal, counted: bool = True) -> pa.Table:

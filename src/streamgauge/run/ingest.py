@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
 from streamgauge.run.journal import Journal
 from streamgauge.run.running import Ints
+from streamgauge.transports.seam import HandOut
 
 
 class IngestTimes:
@@ -22,15 +24,20 @@ class IngestTimes:
         tables = {}
         for partition, log in enumerate(self._journal.hand_outs):
             for stream in {part.stream for part in log}:
-                parts = sorted((p for p in log if p.stream == stream and p.first), key=lambda p: p.from_us)
-                ends = np.array([part.to_us for part in parts], np.int64)
-                tables[stream, partition] = (ends, np.array([part.ingest_us for part in parts], np.int64))
+                firsts = (part for part in log if part.stream == stream and part.first)
+                tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
         return tables
 
     def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
         """Ingest times of events whose times never fall; 0 where an event was never handed out."""
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         return stamps_of(ends, stamps, event_times_us)
+
+
+def ends_and_stamps(parts: Iterable[HandOut], stamp: Callable[[HandOut], int]) -> tuple[Ints, Ints]:
+    """Of the reads of one place, by event time: where each ends, and its stamp."""
+    ordered = sorted(parts, key=attrgetter("from_us"))
+    return np.array([part.to_us for part in ordered], np.int64), np.array([stamp(part) for part in ordered], np.int64)
 
 
 def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:

@@ -6,8 +6,9 @@ commits: a query does by itself all that its sinks need.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
+from streamgauge.events import FAR_FUTURE_US
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Source
 from streamgauge.run.journal import Journal
@@ -15,11 +16,8 @@ from streamgauge.run.journal import Journal
 
 def read_twice(journal: Journal) -> list[str]:
     """Where the system reads the same events more than once: at which streams, and how often on average."""
-    shared: Counter[str] = Counter()
-    first: Counter[str] = Counter()
-    for part in journal.all_hand_outs():
-        shared[part.stream] += part.events if part.shared else 0
-        first[part.stream] += part.events if part.first else 0
+    shared = journal.running.shared_events
+    first = {stream: int(journal.running.handed_out_by(FAR_FUTURE_US, stream)) for stream in shared}
     queries = {query: journal.of_query(query).sinks for query in journal.queries()}
     who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
     return [

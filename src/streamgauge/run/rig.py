@@ -61,7 +61,6 @@ class Rig:
 
     def __init__(self, settings: RigSettings, make_engine: Callable[[], Engine], folder: Path, clock: Clock) -> None:
         self.settings, self.clock, self.folder = settings, clock, folder
-        self._make_engine = make_engine
         self._stack = ExitStack()
         self._generators: list[Child] = []
         self._recorder: Child | None = None
