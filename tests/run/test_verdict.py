@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from tests.run.made_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
 from streamgauge.causes import Cause
+from streamgauge.events import US
 from streamgauge.result import Latencies
 from streamgauge.run.criteria import CHECKS, answer
+from streamgauge.run.evidence import taken_share
 from streamgauge.run.facts import Samples
 from streamgauge.run.verdict import _advice_undecided, hopeless, judge
 from streamgauge.stats.bootstrap import Interval
@@ -421,3 +424,55 @@ def test_growth_that_has_ended_goes_on() -> None:
 def test_little_evidence_is_never_hopeless() -> None:
     """Ten samples of growth are a start, not a verdict."""
     assert hopeless(Samples.of(range(10), [float(t) for t in range(10)]), 60.0, 1.0) is None
+
+
+CUT_BY_MEMORY = {"bound_cut_by_memory": True, "bound_s": 7.6}
+LATE_GENERATORS = {"offered_per_s": np.full(60, RATE / 2), "slip_us_p99": 5e6}
+
+
+@pytest.mark.parametrize("beside", [CUT_BY_MEMORY, LATE_GENERATORS, {"others_share": 0.85}, {"batches_ever": 0}])
+def test_a_system_that_takes_a_hundredth_of_the_load_is_not_sustained(beside: dict[str, Any]) -> None:
+    """Neither a small queue, nor late generators, nor what others used of the machine make a hundred of one."""
+    verdict = judge(evidence(taken_share=0.01, backlog=(Samples.of([], []),), **beside))
+    assert (verdict.value, verdict.decided_by) == ("not_sustained", ("backlog_trend",))
+    assert "the system took 1.00% of what was offered" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("beside", "value"),
+    [
+        ({"taken_share": 0.25, "bound_cut_by_memory": True, "bound_s": 7.6}, "invalid"),
+        ({"taken_share": 0.1, "bound_cut_by_memory": True, "bound_s": 7.6, "others_share": 0.85}, "invalid"),
+        ({"taken_share": 0.01, "driver_reason": "generator 0 ended"}, "invalid"),
+        ({"taken_share": 0.01, "hand_out_share": 0.6}, "invalid"),
+        ({"taken_share": 0.01, "interrupted": True}, "interrupted"),
+    ],
+)
+def test_a_system_that_may_have_been_kept_from_more_is_not_called_far_behind(
+    beside: dict[str, Any], value: str
+) -> None:
+    """It took a fifth or more of what was left of the machine, or the driver failed, or was what it waited for."""
+    assert judge(evidence(**beside)).value == value
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({}, 0.01),
+        ({"measured_from_s": 50}, 1.0),
+        ({"measured_from_s": 50, "earlier_trials": True}, 0.01),
+        ({"interval_s": 15.0}, 1.0),
+        ({"offered": 0}, 1.0),
+    ],
+)
+def test_what_a_system_took_is_known_once_it_had_time_to_take_it(changes: dict[str, Any], share: float) -> None:
+    """Forty seconds: not of a fresh engine in its warm-up, nor of one whose batches begin 15 s apart."""
+    known = {"measured_from_s": 5, "earlier_trials": False, "interval_s": 1.0, "offered": 1000} | changes
+    journal = SimpleNamespace(
+        offered_events=lambda: known["offered"], running=SimpleNamespace(taken_events=lambda: known["offered"] // 100)
+    )
+    spans = SimpleNamespace(start_us=0, measured_from_us=known["measured_from_s"] * US)
+    done: Any = SimpleNamespace(
+        journal=journal, spans=spans, earlier_trials=known["earlier_trials"], offered_until=lambda: 40 * US
+    )
+    assert taken_share(done, known["interval_s"]) == share

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
 from streamgauge.result import SearchResult, VerdictValue
-from streamgauge.studies.bracket import BUSY_FULL, DRAIN_FLATTERS, State, TrialRequest, _between
+from streamgauge.studies.bracket import BUSY_FULL, DRAIN_FLATTERS, STEP_MAX, State, TrialRequest, _between
 from streamgauge.studies.search import Settings, TrialOutcome, replay, search
 
 CEILING = 50e6
@@ -81,13 +81,34 @@ def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: fl
     assert result.high_verdict == "not_sustained"
 
 
-@settings(max_examples=100, deadline=None)
-@given(capacity=capacities, start=st.floats(0, 7.6).map(lambda exponent: 10**exponent))
-def test_a_guess_that_is_far_off_costs_a_bounded_number_of_trials(capacity: float, start: float) -> None:
-    """Every decade between guess and capacity costs two steps at most; first steps, border and end cost fourteen."""
-    sut = Sut(capacity)
-    search(sut, dataclasses.replace(PLENTY, start_per_s=start))
-    assert len(sut.asked) <= 14 + 2 * abs(math.log10(capacity / start))
+rates = st.floats(0, 7).map(lambda exponent: 10**exponent)
+"""1/s to 10 M/s."""
+
+
+@settings(max_examples=300, deadline=None)
+@given(capacity=rates, start=rates, failed=st.floats(0.98, 1.1), huge_batches=st.floats(1, 50))
+@example(capacity=2e4, start=2e7, failed=1.0, huge_batches=50)
+@example(capacity=2e4, start=10, failed=1.0, huge_batches=1)
+def test_a_start_that_is_far_off_costs_few_trials_and_ends_with_both_ends(
+    capacity: float, start: float, failed: float, huge_batches: float
+) -> None:
+    """Seven decades cost fourteen trials at most, also where a rate far too high drains in few, huge batches."""
+
+    class Flattered(Sut):
+        def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+            outcome = super().__call__(rate, purpose, fresh)
+            if outcome.holds:
+                return outcome
+            flatters = failed * max(1.0, min(huge_batches, rate / self.capacity_per_s / 10))
+            return dataclasses.replace(outcome, drained_per_s=min(rate, flatters * self.capacity_per_s))
+
+    sut = Flattered(capacity)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start, quick=True))
+    assert len(sut.asked) <= 14
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low <= capacity < result.high
+    assert result.high_verdict == "not_sustained"
 
 
 @settings(max_examples=100, deadline=None)
@@ -364,19 +385,33 @@ def test_where_a_bracket_is_cut(
     assert _between(state, low[0], high[0]) == pytest.approx(expected)
 
 
-def test_no_step_is_longer_than_four_times_the_rate() -> None:
-    """However idle the engine was, and however often the rate held: what is far too much starves the driver."""
+def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None:
+    """What an idle engine promises is believed up to four times; what held again and again is left behind faster."""
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         asked.append(rate)
-        verdict: VerdictValue = "sustained" if rate <= 1e6 else "not_sustained"
+        verdict: VerdictValue = "sustained" if rate <= 1e7 else "not_sustained"
         return TrialOutcome(rate, verdict, purpose=purpose, busy_share=0.001 if len(asked) == 1 else None)
 
     asked: list[float] = []
     search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, tolerance=0.5, quick=True))
     steps = [above / below for below, above in pairwise(asked) if above > below]
-    assert steps[0] == max(steps) == pytest.approx(4.0)
-    assert steps[3] == pytest.approx(4.0)
+    assert steps[:3] == [pytest.approx(4.0), pytest.approx(1.5**5), pytest.approx(64)]
+    assert max(steps) <= STEP_MAX * 1.001
+
+
+def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> None:
+    """Batches that follow each other fill all the time, far below the limit as well."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        asked.append(rate)
+        return dataclasses.replace(sut(rate, purpose, fresh), busy_share=1.0)
+
+    asked: list[float] = []
+    sut = Sut(2e4, failed_flatters=1.0)
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, quick=True))
+    assert result.low == pytest.approx(2e4, rel=0.06)
+    assert len(asked) <= 12
 
 
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:

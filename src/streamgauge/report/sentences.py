@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streamgauge import labels
 from streamgauge.causes import Cause
 from streamgauge.events import US
 from streamgauge.report import words

@@ -217,6 +217,25 @@ def _backlog_trend(evidence: Evidence) -> Check:
     )
 
 
+TAKEN_SHARE_MIN = 0.2
+"""Of what was offered: a system that took less was not kept from more by a small queue or a late generator."""
+
+
+def far_behind(taken_share: float, others_share: float) -> bool:
+    """Whether a system took so little of the load that all of the machine would not have been enough for it."""
+    return taken_share < TAKEN_SHARE_MIN * (1 - others_share)
+
+
+def left_far_behind(evidence: Evidence) -> Check | None:
+    """The check `backlog_trend` of a system that took next to nothing, where the driver did not keep it from more."""
+    failed = evidence.driver_reason or evidence.negative_latencies or not evidence.sut_alive
+    if failed or driver_in_the_way(evidence) or not far_behind(evidence.taken_share, evidence.others_share):
+        return None
+    sentence = f"the system took {evidence.taken_share:.2%} of what was offered"
+    left, limit = 1 - evidence.taken_share, BACKLOG_SLOPE_SHARE_MAX
+    return answer("backlog_trend", "failed", Cause.BACKLOG_GROWS, left, limit, "s/s", sentence)
+
+
 def _output_trend(evidence: Evidence) -> Check:
     level = [_output_of(steps(lag), evidence, _OUTPUT) for lag in evidence.output_lag]
     later = [_at_commits(steps(lag), evidence, _OUTPUT_AT_COMMITS) for lag in evidence.output_lag_at_commits]

@@ -23,6 +23,8 @@ from streamgauge.run.ready import Ready
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
 DRAINING_FLOOR_S = 1.0
+INTERVALS_MIN = 4
+"""Before so many of the engine's intervals have passed, what it has not taken yet says nothing."""
 Pair = tuple[Any, Any]
 
 
@@ -62,6 +64,7 @@ def evidence_of(
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
         batches=batches_between(journal, done.spans.measured_from_us, done.spans.measured_to_us),
+        taken_share=taken_share(done, ready.interval_s),
         batches_ever=batches_between(journal, done.spans.start_us, FAR_FUTURE_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
@@ -82,6 +85,18 @@ def evidence_of(
         others_burst_share=figures.others_burst_share(done, OTHERS_BURST_S),
         levels=ready.limits if latencies is not None else (),
     )
+
+
+def taken_share(done: Conducted, interval_s: float) -> float:
+    """Events that every reader has had, over those offered; 1 where the system had too little time to show it: a fresh
+    engine until its warm-up is over, and any engine for a few of its batches' intervals.
+    """
+    journal, until = done.journal, done.offered_until()
+    starting = until <= done.spans.measured_from_us and not done.earlier_trials
+    offered = journal.offered_events()
+    if starting or not offered or until - done.spans.start_us < INTERVALS_MIN * interval_s * US:
+        return 1.0
+    return journal.running.taken_events() / offered
 
 
 def backlogs_of(done: Conducted) -> tuple[Samples, ...]:

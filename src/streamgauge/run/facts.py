@@ -69,7 +69,8 @@ class Evidence:
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
     and verification; `latencies` are those of the slowest.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
-    was full by its bytes alone, while so many seconds of event time waited.
+    was full by its bytes alone, while so many seconds of event time waited. `taken_share`: events delivered to the
+    system for the first time, over those offered since the trial's start; 1 where it had too little time to show it.
     `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `hand_out_share`, `receive_share`, `disk_share`: of the span, in which generators handed out events, the recorder
     worked on results, and the recorder wrote to its disk; what a slow system may have waited for.
@@ -108,6 +109,7 @@ class Evidence:
     memory_full_s: float | None = None
     span_began: bool = True
     batches_ever: int = 0
+    taken_share: float = 1.0
     look: int = 0
     others_share: float = 0.0
     others_burst_share: float = 0.0

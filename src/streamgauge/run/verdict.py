@@ -4,7 +4,8 @@ Pure: numbers in, `result.Verdict` out. No clock, no process, no file, no chance
 A check that crashes is undecided, never a pass. Interrupted outranks invalid, invalid outranks not sustained, not
 sustained outranks undecided; only where every check is ok is a rate called sustained. What was too slow while other
 processes were busy on the machine, or while it may have waited for the driver, is no proof against the system, and so
-invalid; likewise where nothing could be decided then. What held has held in spite of it.
+invalid; likewise where nothing could be decided then. What held has held in spite of it. A system that took next to
+nothing of the load is not sustained, whatever queue, generators and other processes did.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from streamgauge.causes import Cause
 from streamgauge.result import Check, CheckState, Verdict, VerdictValue
-from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, driver_in_the_way
+from streamgauge.run.criteria import BACKLOG_SLOPE_SHARE_MAX, CHECKS, Judge, answer, driver_in_the_way, left_far_behind
 from streamgauge.run.facts import Evidence, Floats, Samples, busy_others
 from streamgauge.run.levels import level_check
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
@@ -34,8 +35,12 @@ def judge(evidence: Evidence) -> Verdict:
     if _was_too_slow(value, deciding) and (driver := driver_in_the_way(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
         value, deciding = _combine(checks, evidence.interrupted)
+    far_behind = None if evidence.interrupted else left_far_behind(evidence)
+    if far_behind is not None:
+        checks = tuple(far_behind if check.name == far_behind.name else check for check in checks)
+        value, deciding = "not_sustained", (far_behind,)
     busy = busy_others(evidence.others_share, evidence.others_burst_share)
-    if busy is not None and _was_too_slow(value, deciding):
+    if busy is not None and far_behind is None and _was_too_slow(value, deciding):
         return _disturbed(value, checks, deciding, busy)
     # What became of the system is worth knowing even where nothing may be said against it.
     lost = (check for check in checks if check.name == "connected" and check.state == "failed")

@@ -45,10 +45,13 @@ held at 0.28 to 0.79 and three at 0.8 to 0.88, and 13 of 16 at 0.79 to 0.9 were 
 filled so much less that it promises more than the second figure, the next rate is the promised one; else it is a width
 away, since any more would only be refused. Joins have their limit elsewhere (0.5, 0.9): only where to look next rests
 on it."""
-_STEP_MAX, _WIDE = 4.0, 1.5
+PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
+"""The longest step that an idle engine's busy share promises, the longest of all, and a bracket that is wide."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
 """How steps grow, as a power: down faster than up, since a drain rate flatters more often than it falls short, and
 slowly where a rate was undecided, which lies near the border more often than far away."""
+_FAR_STEP, _FAR_GROWTH = 1.2, 5
+"""Steps that long are taken only by a search that began far away, and grow faster."""
 _GUESSES_MAX = 3
 """So often a first guess that starves the driver is made smaller: a driver that fails at any rate has a fault."""
 SLACK = 1e-9
@@ -153,6 +156,7 @@ class State:
     high_verdict: VerdictValue | None = None
     refused: set[float] = field(default_factory=set)
     drained_per_s: float | None = None
+    step_near_drained: float | None = None
     confirmed_per_s: float | None = None
     ended: str = ""
 
@@ -248,7 +252,12 @@ def _bracket(state: State, guess: float) -> Asking:
             following = _within(state.settings, _below(rate, step, outcome.drained_per_s))
         if following == rate:
             return
-        rate, step = following, min(step ** _GROWTH.get(outcome.verdict, 3), _STEP_MAX)
+        rate, step = following, _longer(step, outcome.verdict)
+
+
+def _longer(step: float, verdict: VerdictValue) -> float:
+    far = verdict != "undecided" and step > _FAR_STEP
+    return min(step ** (_FAR_GROWTH if far else _GROWTH.get(verdict, 3)), STEP_MAX)
 
 
 class _Starving:
@@ -267,7 +276,7 @@ class _Starving:
         self._guesses += low is None
         if self._guesses > _GUESSES_MAX:
             raise reason
-        return self._half_way(rate / _STEP_MAX if low is None else low)
+        return self._half_way(rate / PROMISED_MAX if low is None else low)
 
     def at_most(self, low: float, rate: float) -> float:
         """The next rate up."""
@@ -281,14 +290,15 @@ class _Starving:
 
 def _up(step: float, width: float, busy_share: float | None) -> float:
     """How much higher the next rate is: a step; further where the engine was idle for long, a width where it was nearly
-    full, two at most where it held although it was.
+    full, two at most where it held although it was. Batches that stay full over many steps follow each other at any
+    rate, and say nothing.
     """
     if not busy_share:
         return step
     promised = BUSY_FULL / busy_share
     if promised > BUSY_FAR:
-        return max(step, min(promised, _STEP_MAX))
-    return width if promised > 1 else min(step, width**2)
+        return max(step, min(promised, PROMISED_MAX))
+    return width if promised > 1 else step if step > _FAR_STEP else min(step, width**2)
 
 
 def _below(rate: float, step: float, drained_per_s: float | None) -> float:
@@ -304,16 +314,15 @@ def _bisect(state: State) -> Asking:
 
 
 def _between(state: State, low: float, high: float) -> float:
-    """Where the engine is expected to be full, else the geometric middle; in a wide bracket, once, the least rate that
-    a failed trial drained, which lies near.
+    """Where the engine is expected to be full, else the geometric middle; in a wide bracket near what a failed trial
+    drained.
 
     Both ends keep their distance of a width, and a rate nearly that close to one of them is put there: it may be the
     last one. So may a width below the upper end of a bracket of up to three widths, whose middle never is.
     """
-    drained, state.drained_per_s = state.drained_per_s, None
     margin = 1 + state.settings.tolerance
-    if drained is not None and high / low > _WIDE and low * margin < drained < high / margin:
-        return drained
+    if high / low > _WIDE and low * margin <= (near := _near_drained(state, low, high)) <= high / margin:
+        return near
     full = _full_at(state, low, high)
     lowest, highest, near = low * margin, high / margin, math.sqrt(margin)
     if lowest >= highest:
@@ -323,6 +332,20 @@ def _between(state: State, low: float, high: float) -> float:
     if full < lowest * near:
         return lowest
     return highest if full > highest / near else full
+
+
+def _near_drained(state: State, low: float, high: float) -> float:
+    """The next of growing steps away from a little less than the least that a failed trial drained; 0 where nothing is
+    known.
+    """
+    if state.drained_per_s is None:
+        return 0.0
+    below, margin = state.drained_per_s / FAILED_FLATTERS, 1 + state.settings.tolerance
+    unheard = below >= low * margin
+    if unheard and state.trials[-1][1].holds:
+        return below
+    state.step_near_drained = min((state.step_near_drained or math.sqrt(margin)) ** 2, STEP_MAX)
+    return min(high / state.step_near_drained, below) if unheard else low * state.step_near_drained
 
 
 def _full_at(state: State, low: float, high: float) -> float | None:

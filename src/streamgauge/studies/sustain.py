@@ -10,14 +10,14 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from streamgauge import reproduce
 from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
-from streamgauge.events import Clock
+from streamgauge.events import US, Clock
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
@@ -45,7 +45,7 @@ from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_sta
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.search_result import EndedBy, result_of, resuming, wrong_answers
-from streamgauge.studies.warming import warm
+from streamgauge.studies.warming import cold_s, drained_where_far_behind, warm
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
 from streamgauge.units import format_rate
@@ -77,6 +77,10 @@ class Sustain:
         self._rig: Rig | None = None
         self._left: Journal | None = None
         """Of the last trial on the rig: what it left is drained when another one follows there."""
+        self._drained_per_s: float | None = None
+        """By the last trial that told."""
+        self._start_s = 0.0
+        """How long the last start of an engine took."""
         self._engine_starts = 0
         self._number = 0
 
@@ -104,6 +108,7 @@ class Sustain:
         rig, fresh = self._rig_for(request)
         overloaded = request.purpose == "overload"
         outcome, self._left = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
+        self._drained_per_s = outcome.drained_per_s or self._drained_per_s
         outcome = TrialOutcome(
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
                "engine_start": self._engine_starts}
@@ -120,7 +125,8 @@ class Sustain:
         write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
 
     def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
-        if self._rig is not None and not request.fresh and self._emptied(self._rig):
+        reusable = self._rig is not None and not request.fresh and self._drains_faster_than_it_starts()
+        if self._rig is not None and reusable and self._emptied(self._rig):
             return self._rig, False
         self._stack.close()
         self._rig, self._left = None, None
@@ -140,33 +146,42 @@ class Sustain:
 
     def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> tuple[TrialOutcome, Journal]:
         experiment = self.ready.experiment
+        warmed = fresh and self.ready.reach_us is not None
+        if warmed and (drained_per_s := self._warm(rig, request.rate_per_s)):
+            assert self._left is not None
+            return outcome_of_warm_up(request, drained_per_s), self._left
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
             "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
         }), self.ready.workload.files)  # fmt: skip
         settings = TrialSettings(
-            rate_per_s=request.rate_per_s, fresh=fresh, duration_s=experiment.load.duration,
+            rate_per_s=request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
             keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
         )  # fmt: skip
-        if fresh and self.ready.reach_us is not None:
-            settings = replace(settings, fresh=False)
-            self._warm(rig, request.rate_per_s)
         judged = run_trial(
             self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
         )
         self.on_result(folder, describe(self.ready.flow))
         return outcome_of(request, judged, folder, self.ready.engine.own_batches), judged.done.journal
 
-    def _warm(self, rig: Rig, rate_per_s: float) -> None:
+    def _warm(self, rig: Rig, rate_per_s: float) -> float | None:
         """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
 
-        Where it cannot be emptied, that trial will say so.
+        Where it cannot be emptied, that trial will say so; or there is none, if the engine fell far behind: then what
+        it drained is returned.
         """
-        self._left = warm(self.ready, rig, rate_per_s, self.view.trial_progress).journal
-        self._emptied(rig)
+        done = warm(self.ready, rig, rate_per_s, self.view.trial_progress)
+        self._left = done.journal
+        cold = cold_s(rig, done)
+        if cold and self._emptied(rig, cold):
+            return None
+        drained_per_s = drained_where_far_behind(self.ready, rig, done, rate_per_s)
+        if drained_per_s is None:
+            self._emptied(rig)
+        return drained_per_s
 
-    def _emptied(self, rig: Rig) -> bool:
+    def _emptied(self, rig: Rig, timeout_s: float | None = None) -> bool:
         """Whether the rig is empty for another trial; one that cannot be emptied, or whose driver failed, is given up.
 
         Only asked where a trial follows on it: a rig that is stopped next would keep somebody waiting for nothing.
@@ -175,9 +190,17 @@ class Sustain:
             if not rig.engine_status().alive:
                 return False
             self._note("drain", "draining what the trial left")  # for up to a minute and a half nothing else is said
-            timeout_s = DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s
+            timeout_s = timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s
             return self._left is None or drain_backlog(rig, self._left, timeout_s)
         return False
+
+    def _drains_faster_than_it_starts(self) -> bool:
+        """Whether what the last trial left is worked off before a new engine would have started and warmed up."""
+        if self._left is None or not self._drained_per_s:
+            return True
+        left = self._left.offered_events() - self._left.running.taken_events()
+        start_s = self._start_s + self.ready.warmup_s(True, self.ready.experiment.load.duration)
+        return left / self._drained_per_s <= start_s
 
     def _remember(self, outcome: TrialOutcome) -> None:
         path = self.folder.path / MEMO
@@ -199,7 +222,7 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_bat
     return TrialOutcome(
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
-        drained_per_s=result.rate.ingested_per_s if failing and result.rate else None,
+        drained_per_s=_drained_per_s(judged) if failing else None,
         why=(judged.done.hopeless if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
@@ -210,6 +233,24 @@ def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_bat
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
     )
+
+
+def _drained_per_s(judged: Judged) -> float | None:
+    """What a trial took in over its span; of one that ended before its span, since its start."""
+    done, rate = judged.done, judged.result.rate
+    if rate is None:
+        return None
+    if rate.ingested_per_s:
+        return rate.ingested_per_s
+    seconds = (done.deadline_us - done.spans.start_us) / US
+    return done.journal.running.taken_events() / seconds if seconds > 0 else None
+
+
+def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
+    """What the search needs of an engine that fell so far behind in its warm-up that no trial followed."""
+    share = drained_per_s / request.rate_per_s
+    why = f"took {share:.2%} of the load of its warm-up ({format_rate(drained_per_s)}): looking below that"
+    return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why)
 
 
 def outcome_of_overload(request: TrialRequest, found: Overloaded) -> TrialOutcome:

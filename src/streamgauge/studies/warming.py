@@ -11,8 +11,11 @@ from collections.abc import Callable
 
 from streamgauge.events import US
 from streamgauge.progress import TrialSnapshot
+from streamgauge.run import figures
 from streamgauge.run.conduct import Conducted, Conductor, Spans
-from streamgauge.run.ready import Ready
+from streamgauge.run.criteria import far_behind
+from streamgauge.run.evidence import INTERVALS_MIN
+from streamgauge.run.ready import FRESH_WARMUP_S, Ready
 from streamgauge.run.rig import Rig
 from streamgauge.run.trial import next_start, snapshot
 from streamgauge.studies.overload import PACE_S, pace_us
@@ -41,3 +44,24 @@ def warm(ready: Ready, rig: Rig, rate_per_s: float, on_progress: Callable[[Trial
     if done.interrupted:
         raise KeyboardInterrupt
     return done
+
+
+def cold_s(rig: Rig, done: Conducted) -> float:
+    """How long a fresh engine may still be cold after that warm-up, which may have been asked for shorter."""
+    return max(0.0, FRESH_WARMUP_S - _since_start_s(rig, done))
+
+
+def drained_where_far_behind(ready: Ready, rig: Rig, done: Conducted, rate_per_s: float) -> float | None:
+    """Events a second that the engine has drained since the warm-up began, if that is next to nothing of the rate.
+
+    None if it is more, or if the engine had too little time to show it.
+    """
+    drained_per_s = done.journal.running.taken_events() / _since_start_s(rig, done)
+    early = cold_s(rig, done) > 0 or _since_start_s(rig, done) < INTERVALS_MIN * ready.interval_s
+    if early or done.ended_early or not far_behind(drained_per_s / rate_per_s, figures.others_share(done)):
+        return None
+    return drained_per_s or None
+
+
+def _since_start_s(rig: Rig, done: Conducted) -> float:
+    return (rig.clock.now_us() - done.spans.start_us) / US
