@@ -7,6 +7,8 @@ from typing import Any
 from streamgauge.events import US
 from streamgauge.result import Latencies, Latency, Verification
 from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.journal import Journal
+from streamgauge.transports.seam import HandOut
 
 START = 1_700_000_000 * US
 RATE = 1000.0
@@ -20,6 +22,19 @@ def done_of(make: Any, profile: str = "constant", **story: Any) -> Conducted:
     spans = Spans(START, START + 5 * US, START + 35 * US, START + 40 * US)
     made = make.story(plan=make.plan(seconds=120, profile=profile), seconds=SECONDS, **story)
     return Conducted(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
+
+
+def part(stream: str, low: float, high: float, events: int, at: float, batch: int, again: bool = False) -> HandOut:
+    """A hand-out, its times in seconds after START."""
+    return HandOut(
+        stream, START + round(low * US), START + round(high * US), events, START + round(at * US), batch, again
+    )
+
+
+def journal_of(make: Any, *logs: list[HandOut], streams: int = 1, commits: tuple[Any, ...] = ()) -> Journal:
+    journal = Journal(make.plan(partitions=len(logs), streams=streams))
+    journal.add(make.tick([[] for _ in logs], list(logs), list(commits)))
+    return journal
 
 
 def cut_short(done: Conducted, after_us: int) -> Conducted:

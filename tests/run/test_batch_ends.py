@@ -5,25 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.run.made_trials import START, journal_of, part
 
 from streamgauge.events import US
 from streamgauge.run.batch_ends import Cuts, cuts, read_skew_us
 from streamgauge.run.journal import Journal
-from streamgauge.transports.seam import HandOut
-
-START = 1_700_000_000 * US
-
-
-def part(stream: str, low: float, high: float, events: int, at: float, batch: int) -> HandOut:
-    """A hand-out, its times in seconds after START."""
-    times = [START + round(second * US) for second in (low, high, at)]
-    return HandOut(stream, *times[:2], events, times[2], batch, False)
-
-
-def journal_of(make: Any, *logs: list[HandOut], streams: int = 1, commits: tuple[Any, ...] = ()) -> Journal:
-    journal = Journal(make.plan(partitions=len(logs), streams=streams))
-    journal.add(make.tick([[] for _ in logs], list(logs), list(commits)))
-    return journal
 
 
 def committed(make: Any, batches: int) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.run.made_trials import START, journal_of, part
 
 from streamgauge.events import FAR_FUTURE_US, FAR_PAST_US, US
 from streamgauge.load.plan import Plan
@@ -19,21 +20,7 @@ from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.journal import SLIP_POINTS, Journal
 from streamgauge.transports.seam import Chunk, HandOut
 
-START = 1_700_000_000 * US
 EVER = (FAR_PAST_US, FAR_FUTURE_US)
-
-
-def part(stream: str, low: float, high: float, events: int, at: float, batch: int, again: bool = False) -> HandOut:
-    """A hand-out, its times in seconds after START."""
-    return HandOut(
-        stream, START + round(low * US), START + round(high * US), events, START + round(at * US), batch, again
-    )
-
-
-def journal_of(make: Any, *logs: list[HandOut], streams: int = 1, commits: tuple[Any, ...] = ()) -> Journal:
-    journal = Journal(make.plan(partitions=len(logs), streams=streams))
-    journal.add(make.tick([[] for _ in logs], list(logs), list(commits)))
-    return journal
 
 
 def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -135,9 +136,7 @@ def _with_open_lag(journal: Journal, done: Conducted) -> Pair:
 
 def _output_delay_s(done: Conducted) -> float:
     """How old an event is when its batch is committed: the median of the query that is soonest; 0 without a commit."""
-    parts = done.journal.by_query()
-    lags = [figures.within(part.output_lags(), done.spans)[1] for part in parts if part.sinks]
-    return min((float(np.median(each)) for each in lags if each.size), default=0.0)
+    return min((float(np.median(lags)) for _, lags in _at_commits(done) if lags.size), default=0.0)
 
 
 def _seen_until(done: Conducted) -> int:
@@ -173,10 +172,14 @@ def _commit_gap_s(done: Conducted) -> float:
     """The usual time between two commits of the query in which it is longest, in the measured span; without two, all
     of it.
     """
-    parts = done.journal.by_query()
-    times = [figures.within(part.output_lags(), done.spans)[0] for part in parts if part.sinks]
     whole = done.spans.measured_to_us - done.spans.measured_from_us
-    return max((float(np.median(np.diff(each))) if each.size > 1 else whole for each in times), default=whole) / US
+    gaps = (float(np.median(np.diff(times))) if times.size > 1 else whole for times, _ in _at_commits(done))
+    return max(gaps, default=whole) / US
+
+
+def _at_commits(done: Conducted) -> Iterator[Pair]:
+    """The output lag in the measured span of every query that serves a sink."""
+    return (figures.within(part.output_lags(), done.spans) for part in done.journal.by_query() if part.sinks)
 
 
 def _handed_over(verified: Verified) -> bool:

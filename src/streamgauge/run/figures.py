@@ -167,8 +167,7 @@ def processes(done: Conducted) -> tuple[ProcessUse, ...]:
 
     Where the SUT has processes of several kinds, each kind is a row too: a part of the SUT's, and in no sum again.
     """
-    spans = done.spans
-    inside = [u for u in done.journal.usages if spans.measured_from_us <= u.time_us < spans.measured_to_us]
+    inside = [usage for usage in done.journal.usages if _measured(done, usage.time_us)]
     groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
     for usage in inside:
         groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
@@ -223,8 +222,12 @@ def slowed_by(done: Conducted) -> float:
 
 
 def _inside(done: Conducted, samples: list[tuple[int, float]]) -> list[float]:
-    spans = done.spans
-    return [value for when, value in samples if spans.measured_from_us <= when < spans.measured_to_us]
+    return [value for when, value in samples if _measured(done, when)]
+
+
+def _measured(done: Conducted, when_us: int) -> bool:
+    """Whether a moment lies in the measured span."""
+    return done.spans.measured_from_us <= when_us < done.spans.measured_to_us
 
 
 def others_burst_share(done: Conducted, burst_s: float) -> float:
@@ -232,9 +235,8 @@ def others_burst_share(done: Conducted, burst_s: float) -> float:
 
     A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
     """
-    spans = done.spans
     known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(done.journal.others)]
-    inside = [one for one in known if spans.measured_from_us <= one[0] < spans.measured_to_us] or known
+    inside = [one for one in known if _measured(done, one[0])] or known
     bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
     return max(bursts, default=0.0) / machine_percent()
 
@@ -254,12 +256,10 @@ def core_wait_us(done: Conducted) -> float:
 
     The runner's is no matter: no stamp is its.
     """
-    spans = done.spans
     waits: dict[str, list[float]] = defaultdict(list)
     for usage in done.journal.usages:
-        inside = spans.measured_from_us <= usage.time_us < spans.measured_to_us
         stamps = usage.role == "driver" and usage.name != RUNNER
-        if stamps and inside and not math.isnan(usage.core_wait_us):
+        if stamps and _measured(done, usage.time_us) and not math.isnan(usage.core_wait_us):
             waits[usage.name].append(usage.core_wait_us)
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 
