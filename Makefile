@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-UNIT_TESTS := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 -m "not spark and not broker and not long"
+PYTEST := $(BIN)/python -m pytest -q --durations=20
+UNIT_TESTS := $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker and not long"
 
-# Two at a time: much of each is waiting for time to pass. Compiled by the quick compiler alone: runs of some seconds never
+# Two at a time: much of each is waiting for time to pass. Tests of one group share a Spark session or a broker. Compiled by the quick compiler alone: runs of some seconds never
 # get their own back of what the other one costs, which took a third of all processor time here.
-SPARK_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(spark or broker) and not long"
+SPARK_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(PYTEST) -n 2 --dist loadgroup -m "(spark or broker) and not long"
 
 .PHONY: help setup demo test test-long test-fast check bench lock clean
 
@@ -28,14 +29,15 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for some two minutes, and write its report
 	@$(BIN)/python -m bench._demo
 
-test: setup ## unit tests first (5 to 8 minutes on two cores), then those that start Spark or a broker (19 to 23 more)
+test: setup ## a quarter of an hour on two cores: unit tests, then those that start Spark or a broker
 	$(UNIT_TESTS)
 	$(SPARK_TESTS)
 
-test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark
-	$(BIN)/python -m pytest -q -m "long"
+test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark, and many more examples
+	$(PYTEST) -m "long"
+	$(UNIT_TESTS) --hypothesis-profile many
 
-test-fast: setup ## unit tests only (5 to 8 minutes on two cores)
+test-fast: setup ## unit tests only (3 minutes on two cores)
 	$(UNIT_TESTS)
 
 check: setup ## lint, types and layers

@@ -1,6 +1,7 @@
 """Settings of every test, and the guard of those that must start nothing."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from streamgauge.errors import MachineError
 from streamgauge.stats import bootstrap
 from streamgauge.system.java import find_java
 
-# No test may depend on how fast this machine is just now.
-settings.register_profile("streamgauge", deadline=None)
-settings.load_profile("streamgauge")
+# No test may depend on how fast this machine is just now. Few examples each time, others every time: `make test-long`
+# tries many (--hypothesis-profile many).
+settings.register_profile("many", deadline=None)
+settings.register_profile("few", deadline=None, max_examples=10)
+settings.load_profile("few")
 
 
 @pytest.hookimpl(trylast=True)
@@ -32,6 +35,31 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         find_java()
     except MachineError as error:
         pytest.exit(str(error), returncode=error.exit_code)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that share a Spark session, or a broker, stay together: several processes would start one each."""
+    shared = {"spark", "broker"}.intersection(getattr(item, "fixturenames", ()))
+    for name in shared:
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark in the process of the tests, for those that need no run around it."""
+    from pyspark.sql import SparkSession
+
+    values = {
+        "ui.enabled": "false", "sql.session.timeZone": "UTC", "sql.shuffle.partitions": "2",
+        "sql.adaptive.enabled": "false",
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]")
+        session = builder.config(map={f"spark.{name}": value for name, value in values.items()}).getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
 
 
 @pytest.fixture

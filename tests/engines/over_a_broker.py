@@ -28,6 +28,11 @@ DURATION_S = 6.0
 WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
 
 
+def on_a_broker(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a test that starts Spark and a broker; the fixture `jars` of its module skips it where there are none."""
+    return pytest.mark.spark(pytest.mark.broker(pytest.mark.usefixtures("jars")(test)))
+
+
 def require_jars(engine: str, **options: str) -> None:
     """The broker's and the engine's own; without a repository, and where none are kept, nothing here can be tried."""
     try:

@@ -40,6 +40,7 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     assert "eventLog" not in (Path(trial["run"]) / "experiment.toml").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_batch_of_a_dstream_is_made_at_its_time(tmp_path: Path) -> None:
     """An event waits half an interval on average for it; where batches keep up, none waits long for its turn."""
@@ -81,6 +82,7 @@ def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
     return taken_apart(judged, folder.path, evidence)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_blocks_of_receivers_have_their_part_of_the_way(tmp_path: Path) -> None:
     """An event waits half an interval for its block to be cut, and then for the batch that takes it."""
@@ -97,6 +99,7 @@ def test_blocks_of_receivers_have_their_part_of_the_way(tmp_path: Path) -> None:
     assert stages["stored and announced"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.parametrize("engine", ["spark-rtm", "spark"])

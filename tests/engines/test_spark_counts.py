@@ -5,7 +5,6 @@ Both ways to read counts are tried: out of the plan that has run, as batches of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from tests.local_spark import local_spark
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.bundles import bundle_schema, bundled, unbundled
@@ -58,12 +56,6 @@ FLOWS: dict[str, Flow] = {
     "words beside words": union(WORDS.select(x="word"), B.select(x="text")).select(y="x").sink("out"),
     "several sinks": flow(WORDS.where("v > 1").sink("late"), WORDS.where("v < 1").sink("early")),
 }
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_spark(2, **{"sql.adaptive.enabled": "false"}) as session:
-        yield session
 
 
 RUNS = count(1)

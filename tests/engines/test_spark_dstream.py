@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +19,7 @@ from streamgauge.measure.monitors import RUNNER
 from streamgauge.progress import TrialSnapshot
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import RigSettings
-from streamgauge.run.trial import rig_settings
+from streamgauge.run.trial import Judged, rig_settings
 from streamgauge.system.children import wait_until
 
 pytestmark = pytest.mark.spark
@@ -29,56 +30,68 @@ RECEIVED = BATCHES | {"block_interval": "50ms"}
 OVER = {"flight": BATCHES, "socket": RECEIVED}
 """A transport to the options there."""
 
-# (workload, parameters, options, fewest answers)
+# (workload, parameters, options, fewest answers): rows, updates, and windows, also one behind the other
 CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
     ("filter", {"above": "50"}, {"source": "rows"}, 10_000),
     ("count", {"packs": "100"}, {}, 100),
     ("windowed_aggregation", WINDOW, {}, 1000),
     ("windowed_aggregation", WINDOW, {"lowering.aggregate": "window"}, 1000),
     ("windowed_join", {"range": "2s", "slide": "1s"}, {}, 100),
-]
-IN_LONG: list[tuple[str, dict[str, str], dict[str, str], int]] = [
     ("identity", {}, {}, 20_000),
     ("stamped_text", {}, {}, 20_000),
     ("trending_topics", {"window": "2s", "frequency": "1s"}, {}, 10),
 ]
-"""What others do besides: rows as they are, windows one behind the other."""
+MAKE_TEST = CASES[2]
 
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.long) for case in IN_LONG)],
+    [pytest.param(case, marks=[pytest.mark.long] * (case != MAKE_TEST)) for case in CASES],
     ids=lambda case: "-".join((case[0], *case[2].values())),
 )
 def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], dict[str, str], int]) -> None:
-    """Of ranges of the queue: rows, updates of keys, and windows that close over several batches."""
+    """Of ranges of the queue: rows, updates of keys, and windows that close over several batches; what Spark says of
+    its batches is kept.
+    """
     workload, parameters, options, rows_least = case
     with started(
         tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
     ) as (ready, rig, folder):
         judged = trial(ready, rig, folder)
+        told = {one["batchId"]: one for one in rig.engine.evidence()}
     check_answers(judged, rows_least)
+    check_evidence(judged, told)
     assert judged.result.settings["batch_interval"] == "500ms"
 
 
-# (workload, parameters, generators, fewest answers)
+def check_evidence(judged: Judged, told: dict[int, dict[str, Any]]) -> None:
+    """By the number under which a batch was read and committed; it began after it was made, and was read and committed
+    between its begin and its end, to the millisecond.
+    """
+    committed_us = {commit.batch: commit.committed_us for commit in judged.done.journal.commits}
+    assert committed_us
+    assert committed_us.keys() <= told.keys()
+    for one in told.values():
+        assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
+        assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
+    for part in judged.done.journal.all_hand_outs():
+        assert told[part.batch]["processingStartTimeMs"] <= part.when_us / MS
+    for batch, when_us in committed_us.items():
+        assert when_us / MS <= told[batch]["processingEndTimeMs"] + 1
+
+
+# (workload, parameters, generators, fewest answers): lines, and behind them what rows of the queue go through too
 BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
     ("stamped_text", {}, 1, 20_000),
     ("filter", {"above": "50"}, 2, 10_000),
-]
-ALSO_BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
     ("identity", {}, 1, 20_000),
     ("count", {"packs": "100"}, 1, 100),
     ("windowed_aggregation", WINDOW, 2, 1000),
 ]
-"""Lines as before, and behind them what rows of the queue go through too."""
 
 
-@pytest.mark.parametrize(
-    "case",
-    [*BY_RECEIVERS, *(pytest.param(case, marks=pytest.mark.long) for case in ALSO_BY_RECEIVERS)],
-    ids=lambda case: case[0],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("case", BY_RECEIVERS, ids=lambda case: case[0])
 def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], int, int]) -> None:
     """Lines of each generator by a receiver of Spark's own, taken apart natively; windows wait for the slowest."""
     workload, parameters, generators, rows_least = case
@@ -92,26 +105,8 @@ def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[s
     assert judged.result.settings["spark.streaming.backpressure.enabled"] == "true"
 
 
-def test_what_spark_says_of_its_batches_is_kept(tmp_path: Path) -> None:
-    """By the number under which a batch was read and committed; it began after it was made, and was read and committed
-    between its begin and its end, to the millisecond.
-    """
-    with started(tmp_path, "identity", "5k", ENGINE, transport="flight", options=BATCHES) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
-        told = {one["batchId"]: one for one in rig.engine.evidence()}
-    committed_us = {commit.batch: commit.committed_us for commit in judged.done.journal.commits}
-    assert committed_us
-    assert committed_us.keys() <= told.keys()
-    for one in told.values():
-        assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
-        assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
-    for part in judged.done.journal.all_hand_outs():
-        assert told[part.batch]["processingStartTimeMs"] <= part.when_us / MS
-    for batch, when_us in committed_us.items():
-        assert when_us / MS <= told[batch]["processingEndTimeMs"] + 1
-
-
-@pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])
+@pytest.mark.long
+@pytest.mark.parametrize("transport", OVER)
 def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
     """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
     with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
@@ -133,7 +128,7 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
-@pytest.mark.parametrize("transport", ["flight", pytest.param("socket", marks=pytest.mark.long)])
+@pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])
 def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
     monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)

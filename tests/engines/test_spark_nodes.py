@@ -22,7 +22,6 @@ import pytest
 from pyspark.sql import functions as F
 from tests.flow import totals
 from tests.flow.totals import with_totals
-from tests.local_spark import local_spark
 
 from streamgauge.engines.oracle import lower
 from streamgauge.engines.spark.blocks import PACKED, Packing, first_serial, packed_rows
@@ -167,7 +166,7 @@ STATEFUL: dict[str, Flow] = {
 }  # fmt: skip
 """Keyed processes: their state is Python's own, which Spark has for streams alone."""
 
-CUTS_S = (4, 8, 9, 14, 20, 40)
+CUTS_S = (8, 9, 20, 40)
 """Event times at which the stream is cut into batches; events of the last seconds only close what is open."""
 JUDGED_S = 20
 
@@ -195,12 +194,6 @@ def some_events() -> dict[str, pa.Table]:
 
 
 EVENTS = some_events()
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_spark(2, **{"sql.adaptive.enabled": "false"}) as session:
-        yield session
 
 
 @pytest.fixture
@@ -313,6 +306,7 @@ def _pack(folder: Path, packing: Packing) -> None:
         os.utime(packed / f"{number}.parquet", (1_000_000 + number, 1_000_000 + number))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FLOWS)
 def test_in_batch_it_is_the_oracles_answer(spark: Any, name: str) -> None:
     """The whole input at once: the rows that DuckDB computes, lineage included."""

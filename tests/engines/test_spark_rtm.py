@@ -9,7 +9,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.engines.over_a_broker import WINDOW, InMidTrial, broker_of, check_answers, require_jars, started, trial
+from tests.engines.over_a_broker import (
+    WINDOW,
+    InMidTrial,
+    broker_of,
+    check_answers,
+    on_a_broker,
+    require_jars,
+    started,
+    trial,
+)
 from tests.engines.restarting import Restart
 from tests.engines.verdicts import sentence_against
 
@@ -41,25 +50,32 @@ def median_us(judged: Judged) -> float:
     return latency.p50
 
 
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.usefixtures("jars")
-def test_rows_are_verified_trial_after_trial(tmp_path: Path) -> None:
-    """On one query that never ends; rows come long before the moment at which it keeps how far it is."""
+@on_a_broker
+def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
+    """On one query that never ends, whose rows come long before it keeps how far it is. In the second trial the broker
+    dies: the driver's failure, though no batch ends any more, and nothing of the broker is left, nor of Spark.
+    """
     with started(tmp_path, "identity", "5k", ENGINE) as (ready, rig, folder):
-        for number in (1, 2):
-            judged = trial(ready, rig, folder, number)
-            check_answers(judged, 30_000)
-            assert median_us(judged) < 5e6
-    assert "linger.ms=2" in judged.result.settings["sink"]
-    assert judged.result.settings["trigger"] == "1 minute (auto)"
+        first = trial(ready, rig, folder, 1)
+        processes, data = [*rig._carrier.pids(), *rig.engine.pids()], rig._private / "broker"  # type: ignore[union-attr]
+        assert data.is_dir()
+        kill = InMidTrial(broker_of(rig).kill)
+        second = trial(ready, rig, folder, 2, on_progress=kill)
+    check_answers(first, 30_000)
+    assert median_us(first) < 5e6
+    assert "linger.ms=2" in first.result.settings["sink"]
+    assert first.result.settings["trigger"] == "1 minute (auto)"
     assert "Real-time Mode" in (folder.path / "engine" / "spark.log").read_text()
-    assert {sink.kind for sink in judged.result.sinks} == {"row"}
+    assert {sink.kind for sink in first.result.sinks} == {"row"}
+    assert kill.done
+    assert second.result.verdict.value == "invalid"
+    assert "the broker ended" in second.done.driver_failed
+    assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)
+    assert not data.exists()
 
 
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.usefixtures("jars")
+@pytest.mark.long
+@on_a_broker
 @pytest.mark.parametrize(
     ("workload", "parameters", "rows_least"),
     [("count", {"packs": "20"}, 3000), ("windowed_aggregation", WINDOW, 3000)],
@@ -95,13 +111,9 @@ def asking(asked: Callable[[Stream], Flow]) -> Workload:
     return Workload(asked.__name__, "", "", "", Purchases, build)
 
 
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.usefixtures("jars")
-@pytest.mark.parametrize(
-    "asked",
-    [first_rows_of_an_array, *(pytest.param(one, marks=pytest.mark.long) for one in (first_rows, counted_first_rows))],
-)
+@pytest.mark.long
+@on_a_broker
+@pytest.mark.parametrize("asked", [first_rows, counted_first_rows, first_rows_of_an_array])
 def test_first_rows_are_the_earliest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Stream], Flow]
 ) -> None:
@@ -116,9 +128,7 @@ def test_first_rows_are_the_earliest(
     assert judged.result.settings["trigger"] == "5 seconds (auto)"
 
 
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.usefixtures("jars")
+@on_a_broker
 @pytest.mark.parametrize("workload", [pytest.param("identity", marks=pytest.mark.long), "windowed_aggregation"])
 def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path: Path, workload: str) -> None:
     """Spark is killed in mid-trial and comes back with its state: no answer is lost or wrong, and what comes twice is
@@ -139,26 +149,8 @@ def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path
     assert f"{found.duplicate:,} duplicate" in sentence_against(judged.result.verdict, "answers")
 
 
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.usefixtures("jars")
-def test_a_broker_that_dies_ends_the_trial(tmp_path: Path) -> None:
-    """As the driver's failure, though no batch ends any more; nothing of the broker is left, nor of Spark."""
-    with started(tmp_path, "count", "2k", ENGINE, packs="20") as (ready, rig, folder):
-        processes, data = [*rig._carrier.pids(), *rig.engine.pids()], rig._private / "broker"  # type: ignore[union-attr]
-        assert data.is_dir()
-        kill = InMidTrial(broker_of(rig).kill)
-        judged = trial(ready, rig, folder, on_progress=kill)
-    assert kill.done
-    assert judged.result.verdict.value == "invalid"
-    assert "the broker ended" in judged.done.driver_failed
-    assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)
-    assert not data.exists()
-
-
-@pytest.mark.spark
-@pytest.mark.broker
-@pytest.mark.usefixtures("jars")
+@pytest.mark.long
+@on_a_broker
 def test_rows_that_leave_nothing_are_known_to_be_read(tmp_path: Path) -> None:
     """A filter lets nothing through: how far it has read is known when it keeps it, long before the queue is full."""
     with started(tmp_path, "filter", "2k", ENGINE, bound="15s", above=str(PRICE_MAX)) as (ready, rig, folder):

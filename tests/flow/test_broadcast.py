@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.flow.totals import TRUTH, Totals, with_totals
 from tests.workloads.cuts import END, without_truth
@@ -84,7 +84,6 @@ def test_worked_by_hand(way: Any) -> None:
 STEPS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), max_size=25)
 
 
-@settings(deadline=None, max_examples=40)
 @given(STEPS, STEPS, st.integers(1, 4), st.lists(st.integers(0, 80), max_size=4))
 def test_instances_and_batches_do_not_matter(
     own: list[tuple[int, int]], everyones: list[tuple[int, int]], instances: int, cuts: list[int]

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.workloads.cuts import whole_and_in_parts, without_truth
 
@@ -143,7 +143,6 @@ def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
     return repr(found) == repr(expected)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(KEYS, VALUES), max_size=40), st.integers(1, 6), st.data())
 def test_against_plain_python(readings: list[Reading], size: int, data: st.DataObject) -> None:
     """Truth and class both say what the definition says, of every aggregate."""
@@ -153,7 +152,6 @@ def test_against_plain_python(readings: list[Reading], size: int, data: st.DataO
         assert same(answer(each, readings), expected)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(KEYS, VALUES, st.integers(0, 3)), min_size=1, max_size=40),
     st.lists(st.integers(0, 130), max_size=5),

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import ExpressionError, InputError
@@ -148,7 +148,6 @@ def test_names_are_quoted() -> None:
     assert expressions.check("`order`", {"order": "int"}, "t") == "int"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_refused_or_typed(text: str) -> None:
     """No text whatever lets anything but an InputError out."""
@@ -156,7 +155,6 @@ def test_any_text_is_refused_or_typed(text: str) -> None:
         assert expressions.check(text, COLUMNS, "test") in expressions.DUCKDB_TYPES
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="price()+-*%<>=' 1.5,sumandornotcaseif", max_size=25))
 def test_any_near_expression_is_refused_or_typed(text: str) -> None:
     """Texts made of the pieces of expressions let nothing but an InputError out either."""

@@ -5,14 +5,12 @@ engine, rows are tried one by one, and both must stop on the same ones.
 """
 
 import math
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from tests.local_spark import local_spark
 
 from streamgauge.events import arrow_type
 from streamgauge.flow import expressions
@@ -110,12 +108,6 @@ CUT = {
     "sentiment_analysis": sentiment_analysis.CLEAN, "spam_filter": spam_filter.TOKENS,
 }  # fmt: skip
 """How workloads cut the texts that they are given, which may be recorded ones of any language."""
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with local_spark() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from itertools import accumulate, groupby, pairwise
 import duckdb
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.flow.keyed import Codes, Recent, RowCodes, begins, by_key, groups, last_sums_sql, load, over, save
@@ -63,7 +63,6 @@ def test_a_sum_is_of_its_own_window_alone(readings: list[tuple[int, float]], siz
     np.testing.assert_array_equal(windows.sums, alone)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3), ANY), min_size=1, max_size=60), st.integers(1, 20))
 def test_sql_adds_up_in_the_same_order(readings: list[tuple[int, float]], size: int) -> None:
     """Sums of the last rows, and how many there are, are those of `Windows` to the last bit."""

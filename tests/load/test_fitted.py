@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
@@ -38,7 +38,6 @@ def column(field: FieldSpec, first: int = 0, last: int = N) -> pa.Array:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-@settings(deadline=None)  # the first slice makes the table
 @given(data=st.data())
 def test_a_slice_equals_the_whole(field: FieldSpec, data: st.DataObject) -> None:
     """A column made for a slice alone is the slice of the column, and has the type that the field says."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
@@ -111,7 +111,6 @@ def test_planned_events_are_the_integral_of_the_rate(profile: RateProfile) -> No
     assert abs(plan.planned_events(START, plan.end_us) - profile.events_by(plan.duration_s)) <= 2.01
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10**9), st.lists(st.integers(1, 40_000), min_size=1, max_size=4), st.integers(0, 1))
 def test_any_cut_gives_the_same_rows(first: int, lengths: list[int], stream: int) -> None:
     """However a run of sequences is cut, the rows are the same."""

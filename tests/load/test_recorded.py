@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import DriverError, InputError
@@ -80,7 +80,6 @@ def test_rows_come_in_order_and_again(tmp_path: Path, name: str, partitions: int
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
 def test_a_slice_is_that_part_of_the_whole(first: int, length: int, partitions: int) -> None:
     """Whatever is asked for."""
     whole = plan_of(on(PURCHASES, FILE), partitions).batch(0, partitions - 1, 0, 100)

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import EngineError
@@ -369,7 +369,6 @@ SMALL = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 
 
 
 @pytest.mark.usefixtures("database")
-@settings(deadline=None, max_examples=40)
 @given(expected=SMALL, came=SMALL, border=st.integers(0, 10), floats=st.booleans())
 def test_counts_are_their_plain_statement(
     expected: list[tuple[int, ...]], came: list[tuple[int, ...]], border: int, floats: bool

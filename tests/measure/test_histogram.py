@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
@@ -40,14 +40,12 @@ def test_every_small_value_has_its_own_slot() -> None:
     assert np.array_equal(counts_of(np.arange(2048))[:2048], np.ones(2048))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 31).flatmap(lambda k: st.integers(0, 2**k)), max_size=200))
 def test_counts_equal_those_of_record_value(values: list[int]) -> None:
     """Any values, of any magnitude: the counts of the package, slot for slot."""
     assert counts_of(values).tolist() == list(hdr_of(values).counts)
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, TOP_US), min_size=1, max_size=100), st.floats(0, 1))
 def test_figures_equal_those_of_the_package(values: list[int], q: float) -> None:
     """Percentiles, minimum, maximum and mean are what any reader of the log will compute."""
@@ -111,7 +109,6 @@ def test_merging_is_counting_together() -> None:
     assert left == histogram_of([1, 2, -3])
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, TOP_US), max_size=50))
 def test_the_encoding_reads_back_equal(values: list[int]) -> None:
     """What the package encodes, both we and the package read as the same counts."""
@@ -155,7 +152,6 @@ def test_a_tag_that_would_break_the_line_is_refused() -> None:
         log_lines({}, "event,time")
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5_000_000), st.integers(-10, 5_000_000)), min_size=1, max_size=60))
 def test_seconds_are_told_apart_in_any_order(rows: list[tuple[int, int]]) -> None:
     """Each second's histogram holds its own rows, however they arrive; the total holds all and the negatives."""

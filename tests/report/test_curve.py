@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
@@ -27,7 +27,6 @@ def counts_of(values: list[int]) -> hlog.Counts:
     return hlog.decode(histogram_of(values).encode().decode())
 
 
-@settings(deadline=None)
 @given(Values)
 def test_points_agree_with_the_library(values: list[int]) -> None:
     """A point above the lowest is what the library itself gives for that percentile."""
@@ -37,7 +36,6 @@ def test_points_agree_with_the_library(values: list[int]) -> None:
         assert point.latency_us == histogram.get_value_at_percentile(point.percentile)
 
 
-@settings(deadline=None)
 @given(Values)
 def test_curve_rises(values: list[int]) -> None:
     """A higher percentile is never an earlier result."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.events import FAR_FUTURE_US, US
@@ -78,7 +78,6 @@ def reached(journal: Journal, query: str, last: int) -> int:
     return min(found.values())
 
 
-@settings(deadline=None, max_examples=60)
 @given(STEPS)
 def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]) -> None:
     """Asked after every tick, each is what a pass over all that came would give."""

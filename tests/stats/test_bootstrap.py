@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from tests.stats.quick_draws import replicates
@@ -64,7 +64,6 @@ def test_blocks_begin_at_sixteen_points(n: int, length: int) -> None:
     assert same is (length == 1)
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(16, 60), correlation=st.floats(-0.9, 0.9), block=st.integers(2, 20))
 def test_the_interval_is_never_narrower_than_the_textbook_one(
     seed: int, n: int, correlation: float, block: int
@@ -116,7 +115,6 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert slope_interval(times, values, seed=4).estimate == slope_interval(times, values, seed=5).estimate
 
 
-@settings(max_examples=30, deadline=None)
 @given(slope=st.floats(-1e3, 1e3), level=st.floats(-1e6, 1e6), n=st.integers(3, 40))
 def test_a_line_without_noise_is_known_exactly(slope: float, level: float, n: int) -> None:
     """Whatever the line, the estimate is its slope and the interval holds it."""
@@ -127,7 +125,6 @@ def test_a_line_without_noise_is_known_exactly(slope: float, level: float, n: in
     assert interval.half_width <= slack
 
 
-@settings(max_examples=20, deadline=None)
 @given(scale=st.floats(0.01, 1e4), shift=st.floats(-1e3, 1e3))
 def test_the_interval_follows_a_change_of_units(scale: float, shift: float) -> None:
     """Other units of the value scale estimate and interval alike; another zero of time changes nothing."""

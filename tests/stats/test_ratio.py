@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -91,7 +91,6 @@ positive = st.floats(0.1, 1e6)
 errors = st.floats(0, 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(a=positive, b=positive, share_a=errors, share_b=errors, scale=st.floats(0.01, 1e3))
 def test_units_do_not_matter(a: float, b: float, share_a: float, share_b: float, scale: float) -> None:
     """The interval holds its estimate, and the same figures in another unit give the same ratio."""
@@ -104,7 +103,6 @@ def test_units_do_not_matter(a: float, b: float, share_a: float, share_b: float,
     assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=1e-3, abs=1e-6)
 
 
-@settings(max_examples=50, deadline=None)
 @given(runs=st.lists(st.floats(1, 1.2), min_size=3, max_size=8))
 def test_equal_sides_show_no_difference(runs: list[float]) -> None:
     """The same runs on both sides: the ratio is 1, and 1 is in the interval."""

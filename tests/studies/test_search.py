@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
@@ -64,7 +64,6 @@ def scanned(capacity: float, result: SearchResult) -> tuple[float, float]:
     return held[-1], next(rate for rate in rates if rate > capacity)
 
 
-@settings(max_examples=200, deadline=None)
 @given(capacity=capacities, flatters=st.floats(0.3, 5), tolerance=st.sampled_from([0.02, 0.05, 0.2]))
 def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: float, tolerance: float) -> None:
     """Whatever the capacity, however wrong the first guess: the bracket holds the border and is as narrow as asked."""
@@ -85,7 +84,6 @@ rates = st.floats(0, 7).map(lambda exponent: 10**exponent)
 """1/s to 10 M/s."""
 
 
-@settings(max_examples=300, deadline=None)
 @given(capacity=rates, start=rates, failed=st.floats(0.98, 1.1), huge_batches=st.floats(1, 50))
 @example(capacity=2e4, start=2e7, failed=1.0, huge_batches=50)
 @example(capacity=2e4, start=10, failed=1.0, huge_batches=1)
@@ -111,7 +109,6 @@ def test_a_start_that_is_far_off_costs_few_trials_and_ends_with_both_ends(
     assert result.high_verdict == "not_sustained"
 
 
-@settings(max_examples=100, deadline=None)
 @given(capacity=st.floats(1e3, 4e7), flatters=st.floats(0.95, 1.5), failed=st.floats(0.98, 1.1))
 def test_a_usual_search_takes_few_trials(capacity: float, flatters: float, failed: float) -> None:
     """With drain rates that err as those of systems do, nine trials with both confirmations are enough.
@@ -191,7 +188,6 @@ def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
     assert "the SUT died" in result.sentence
 
 
-@settings(max_examples=50, deadline=None)
 @given(capacity=st.floats(10, 4e7), trial=st.integers(1, 5))
 def test_wrong_answers_end_a_search_with_no_rate(capacity: float, trial: int) -> None:
     """Whatever held before, and in whatever step: fewer events would only hide them."""
@@ -212,7 +208,6 @@ def test_wrong_answers_end_a_search_with_no_rate(capacity: float, trial: int) ->
     assert "3 missing of 3,000 (0.10%)" in result.sentence
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     capacity=st.floats(1e3, 1e7), noise=st.floats(0, 0.1), picks=st.lists(st.integers(0, 2), min_size=40, max_size=40)
 )
@@ -453,7 +448,6 @@ def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: 
     assert f"ended early: {verdict}" in result.sentence
 
 
-@settings(max_examples=100, deadline=None)
 @given(capacity=capacities, disturbed=st.sets(st.integers(1, 12)), cut=st.integers(0, 24))
 def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed: set[int], cut: int) -> None:
     """The search asks the very same again, keeps both in its table, and finds what it would have found; killed at any
@@ -485,7 +479,6 @@ def told(sut: Sut) -> tuple[SearchResult, list[TrialOutcome]]:
     return search(recording, PLENTY), outcomes
 
 
-@settings(max_examples=100, deadline=None)
 @given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
 def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
     capacity: float, start: float, starved: float
@@ -572,7 +565,6 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
     assert "used up" in result.sentence
 
 
-@settings(max_examples=60, deadline=None)
 @given(capacity=capacities, cut=st.integers(0, 12))
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float, cut: int) -> None:
     """Told its first outcomes again, it asks for the very next trial and ends with the same answer."""

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pytest
 
 from streamgauge.engines.instance import Instance
+from streamgauge.engines.oracle import Oracle
 from streamgauge.flow import graph
-from streamgauge.flow.lineage import with_lineage
+from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow, Node, Process
 from streamgauge.flow.process import TIME
+from streamgauge.load.plan import Plan
+from streamgauge.load.rates import parse_profile
+from streamgauge.workloads import base
 
 END = 1000
 """After every time of a test."""
@@ -47,3 +53,29 @@ def whole_and_in_parts(
         parts += list(instance.advance([rows.filter(inside)], cut))
         state, low = instance.snapshot(), cut
     return whole.to_pylist(), pa.concat_tables(parts).to_pylist()
+
+
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+def answered(flow: Flow, inputs: dict[str, pa.Table]) -> pa.Table:
+    """The reference's results by event id, or by time where an id is not theirs; without ingest times."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        found = Oracle().answer(with_lineage(flow, ingest_time=False), inputs, connection).to_arrow_table()
+    return found.sort_by("event_id" if "event_id" in found.column_names else "event_time")
+
+
+def made(name: str, rate: float, seconds: float, **parameters: Any) -> tuple[Flow, dict[str, pa.Table]]:
+    """A workload's flow and the streams that two generators make for it, in order."""
+    workload = base.get(name)
+    flow, streams, _ = workload.build(workload.read(parameters), rate)
+    plan = Plan(streams, parse_profile("constant", rate, seconds), 0, seconds, 2, 1)
+    needed = needed_columns(with_lineage(flow, ingest_time=False))
+    inputs = {}
+    for number, stream in enumerate(streams):
+        columns = (*dict.fromkeys((*needed[stream.name], "event_time", "event_id")),)
+        counts = [plan.count_before(number, part, plan.end_us) for part in range(2)]
+        batches = [plan.batch(number, part, 0, count, columns) for part, count in enumerate(counts)]
+        rows = pa.Table.from_batches(batches)
+        inputs[stream.name] = rows.sort_by([("event_time", "ascending"), ("event_id", "ascending")])
+    return flow, inputs

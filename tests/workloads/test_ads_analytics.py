@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.events import US
@@ -57,23 +54,3 @@ def test_an_event_without_a_query_or_an_ad_counts_nowhere() -> None:
     clicks: list[Event] = [(0, 1, 1), (0, 1, 1), (0, None, 1), (0, 1, None), (0, None, None)]
     impressions: list[Event] = [(0, 1, 1), (1, 1, 1), (1, 1, 1), (0, None, 1), (1, 1, None), (1, None, None)]
     assert rates(clicks, impressions, window="2s", frequency="2s") == {(2, 1, 1): (2, 3, pytest.approx(2 / 3))}
-
-
-IDS = st.none() | st.integers(1, 2)
-EVENTS = st.lists(st.tuples(st.integers(0, 6), IDS, IDS), max_size=20)
-
-
-@given(EVENTS, EVENTS)
-@settings(max_examples=30, deadline=None)
-def test_as_plain_python_counts(clicks: list[Event], impressions: list[Event]) -> None:
-    """Windows of 3 s every second."""
-    expected = {}
-    for end in range(1, 10):
-        clicked, shown = (
-            Counter((query, ad) for at, query, ad in events if end - 3 <= at < end and None not in (query, ad))
-            for events in (clicks, impressions)
-        )
-        for pair in clicked.keys() & shown.keys():
-            rate = pytest.approx(clicked[pair] / shown[pair])
-            expected[end, *pair] = (clicked[pair], shown[pair], rate)
-    assert rates(clicks, impressions, window="3s", frequency="1s") == expected

@@ -1,9 +1,11 @@
 """Workloads are found, read their parameters, and give jobs that are right; what is wrong is said with a way out."""
 
 import json
+import math
 
 import pytest
 
+from streamgauge.engines.oracle.process import is_independent
 from streamgauge.errors import InputError
 from streamgauge.flow import graph, schema, validity
 from streamgauge.flow.lineage import identity, needed_columns, with_lineage
@@ -51,6 +53,7 @@ def test_every_workload_gives_a_job_that_is_right(name: str) -> None:
     validity.check(job.flow)
     for one in job.flow.each():  # sinks of one flow may ask their operators for other lineage
         validity.check(with_lineage(one))
+        assert is_independent(one)  # verification runs no class of the workload's
     streams = {stream.name: stream.schema for stream in job.streams}
     assert {source.name: source.schema for source in graph.sources(job.flow)} == streams
     assert sum(stream.share for stream in job.streams) == pytest.approx(1.0)
@@ -97,6 +100,11 @@ BAD = [
     ("windowed_aggregation", {"pack": 3}, "is not a parameter of windowed_aggregation", "packs"),
     ("windowed_join", {"selectivity": 0}, "above 0", "selectivity"),
     ("filter", {"payload_bytes": -1}, "at least 0", "payload_bytes"),
+    ("throughput", {"message_bytes": 65_537}, "at most 65536", "message_bytes"),
+    ("bargain_index", {"bi.vwap.period": "yearly"}, "minutely", "vwap_period"),
+    ("fraud_detection", {"fd.detection.algorithm": "guess"}, "missProbability", "detection_algorithm"),
+    ("sentiment_analysis", {"sa.classifier.type": "lingpipe"}, "scorers, basic", "classifier_type"),
+    ("voipstream", {"vs.filter": "cuckoo"}, "exact, bloom", "filter"),
 ]
 
 
@@ -111,12 +119,51 @@ def test_bad_parameters_are_refused(name: str, values: dict[str, object], rule: 
     assert problem.got == next(iter(values.values()))
 
 
+BUILT = [
+    ("machine_outlier", {"mo.anomaly_scorer.window_length": 0}, "anomaly_scorer_window_length: must be at least 1"),
+    ("machine_outlier", {"interval": "2h"}, "set interval: must be at most 3600"),
+    ("traffic_monitoring", {"map_matcher_radius": math.nan}, "set map_matcher_radius"),
+    ("traffic_monitoring", {"tm.speed_calculator.window": 1}, "set speed_calculator_window: must be at least 2"),
+    ("smart_grid", {"slices_per_day": 2}, "set slices_per_day: must be at least 3; got 2"),
+    ("smart_grid", {"range": "5s", "slide": "2s"}, "slide: must go into the range 5s without a rest; got '2s'"),
+    ("smart_grid", {"range": "2s", "slide": "4s"}, "slide 4s is longer than its range 2s"),
+    ("smart_grid", {"range": "10s", "slice_length": "11s"}, "slice_length: must be at most the range 10s"),
+    ("smart_grid", {"slide": "2s", "second_range": "5s"}, "second_range: must be a multiple of the slide 2s; got .5s"),
+    ("voipstream", {"vs.fofir.threshold.max": 2.0}, "fofir_threshold_max: must be above fofir_threshold_min"),
+    ("voipstream", {"url_threshold_min": 1.0}, "url_threshold_max: must be above url_threshold_min"),
+    ("voipstream", {"ecr.beta": 0.9672}, "ecr_beta: is not a parameter"),
+    ("voipstream", {"generator_population": 8}, r"called\.contacts"),
+    ("reinforcement_learner", {"actions": "page1"}, "set actions"),
+    ("reinforcement_learner", {"actions": "a,a", "distribution": "1/1,2/2"}, "set actions"),
+    ("reinforcement_learner", {"actions": "a,it's", "distribution": "1/1,2/2"}, "set actions"),
+    ("reinforcement_learner", {"actions": "a,b"}, "set distribution"),
+    ("reinforcement_learner", {"distribution": "30/12,60/30,80"}, "set distribution"),
+    ("reinforcement_learner", {"distribution": "30/12,60/30,10001/10"}, "set distribution"),
+    ("reinforcement_learner", {"confidence_limit": 40}, "set min_confidence_limit"),
+    ("spam_filter", {"training_share": 1}, "set training_share"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "message"), BUILT)
+def test_what_no_flow_can_be_built_of_is_refused(name: str, values: dict[str, object], message: str) -> None:
+    """By the shown name and the rule, whichever of two parameters that do not go together was given."""
+    with pytest.raises(InputError, match=message):
+        _job(name, **values)
+
+
 THESIS = {
     "bargain_index": {"bi.vwap.period": "hourly", "bi.vwap.window": 3, "bi.bargainindex.threshold": 0.5},
     "fraud_detection": {
         "fd.state.seq.window.size": 3, "fd.detection.algorithm": "missRate", "fd.metric.threshold": 0.5,
     },
     "log_processing": {"lp.volume_counter.window": 60},
+    "machine_outlier": {"mo.anomaly_scorer.window_length": 5},
+    "reinforcement_learner": {"rl.min.reward.distr.sample": 7, "rl.bin.width": 3},
+    "smart_grid": {"sg.slice.length": "60s", "sg.slices_per_day": 1440, "sg.range": "1h"},
+    "spam_filter": {"sf.bayesrule.spam_probability": "0.8"},
+    "spike_detection": {"sd.moving_average.window": 5, "sd.spike_detector.threshold": "0.5"},
+    "traffic_monitoring": {"tm.map_matcher.radius": 20, "tm.speed_calculator.window": "6"},
+    "voipstream": {"vs.generator.population": 50, "vs.acd.decay_factor": "1.0", "vs.variation.aprox_size": "9"},
     "trending_topics": {"tt.topk": 3, "tt.window": "4s", "tt.frequency": "1s"},
 }  # fmt: skip
 

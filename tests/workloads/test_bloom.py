@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.flow.keyed import load, save
@@ -40,7 +40,6 @@ PEOPLE = st.sampled_from([1, 2, 65, 66, 129])
 ROWS = st.lists(st.tuples(PEOPLE, PEOPLE, st.integers(0, 9)), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 12), st.integers(0, 40))
 def test_a_filter_with_room_is_exact_and_no_filter_forgets(
     rows: list[tuple[int, int, int]], memory: int, border: int
@@ -80,7 +79,6 @@ def test_a_filter_errs_as_often_as_is_said(rate: float) -> None:
 NUMBERS = st.sampled_from([0, 1, 63, 64, 12_345, KEYS_MOST]) | st.integers(0, KEYS_MOST)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20), st.sampled_from([SMALL, Bloom(180_000, 0.01)]))
 def test_sql_finds_the_cells_that_the_library_takes(numbers: list[tuple[int, int]], size: Bloom) -> None:
     """Cell by cell, of the saved bits: SQL restates what rbloom promises to nobody."""
@@ -97,7 +95,6 @@ def test_sql_finds_the_cells_that_the_library_takes(numbers: list[tuple[int, int
         assert len(row) == size.hashes >= 1
 
 
-@settings(deadline=None, max_examples=40)
 @given(ROWS, st.integers(1, 12))
 def test_sql_sees_the_same_keys(rows: list[tuple[int, int, int]], memory: int) -> None:
     """In filters so small that others' keys are taken for known."""

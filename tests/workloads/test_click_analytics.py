@@ -7,8 +7,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.flow.lineage import with_lineage
@@ -61,23 +59,6 @@ def test_worked_by_hand() -> None:
     assert found["uniques"] == {("all",): 7}
     assert found["countries"] == Counter({(country,): 5}) + Counter({other[:1]: 4} if other[0] else {})
     assert found["cities"] == Counter({(country, city): 5}) + Counter({other: 4} if other[0] else {})
-
-
-TEXTS = st.sampled_from([None, "", "a", "b"])
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.lists(st.tuples(st.sampled_from([None, "", HERE, THERE, "x"]), TEXTS, TEXTS), max_size=25))
-def test_as_plain_python_counts(clicks: list[Click]) -> None:
-    """Whatever comes."""
-    whole = [(ip, url, client or ip) for ip, url, client in clicks if url and (client or ip)]
-    found = last_values(clicks)
-    assert found["visits"] == ({("all",): len(whole)} if whole else {})
-    firsts = len({(url, client) for _, url, client in whole})
-    assert found["uniques"] == ({("all",): firsts} if whole else {})
-    places = [place for ip, *_ in whole if ip is not None and (place := place_of("", ip))[0] is not None]
-    assert found["cities"] == Counter(places)
-    assert found["countries"] == Counter((country,) for country, _ in places)
 
 
 def test_the_clicks_that_are_made_have_first_visits_and_others() -> None:

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.flow.keyed import load, save
@@ -116,7 +116,6 @@ def sums_of(places: Exact | Filter, keys: list[int]) -> np.ndarray:
     return DecayedSums((10**15,)).add(places.addresses(keys_ % SHARDS, keys_), np.zeros(len(keys), np.int64), ones)[0]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, KEYS_MOST), min_size=1, max_size=60), st.integers(1, HASHES_MAX), st.integers(1, 50))
 def test_a_filter_never_counts_too_little(keys: list[int], hashes: int, width: int) -> None:
     """Keys that share all cells with others count these too, and none counts less than its own."""
@@ -147,7 +146,6 @@ def test_multipliers_are_good_ones() -> None:
 NUMBERS = st.sampled_from([0, 1, 63, 64, 12_345, KEYS_MOST]) | st.integers(0, KEYS_MOST)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(NUMBERS, min_size=1, max_size=20), st.sampled_from([1, 13, 4018]))
 def test_sql_finds_the_same_cells(numbers: list[int], width: int) -> None:
     """Of 32-bit integers, up to the largest."""
@@ -159,7 +157,6 @@ def test_sql_finds_the_same_cells(numbers: list[int], width: int) -> None:
         assert found == [tuple(row) for row in place.addresses(keys % SHARDS, keys).T.tolist()]
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=40),
     st.sampled_from([0, BLOCK_DECAYS - 10, 10 * BLOCK_DECAYS - 10]),
@@ -176,7 +173,6 @@ def test_sql_gives_the_same_sums(rows: list[tuple[int, int, int]], start: int) -
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-100)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), min_size=1, max_size=40), st.integers(1, 12))
 def test_sql_sees_the_same_keys(rows: list[tuple[int, int]], memory: int) -> None:
     """New, known, and new again."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.workloads.cuts import without_truth
 
@@ -64,7 +64,6 @@ def test_worked_by_hand(flow: Flow) -> None:
 OCTET = st.one_of(st.integers(0, 300).map(str), st.sampled_from(["", "x", "007", "-1", "1e2"]))
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.lists(st.lists(OCTET, min_size=3, max_size=5).map(".".join), max_size=30))
 def test_truth_and_class_agree(addresses: list[str | None]) -> None:
     """Whatever is written."""

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.workloads.cuts import whole_and_in_parts, without_truth
+from tests.workloads.cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
-from streamgauge.engines.oracle import Oracle
-from streamgauge.engines.oracle.process import is_independent
-from streamgauge.errors import InputError
 from streamgauge.events import US
 from streamgauge.flow import graph, schema
-from streamgauge.flow.lineage import needed_columns, with_lineage
 from streamgauge.flow.nodes import Flow
 from streamgauge.flow.reach import reach_us
-from streamgauge.load.plan import Plan
 from streamgauge.load.plugs import PlugValue
-from streamgauge.load.rates import parse_profile
 from streamgauge.workloads import base
 
 WORKLOAD = base.get("smart_grid")
@@ -56,8 +48,7 @@ def table(events: list[Event]) -> pa.Table:
 
 def answer(flow: Flow, rows: pa.Table) -> pa.Table:
     """The results with event times; times of windows as whole microseconds."""
-    lineage = with_lineage(flow, ingest_time=False)
-    found = Oracle().answer(lineage, {"plugs": rows}, duckdb.connect()).to_arrow_table()
+    found = answered(flow, {"plugs": rows})
     timed = [field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in found.schema]
     return found.cast(pa.schema(timed))
 
@@ -82,7 +73,6 @@ def predictions(flow: Flow, rows: pa.Table, by: tuple[str, ...]) -> dict[tuple[i
     return made
 
 
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
 HOUSE, PLUG = ("house",), ("house", "household", "plug")
 A, B, C = (1, 1, 1), (1, 2, 1), (2, 1, 1)
 """Plugs of one number: of two households of a house, and of another house."""
@@ -232,53 +222,6 @@ def test_a_prediction_is_for_the_slice_after_the_next(way: Any) -> None:
     assert {row["event_time"] for row in found if row["house"] == 1 and row["window_start"] == 0} == {0, 100_000}
 
 
-def sound_loads(events: list[Event]) -> list[tuple[float, Plug, float]]:
-    return [
-        (at, plug, value)
-        for at, plug, value, kind in events
-        if kind == LOAD and value is not None and 0 <= value <= 1e6 and None not in plug
-    ]
-
-
-def outliers_in_python(events: list[Event], range_s: int, slide_s: int) -> dict[tuple[int, int], tuple[int, int]]:
-    """The definition, window by window."""
-    loads = sound_loads(events)
-    last = max((at for at, *_ in loads), default=0)
-    found: dict[tuple[int, int], tuple[int, int]] = {}
-    for end in range(slide_s, int(last) + range_s + slide_s + 1, slide_s):
-        of_plug: dict[Plug, list[float]] = defaultdict(list)
-        for at, plug, value in loads:
-            if end - range_s <= at < end:
-                of_plug[plug].append(value)
-        of_all = median(itertools.chain(*of_plug.values())) if of_plug else 0.0
-        for plug, values in of_plug.items():
-            outlying, plugs = found.get((end, plug[0]), (0, 0))
-            found[end, plug[0]] = (outlying + (median(values) > of_all), plugs + 1)
-    return found
-
-
-def predictions_in_python(
-    events: list[Event], slice_s: int, per_day: int, by: tuple[str, ...]
-) -> dict[tuple[int, ...], tuple[float, float]]:
-    """The definition, slice by slice."""
-    read: dict[tuple[int, Plug], list[float]] = defaultdict(list)
-    for at, plug, value in sound_loads(events):
-        read[int(at // slice_s), plug].append(value)
-    average: dict[tuple[int, tuple[Any, ...]], float] = defaultdict(float)
-    for (number, plug), values in read.items():
-        average[number, plug[: len(by)]] += fmean(values)
-    found = {}
-    for (number, key), load in average.items():
-        days = range(number + 2 - per_day, -1, -per_day)
-        history = [average[day, key] for day in days if (day, key) in average]
-        found[number * slice_s, *key] = (load, (load + median(history)) / 2 if history else load)
-    return found
-
-
-def near(expected: dict[Any, tuple[float, float]]) -> dict[Any, Any]:
-    return {key: pytest.approx(pair, rel=1e-12) for key, pair in expected.items()}
-
-
 VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-2, 12).map(lambda n: n / 4))
 PLUGS = st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 2))
 EVENTS = st.lists(
@@ -287,25 +230,22 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=25)
 @given(EVENTS, st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 2), (6, 2)]))
-def test_outliers_against_plain_python(events: list[Event], window: tuple[int, int]) -> None:
-    """Truth and class both say what the definition says."""
+def test_class_and_truth_agree_on_outliers(events: list[Event], window: tuple[int, int]) -> None:
+    """Whatever comes."""
     range_s, slide_s = window
     flow = flow_of("house_outliers", range=range_s, slide=slide_s, slice_length="1s")
-    expected = outliers_in_python(events, range_s, slide_s)
-    for each in (flow, without_truth(flow)):
-        assert outliers(each, table(events)) == expected
+    assert outliers(without_truth(flow), table(events)) == outliers(flow, table(events))
 
 
-@settings(deadline=None, max_examples=25)
 @given(EVENTS, st.integers(1, 2), st.integers(3, 6), st.sampled_from([HOUSE, PLUG]))
-def test_predictions_against_plain_python(events: list[Event], slice_s: int, per_day: int, by: tuple[str, ...]) -> None:
-    """Truth and class both say what the definition says, of plugs and of houses."""
+def test_class_and_truth_agree_on_predictions(
+    events: list[Event], slice_s: int, per_day: int, by: tuple[str, ...]
+) -> None:
+    """Of plugs and of houses."""
     flow = flow_of(f"{by[-1]}_predictions", slice_length=slice_s, slices_per_day=per_day)
-    expected = near(predictions_in_python(events, slice_s, per_day, by))
-    for each in (flow, without_truth(flow)):
-        assert predictions(each, table(events), by) == expected
+    truth, found = (predictions(each, table(events), by) for each in (flow, without_truth(flow)))
+    assert found == {key: pytest.approx(pair, rel=1e-12) for key, pair in truth.items()}
 
 
 US_SLICES = {"range": "10us", "slide": "10us", "slice_length": "10us", "slices_per_day": 3}
@@ -327,7 +267,6 @@ def ids(plugs: list[Plug]) -> dict[str, pa.Array]:
     return {name: pa.array([plug[place] for plug in plugs], pa.int32()) for place, name in enumerate(PLUG)}
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.dictionaries(
         st.tuples(st.integers(0, 40), PLUGS, st.integers(0, 4)), st.integers(1, 3), min_size=1, max_size=40
@@ -348,7 +287,6 @@ def test_medians_do_not_depend_on_where_batches_end(counted: dict[tuple[int, Plu
     assert len(whole) == len(counted)
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.dictionaries(st.tuples(st.integers(0, 40), PLUGS), st.integers(0, 20), min_size=1, max_size=60),
     CUTS,
@@ -383,35 +321,12 @@ def test_times_before_1970_have_their_time_of_day_too() -> None:
     assert [row["predicted_load"] for row in whole] == [4.0, 6.0, 7.0]
 
 
-def made(rate: float, seconds: float, **parameters: Any) -> tuple[dict[str, Flow], pa.Table]:
-    """Flows by their sinks, and what two generators make."""
-    flow, streams, _ = WORKLOAD.build(WORKLOAD.read(parameters), rate)
-    plan = Plan(streams, parse_profile("constant", rate, seconds), 0, seconds, 2, 1)
-    columns = [*needed_columns(flow)["plugs"]]
-    batches = [plan.batch(0, each, 0, plan.count_before(0, each, plan.end_us), columns) for each in range(2)]
-    return {one.sink.name: one for one in flow.each()}, pa.Table.from_batches(batches)
-
-
-def test_made_readings_against_plain_python() -> None:
-    """Of all three sinks, on what the generators make."""
-    flows, rows = made(2000.0, 12.0, houses=2, range="4s", slice_length="1s", slices_per_day=3, malformed=0.01)
-    names = ("house_id", "household_id", "plug_id")
-    events = [
-        (row["event_time"] / US, tuple(row[name] for name in names), row["value"], row["property"])
-        for row in rows.to_pylist()
-    ]
-    assert outliers(flows["house_outliers"], rows) == outliers_in_python(events, 4, 2)
-    for by in (HOUSE, PLUG):
-        expected = predictions_in_python(events, 1, 3, by)
-        assert len(expected) > 20
-        assert predictions(flows[f"{by[-1]}_predictions"], rows, by) == near(expected)
-
-
 def test_planted_houses_stand_out_at_the_defaults() -> None:
     """Ten houses at 10 000 events/s for 10 s: every sink has results. Of the planted house nearly all plugs draw more
     than all plugs do, of the others about half; some predictions have a history, which others have not.
     """
-    flows, rows = made(10_000.0, 10.0)
+    flow, inputs = made("smart_grid", 10_000.0, 10.0)
+    flows, rows = {one.sink.name: one for one in flow.each()}, inputs["plugs"]
     shares: dict[int, list[float]] = defaultdict(list)
     for (_, house), (outlying, plugs) in outliers(flows["house_outliers"], rows).items():
         shares[house].append(outlying / plugs)
@@ -435,7 +350,7 @@ def test_plugs_clocks_go_as_fast_at_every_rate(rate: float, events: int) -> None
 
 
 def test_what_outsiders_see() -> None:
-    """Sinks with their columns, operators' names, times of day that never end, and independent truths."""
+    """Sinks with their columns, operators' names, and times of day that never end."""
     flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
     slices = {"window_start": "timestamp", "window_end": "timestamp", "predicted_for": "timestamp",
               "avg_load": "double", "predicted_load": "double"}  # fmt: skip
@@ -453,30 +368,4 @@ def test_what_outsiders_see() -> None:
         "plug_slices", "plug_averages", "house_slices", "house_load", "house_load_prediction", "plug_load",
         "plug_load_prediction",
     ]  # fmt: skip
-    assert all(is_independent(one) for one in flow.each())
     assert [reach_us(one) for one in flow.each()] == [12 * US, None, None]
-
-
-def test_parameters_have_the_thesiss_names() -> None:
-    """With its prefix and dots, or as they are shown."""
-    asked = WORKLOAD.read({"sg.slice.length": "60s", "slices_per_day": 1440, "range": "1h", "slide": "1s"})
-    assert (asked.slice_length, asked.range, asked.slide) == (60.0, 3600.0, 1.0)  # type: ignore[attr-defined]
-    WORKLOAD.build(asked, 1000.0)
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"slices_per_day": 2}, "set slices_per_day: must be at least 3; got 2"),
-        ({"range": "5s", "slide": "2s"}, "slide: must go into the range 5s without a rest; got '2s'"),
-        ({"range": "2s", "slide": "4s"}, "slide 4s is longer than its range 2s"),
-        ({"range": "10s", "slice_length": "11s"}, "slice_length: must be at most the range 10s"),
-        ({"slide": "2s", "second_range": "5s"}, "second_range: must be a multiple of the slide 2s; got .5s"),
-        ({"houses": 0}, "set houses: must be at least 1"),
-        ({"heavy": 1.5}, "set heavy: must be at most 1"),
-    ],
-)
-def test_what_is_refused(asked: dict[str, Any], message: str) -> None:
-    """When it is read, or when the flow is built."""
-    with pytest.raises(InputError, match=message):
-        WORKLOAD.build(WORKLOAD.read(asked), 1000.0)

@@ -5,25 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.workloads.cuts import whole_and_in_parts
+from tests.workloads.cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
-from streamgauge.engines.oracle import Oracle
-from streamgauge.engines.oracle.process import is_independent
-from streamgauge.errors import InputError
 from streamgauge.flow import graph, schema
-from streamgauge.flow.lineage import identity, with_lineage
-from streamgauge.flow.nodes import Flow, Node, Process, Source
-from streamgauge.load.plan import Plan
-from streamgauge.load.rates import parse_profile
+from streamgauge.flow.lineage import identity
+from streamgauge.flow.nodes import Flow
 from streamgauge.workloads import base
 
 WORKLOAD = base.get("spike_detection")
@@ -35,15 +28,6 @@ def flow_of(**parameters: Any) -> Flow:
     return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
 
 
-def without_truth(flow: Flow) -> Flow:
-    def stripped(node: Node) -> Node:
-        if isinstance(node, Process):
-            return replace(node, truth=None)
-        return node if isinstance(node, Source) else replace(node, input=stripped(node.input))  # type: ignore[union-attr]
-
-    return Flow((replace(flow.sink, input=stripped(flow.sink.input)),))
-
-
 def answer(flow: Flow, readings: list[Reading]) -> list[dict[str, Any]]:
     """The flow's results with their event ids, by event id."""
     numbers = pa.array(range(len(readings)), pa.int64())
@@ -52,12 +36,7 @@ def answer(flow: Flow, readings: list[Reading]) -> list[dict[str, Any]]:
         "temp": pa.array([value for _, value in readings], pa.float64()),
         "event_time": numbers, "event_id": numbers,
     })  # fmt: skip
-    lineage = with_lineage(flow, ingest_time=False)
-    found = Oracle().answer(lineage, {"sensors": events}, duckdb.connect()).to_arrow_table()
-    return found.sort_by([("event_id", "ascending")]).to_pylist()
-
-
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+    return answered(flow, {"sensors": events}).to_pylist()
 
 
 @BOTH
@@ -116,17 +95,6 @@ def spikes_in_python(
 VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda n: n / 4))
 
 
-@settings(deadline=None, max_examples=25)
-@given(st.lists(st.tuples(st.integers(1, 3), VALUES), max_size=40), st.integers(1, 6))
-@example([(2, 0.0), (2, 0.25), (2, 0.25)], 3)  # 1/4 lies just half of the average, 1/6, from it
-def test_against_plain_python(readings: list[Reading], window: int) -> None:
-    """Truth and class both say what the definition says."""
-    flow = flow_of(moving_average_window=window, spike_detector_threshold=0.5)
-    expected = spikes_in_python(readings, window, Fraction(1, 2))
-    for each in (flow, without_truth(flow)):
-        assert [row["event_id"] for row in answer(each, readings)] == expected
-
-
 @BOTH
 @pytest.mark.parametrize("threshold", [0.0, 0.03])
 def test_a_sensor_that_never_changes_has_no_spikes(way: Any, threshold: float) -> None:
@@ -163,7 +131,6 @@ OWN = st.lists(st.tuples(st.integers(1, 3), ANY | CENTS | CENTS | st.just(22.1))
 """Readings of a user's own, which are no multiples of a power of two: any doubles among hundredths."""
 
 
-@settings(deadline=None, max_examples=60)
 @given(OWN, st.integers(1, 20), st.sampled_from([0.0, 0.03, 0.5]))
 def test_class_and_truth_agree_on_any_readings(readings: list[Reading], window: int, threshold: float) -> None:
     """Which are spikes, and their averages within what verification allows, also where readings nearly cancel."""
@@ -173,7 +140,6 @@ def test_class_and_truth_agree_on_any_readings(readings: list[Reading], window: 
     assert [row["avg"] for row in found] == pytest.approx([row["avg"] for row in truth], rel=1e-9, abs=0)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4000) | st.integers(90, 110)), max_size=40))
 @example([(1, 97), (1, 103)])  # the average is 1.00, and 0.03 of it is just how far both lie from it
 def test_readings_in_hundredths_against_exact_arithmetic(cents: list[tuple[int, int]]) -> None:
@@ -185,7 +151,6 @@ def test_readings_in_hundredths_against_exact_arithmetic(cents: list[tuple[int, 
         assert [row["event_id"] for row in found] == expected
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.tuples(st.integers(1, 3), VALUES, st.integers(0, 3)), min_size=1, max_size=40),
     st.lists(st.integers(0, 130), max_size=5),
@@ -212,34 +177,15 @@ def test_an_average_goes_on_beyond_the_end_of_its_batch() -> None:
 
 
 def test_what_outsiders_see() -> None:
-    """Columns, operators' names, identity; verification shares nothing with the class."""
+    """Columns, operators' names, identity."""
     flow = flow_of()
     assert schema.columns(flow.sink.input) == {"device": "int", "avg": "double", "value": "double", "message": "string"}
     names = [node.name for node in graph.walk(flow.sink.input)]
     assert names == ["sensors", "select", "moving_average", "spike_detector", "message"]
     assert identity(flow) == ("event_id",)
-    assert is_independent(flow)
-    assert not is_independent(without_truth(flow))
-
-
-def test_parameters_have_the_thesiss_names() -> None:
-    """With its prefix and dots, or as they are shown; what is wrong is told with the shown name."""
-    asked = WORKLOAD.read(
-        {"sd.moving_average.window": 5, "spike_detector.threshold": "0.5", "parser_value_field": "volt"}
-    )
-    assert asked.model_dump(exclude={"devices", "spikes", "malformed"}) == {
-        "moving_average_window": 5, "spike_detector_threshold": 0.5, "parser_value_field": "volt",
-    }  # fmt: skip
-    with pytest.raises(InputError, match="set moving_average_window: must be at least 1; got 0"):
-        WORKLOAD.read({"sd.moving_average.window": 0})
 
 
 def test_planted_spikes_are_found_and_little_else() -> None:
     """Of the default sensors: about as many spikes as were planted, and every one of those far off."""
-    flow, streams, _ = WORKLOAD.build(WORKLOAD.read({"spikes": 0.01}), 20_000.0)
-    plan = Plan(streams, parse_profile("constant", 20_000.0, 5.0), 0, 5.0, 2, 1)
-    columns = ["device", "temp", "event_time", "event_id"]
-    rows = pa.Table.from_batches([plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)])
-    lineage = with_lineage(flow, ingest_time=False)
-    found = Oracle().answer(lineage, {"sensors": rows}, duckdb.connect()).to_arrow_table()
+    found = answered(*made("spike_detection", 20_000.0, 5.0, spikes=0.01))
     assert 850 <= found.num_rows <= 1150

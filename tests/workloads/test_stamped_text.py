@@ -7,8 +7,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.errors import InputError
@@ -28,14 +26,6 @@ def test_a_time_is_subtracted() -> None:
     """Worked out by hand; what is no record gives nulls, and stays one row."""
     records = ["0000000007,000000007000,abc", "", "no record of any kind at all", None]
     assert times(records, 1000) == [(7, 6000), (None, None), (None, None), (None, None)]
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 10**10 - 1), st.integers(0, 10**12 - 1))), st.integers(0, 10**15))
-def test_the_same_in_plain_python(pairs: list[tuple[int, int]], zero_us: int) -> None:
-    """Whatever the numbers."""
-    records: list[str | None] = [f"{number:010d},{created_us:012d},xyz" for number, created_us in pairs]
-    assert times(records, zero_us) == [(number, created_us - zero_us) for number, created_us in pairs]
 
 
 def test_records_have_the_size_asked_for() -> None:

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.workloads.cuts import without_truth
 
@@ -90,7 +90,6 @@ GEOMETRIES = st.one_of(
 
 
 @given(st.lists(GEOMETRIES, max_size=6))
-@settings(max_examples=50, deadline=None)
 def test_sql_reads_the_same_roads(tmp_path_factory: pytest.TempPathFactory, geometries: list[Any]) -> None:
     """Every part, to the last bit."""
     path = written(tmp_path_factory.mktemp("roads"), *geometries, line([7, 7], [8, 8]))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.events import US
@@ -52,21 +48,3 @@ def test_any_white_space_parts_topics_by_hand() -> None:
     """A line's end, a tab, several of them; a space that is none of ASCII's is of the topic."""
     tweets: list[Tweet] = [(0, "#a\n#b\t#a\r\n#c \n #a\x0b#b\f#a"), (0, "\n#a\n"), (1, "#b\u00a0c"), (1, "a\n#")]
     assert rankings(tweets, window="2s", frequency="2s") == {2: [("#a", 5), ("#b", 2), ("#b\u00a0c", 1), ("#c", 1)]}
-
-
-WORDS = st.sampled_from(["#a", "#b", "#", "a#b", "##", "#a,", "", "go", "#\u00a0", "\u2003#a"])
-GAPS = st.sampled_from([" ", "\n", "\t", "\r\n", "\x0b", "\f", "  "])
-TEXTS = st.lists(st.tuples(WORDS, GAPS), max_size=6).map(lambda parts: "".join(map("".join, parts)))
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), TEXTS), max_size=15), st.integers(1, 3))
-@settings(max_examples=30, deadline=None)
-def test_as_plain_python_ranks(tweets: list[Tweet], topk: int) -> None:
-    """Windows of 3 s every second."""
-    expected = {}
-    for end in range(1, 10):
-        said = [word for at, text in tweets if end - 3 <= at < end for word in re.split("[ \t\n\v\f\r]", text or "")]
-        counts = Counter(word for word in said if word.startswith("#") and len(word) > 1)
-        if counts:
-            expected[end] = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:topk]
-    assert rankings(tweets, window="3s", frequency="1s", topk=topk) == expected

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.events import US
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.reach import reach_us
 from streamgauge.workloads import base
-from streamgauge.workloads.places import place_of
 
 Click = tuple[int, str | None, str | None, str | None]
 """(second, address, page, visitor)."""
@@ -77,33 +73,6 @@ def test_clicks_of_windows_by_hand() -> None:
             (2, "Country 22", "Town 22-4"): 2, (2, "Country 22", "Town 22-3"): 1, (4, "Country 22", "Town 22-4"): 1,
         },
     }  # fmt: skip
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, "", "a", "a b", "b B c"])), max_size=20))
-@settings(max_examples=25, deadline=None)
-def test_words_of_windows_in_plain_python(lines: list[tuple[int, str | None]]) -> None:
-    """Whatever comes."""
-    said = [(second // 2 * 2 + 2, word) for second, text in lines for word in (text or "").lower().split()]
-    assert words_of(lines) == dict(Counter(said))
-
-
-TEXTS = st.sampled_from([None, "", "a", "b"])
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from([None, HERE, THERE, "x"]), TEXTS, TEXTS), max_size=20))
-@settings(max_examples=10, deadline=None)
-def test_clicks_of_windows_in_plain_python(clicks: list[Click]) -> None:
-    """Whatever comes."""
-    named = [(at // 2 * 2 + 2, ip, url, client or ip) for at, ip, url, client in clicks]
-    whole = [(end, ip, url, client) for end, ip, url, client in named if url and client]
-    places = [(end, *place_of("", ip)) for end, ip, *_ in whole if ip is not None]
-    known = [(end, country, city) for end, country, city in places if country is not None]
-    assert clicks_of(clicks) == {
-        "visits": dict(Counter((end,) for end, *_ in whole)),
-        "uniques": dict(Counter((end,) for end, _, _ in {(end, url, client) for end, _, url, client in whole})),
-        "countries": dict(Counter((end, country) for end, country, _ in known)),
-        "cities": dict(Counter(known)),
-    }
 
 
 @pytest.mark.parametrize("name", ["word_count", "click_analytics"])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.flow.lineage import with_lineage
@@ -44,11 +40,3 @@ def test_letters_of_other_alphabets_are_of_no_word() -> None:
     assert counts(["İstanbul'da İYİ", "273 \u212aelvin", "STRASSE Straße"]) == {
         "stanbul": 1, "da": 1, "y": 1, "273": 1, "elvin": 1, "strasse": 1, "stra": 1, "e": 1,
     }  # fmt: skip
-
-
-@given(st.lists(st.text(alphabet="aAbZ09_ .-é\u0130\u212a\n", max_size=12), max_size=8))
-@settings(max_examples=60, deadline=None)
-def test_as_plain_python_counts(lines: list[str]) -> None:
-    """Whatever the lines are."""
-    words = Counter(word.lower() for line in lines for word in re.findall("[A-Za-z0-9_]+", line))
-    assert counts(lines) == dict(words)

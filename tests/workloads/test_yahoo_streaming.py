@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import Oracle
 from streamgauge.events import US
@@ -45,24 +42,6 @@ def test_worked_by_hand() -> None:
         (4, "view", 3), (-1, "view", 3), (None, "view", 3), (None, None, 3),
     ]  # fmt: skip
     assert views(events, campaigns=2, ads=2) == {(0, 0): 2, (0, 10): 1, (1, 0): 1}
-
-
-EVENTS = st.lists(
-    st.tuples(
-        st.none() | st.integers(-1, 7), st.sampled_from(["view", "click", "purchase", "", None]), st.integers(0, 30)
-    ),
-    max_size=30,
-)
-
-
-@given(EVENTS)
-@settings(max_examples=30, deadline=None)
-def test_as_plain_python_counts(events: list[Event]) -> None:
-    """Three campaigns of two ads, windows of 5 s."""
-    seen = Counter(
-        (ad % 3, at // 5 * 5) for ad, type_, at in events if ad in range(6) and ad is not None and type_ == "view"
-    )
-    assert views(events, campaigns=3, ads=2, window="5s") == dict(seen)
 
 
 def test_some_events_are_of_ads_that_no_campaign_knows() -> None:

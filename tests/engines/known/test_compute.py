@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.known.compute import build
@@ -60,7 +60,6 @@ def _reference(flow: Flow, events: pa.Table) -> pa.Table:
 AGGREGATES = (("revenue", "sum(price)"), ("n", "count(*)"), ("dear", "max(price)"), ("cheap", "min(price)"))
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 10_000),
     st.integers(1, 300),

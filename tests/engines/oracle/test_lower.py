@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import lower
@@ -300,7 +300,6 @@ def _windowed(stream: Stream, window: Window) -> Flow:
     )
 
 
-@settings(deadline=None)
 @given(window=WINDOWS, rows=LEFT_ROWS)
 def test_window_aggregate_is_its_plain_statement(window: Window, rows: list[Row]) -> None:
     """For every window and key: the sum, count and least of the events that the window holds."""
@@ -316,7 +315,6 @@ def test_window_aggregate_is_its_plain_statement(window: Window, rows: list[Row]
     assert Counter(_shared(_windowed(A, window), rows)) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(window=WINDOWS, a=LEFT_ROWS, b=RIGHT_ROWS)
 def test_window_join_is_its_plain_statement(window: Window, a: list[Row], b: list[Row]) -> None:
     """For every window and pair: one row where keys are equal and the window holds both."""
@@ -331,7 +329,6 @@ def test_window_join_is_its_plain_statement(window: Window, a: list[Row], b: lis
     assert Counter(_shared(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS, asked=st.lists(st.tuples(KEYS, TIMES), max_size=8))
 def test_running_is_its_plain_statement(rows: list[Row], asked: list[Row]) -> None:
     """At every event time of a key: count and sum of its events so far; asked times give some of it, and the end."""

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.oracle import lower
@@ -87,7 +87,6 @@ def words(rows: list[Row]) -> list[Row]:
 WORDS = A.explode(word="split(text, ' ')")
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS)
 def test_explode(rows: list[Row]) -> None:
     """One row for each element, told apart by its place; none for null."""
@@ -95,7 +94,6 @@ def test_explode(rows: list[Row]) -> None:
     assert answer(WORDS.sink("out"), rows) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS, asked=st.lists(st.tuples(st.sampled_from(["x", "y", ""]), TIMES), max_size=6))
 def test_running_after_explode(rows: list[Row], asked: list[Row]) -> None:
     """At every event time of a word: all its rows up to and with that time, several of one event among them."""
@@ -111,7 +109,6 @@ def test_running_after_explode(rows: list[Row], asked: list[Row]) -> None:
     assert answer(flow, rows, asked=asked) == Counter(whole[place] for place in ends | before if place in whole)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS)
 def test_lookup(rows: list[Row]) -> None:
     """The table's row of the same key; without one a row goes, or stays with nulls."""
@@ -121,7 +118,6 @@ def test_lookup(rows: list[Row]) -> None:
     assert answer(A.lookup(KINDS, on="k").sink("out"), rows) == Counter(row for row in found if row[0] in kinds)
 
 
-@settings(deadline=None)
 @given(a=LEFT_ROWS, b=RIGHT_ROWS)
 def test_union_of_two_streams(a: list[Row], b: list[Row]) -> None:
     """All rows of both; their ids differ by themselves."""
@@ -131,7 +127,6 @@ def test_union_of_two_streams(a: list[Row], b: list[Row]) -> None:
     assert answer(flow, a, b) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS)
 def test_union_of_one_stream_on_two_ways(rows: list[Row]) -> None:
     """An event that comes on both ways gives two rows, told apart by the way, and by the place where there is one."""
@@ -145,7 +140,6 @@ def test_union_of_one_stream_on_two_ways(rows: list[Row]) -> None:
     assert answer(flow, rows) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS, gap=st.integers(1, 12))
 def test_session(rows: list[Row], gap: int) -> None:
     """Events of a key belong together until one is more than the gap after the one before."""
@@ -166,7 +160,6 @@ def test_session(rows: list[Row], gap: int) -> None:
     assert answer(flow, rows) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS, window=WINDOWS)
 def test_distinct(rows: list[Row], window: Window) -> None:
     """The first event of each key, by time and then by id: of all, and of each window."""
@@ -181,7 +174,6 @@ def test_distinct(rows: list[Row], window: Window) -> None:
     assert answer(A.distinct(keys="k", window=window).sink("out"), rows) == Counter(windowed.values())
 
 
-@settings(deadline=None)
 @given(a=LEFT_ROWS, b=RIGHT_ROWS, bounds=st.tuples(st.integers(-9, 9), st.integers(-9, 9)))
 def test_interval_join(a: list[Row], b: list[Row], bounds: tuple[int, int]) -> None:
     """Pairs of equal keys whose times lie within the bounds, both included."""
@@ -197,7 +189,6 @@ def test_interval_join(a: list[Row], b: list[Row], bounds: tuple[int, int]) -> N
     assert answer(flow, a, b) == Counter(wanted)
 
 
-@settings(deadline=None)
 @given(rows=LEFT_ROWS, n=st.integers(1, 4))
 def test_top(rows: list[Row], n: int) -> None:
     """The greatest of each window; equal ones by key; nulls are not ranked, and all of them make its time."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -13,7 +12,6 @@ from pyspark.streaming import StreamingContext
 
 from streamgauge.engines.spark.batches import Batches
 from streamgauge.engines.spark.kept import Batch
-from streamgauge.engines.spark.session import open_session
 from streamgauge.system.children import wait_until
 
 pytestmark = pytest.mark.spark
@@ -22,13 +20,11 @@ INTERVAL_S, WITHIN_S = 0.2, 60.0
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[SparkSession]:
-    """Of its own: a stream that has been started ends with its session."""
-    opened = open_session("local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}, tmp_path)
-    yield opened
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Whose stream, if one was started, ends with the test."""
+    yield spark
     if (started := StreamingContext.getActive()) is not None:
         started.stop(stopSparkContext=False)
-    opened.stop()
 
 
 class Numbered:

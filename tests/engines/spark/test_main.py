@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
-from tests.local_spark import local_spark
 
 from streamgauge.engines.seam import Edge, Edges, OperatorRows
 from streamgauge.engines.spark import main
@@ -182,7 +181,7 @@ def test_a_query_is_busy_while_its_trigger_is_active_in_a_batch(active: bool, me
 
 
 @pytest.mark.spark
-def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path) -> None:
+def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path, spark: Any) -> None:
     """One with data, and the one after it that closes windows; not while Spark looks for more."""
     sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
     (query,) = queries(sut._job.flow)
@@ -195,15 +194,14 @@ def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path) -> None:
     folder = tmp_path / "times"
     folder.mkdir()
     pq.write_table(pa.table({"time": pa.array([0, 5 * US], pa.timestamp("us", "UTC"))}), folder / "1.parquet")
-    with local_spark() as spark:
-        times = spark.readStream.schema("time timestamp").parquet(str(folder)).withWatermark("time", "0 seconds")
-        writer = times.groupBy(F.window("time", "1 second")).count().writeStream.foreachBatch(batch)
-        running = writer.outputMode("append").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-        sut._queries = {query: running}
-        started.set()
-        running.processAllAvailable()
-        assert wait_until(lambda: sut.status()["busy"] == [], 60)
-        running.stop()
+    times = spark.readStream.schema("time timestamp").parquet(str(folder)).withWatermark("time", "0 seconds")
+    writer = times.groupBy(F.window("time", "1 second")).count().writeStream.foreachBatch(batch)
+    running = writer.outputMode("append").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    sut._queries = {query: running}
+    started.set()
+    running.processAllAvailable()
+    assert wait_until(lambda: sut.status()["busy"] == [], 60)
+    running.stop()
     assert said == [(0, 0, [query.name]), (1, 1, [query.name])]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.spark import blocks
@@ -96,7 +96,6 @@ NUMBERS, TEXTS = st.one_of(st.none(), st.integers(-5, 5)), st.one_of(st.none(), 
 KEYS = st.lists(st.tuples(NUMBERS, TEXTS), min_size=1)
 
 
-@settings(deadline=None)
 @given(KEYS, st.integers(1, 9))
 def test_every_result_comes_once_and_each_key_to_one_bucket(
     keys: list[tuple[int | None, str | None]], buckets: int

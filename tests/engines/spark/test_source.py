@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from tests.engines.spark.test_main import BOUGHT, MEAN, REVENUE
-from tests.local_spark import local_spark
 
 from streamgauge.engines.seam import Edge, Edges
 from streamgauge.engines.spark.main import SparkJob, Sut
@@ -27,8 +26,9 @@ class Asked(Exception):
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_each_query_reads_a_source_of_its_own() -> None:
-    """Queries that share one write to one map in Spark's JVM, each from its own thread."""
+    """Queries that share one write to one map in Spark's JVM, each from its own thread; a session parses types."""
     registered: list[str] = []
 
     def formatted(name: str) -> Any:
@@ -41,8 +41,7 @@ def test_each_query_reads_a_source_of_its_own() -> None:
     )
     two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
     edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
-    with local_spark():  # parses types
-        for query in queries(two):
-            with pytest.raises(Asked):
-                Sut(SparkJob(two, edges, {}, "local[1]", "", ""))._run(session, query)
+    for query in queries(two):
+        with pytest.raises(Asked):
+            Sut(SparkJob(two, edges, {}, "local[1]", "", ""))._run(session, query)
     assert len(set(registered)) == len(queries(two)) == 2

@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.transports.kafka.rows import KINDS, ROWS, batch_of, micros
 
@@ -72,7 +72,6 @@ def test_each_row_is_one_record() -> None:
     assert [read(message, schema) for message in messages(ROWS, KINDS)] == [micros(row) for row in ROWS]
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.text())), st.integers(0, 3))
 def test_rows_are_told_apart(values: list[tuple[int | None, str | None]], skipped: int) -> None:
     """Of any lengths, a slice of what was encoded, too."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.transports.kafka.rows import KINDS, ROWS, batch_of, micros
 
@@ -47,7 +47,6 @@ def test_each_row_is_one_message() -> None:
 NUMBERS = {"n": "int", "d": "double", "b": "bigint"}
 
 
-@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.floats(allow_nan=False), st.integers(-(2**63), 2**63 - 1))),
     st.integers(0, 3),

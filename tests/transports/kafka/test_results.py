@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.local_spark import local_spark
 
 from streamgauge.events import EMISSION_TIME, arrow_type
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
@@ -99,11 +98,10 @@ def test_names_are_the_runs() -> None:
 
 
 @pytest.mark.spark
-def test_spark_writes_what_is_read_here() -> None:
+def test_spark_writes_what_is_read_here(spark: Any) -> None:
     """By `wire` and `to_json`."""
     columns = [f"{wire(name, kind)} AS {name}" for name, kind in KINDS.items()]
-    with local_spark() as session:
-        frame = session.createDataFrame(ROWS, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
-        found = frame.selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
+    frame = spark.createDataFrame(ROWS, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
+    found = frame.selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
     values = [row.value.encode() for row in found]
     assert of_one(values).equals(expected(ROWS))
