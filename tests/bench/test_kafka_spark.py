@@ -44,14 +44,3 @@ def test_the_goal_is_tried_first_and_then_the_floor(
     assert (rate["value"], rate["floor"], rate["goal"]) == (250_000, 250_000, 500_000)
     assert ratio["value"] == 0.5
     assert "not sustained: slow" in capsys.readouterr().err
-
-
-def test_where_nothing_is_sustained_there_is_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rate is 0, which misses the floor."""
-
-    def fails(one: Asked) -> dict[str, Any]:
-        raise RuntimeError("invalid")
-
-    monkeypatch.setattr(_run, "result", fails)
-    (rate,) = kafka_spark.main()
-    assert rate["value"] == 0

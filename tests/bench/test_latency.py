@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench.__main__ import said
 from bench.latency import REPEATS, WAYS
 
 from bench import _run, latency
@@ -46,15 +45,6 @@ def test_a_run_that_was_not_sustained_takes_no_other_with_it(
     assert len(rows) == len(WAYS) - 1
     assert rows[0]["note"] == f"{REPEATS - 1} of {REPEATS} runs were sustained"
     assert capsys.readouterr().err.count("not sustained") == REPEATS + 1
-
-
-def test_less_is_better() -> None:
-    """And what passes before the broker has an event stands beside it."""
-    way = next(way for way in WAYS if way.p99_ms[0] is not None)
-    middle, late, appended = latency.rows_of(way, [made(9000.0, 30_000.0, 4000.0)] * 3)
-    assert (middle["value"], said(middle)) == (9.0, "floor")
-    assert (late["value"], said(late)) == (30.0, "missed")
-    assert (appended["value"], appended["floor"]) == (4.0, None)
 
 
 def test_every_way_can_be_started() -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from bench.__main__ import APART, chosen, main, markdown, met, names, plain, said
+from bench.__main__ import APART, chosen, main, names, said
 
 
 def row(value: float, floor: float | None = None, goal: float | None = None) -> dict[str, Any]:
@@ -30,30 +30,6 @@ def row(value: float, floor: float | None = None, goal: float | None = None) -> 
 def test_bounds_are_told(made: dict[str, Any], word: str) -> None:
     """More is better, unless the goal lies below the floor; baselines have no bounds."""
     assert said(made) == word
-
-
-def test_no_bound_is_not_met_nor_missed() -> None:
-    """Without a floor there is no answer."""
-    assert met(row(1.0), "floor") is None
-
-
-def test_programs_are_found() -> None:
-    """The programs of the folder are found by themselves, without those that begin with an underscore."""
-    assert "generation" in names()
-    assert [name for name in names() if name.startswith("_")] == []
-
-
-def test_a_note_stands_beside_the_figure() -> None:
-    """In the table, in every form of it."""
-    noted = {**row(5.0), "note": "the CPU"}
-    assert "made up (the CPU)" in plain([noted])
-    assert "| made up (the CPU) |" in markdown([noted])
-    assert "(" not in plain([row(5.0)])
-
-
-def test_only_chooses_in_the_order_asked() -> None:
-    """Names are taken as they come, with or without spaces."""
-    assert chosen("histogram, generation", ["generation", "histogram", "x"]) == ["histogram", "generation"]
 
 
 def test_programs_with_a_table_of_their_own_are_made_by_name_alone() -> None:
@@ -89,11 +65,3 @@ def test_a_program_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFix
     printed = capsys.readouterr()
     assert json.loads(printed.out) == [row(1.0)]
     assert "bench.generation failed: RuntimeError: no such luck" in printed.err
-
-
-def test_markdown_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line a row, under a head."""
-    main(["--only", "generation", "--markdown"], lambda name: [row(20e6, 10e6, 50e6)])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("| --- ")
-    assert lines[2] == "| made up | 20 M | events/s | ±10.0% | 10 M | 50 M | floor |"

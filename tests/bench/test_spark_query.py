@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bench._drain import Change, rate_of, ready_for, without_lineage
-from bench.spark_query import alike, pairs, written_by_hand
+from bench.spark_query import alike, written_by_hand
 
 from bench import spark_query
 from streamgauge.engines.seam import Edge, Edges
@@ -33,12 +33,6 @@ def test_both_sides_have_the_same_settings_and_interval() -> None:
     assert ours._configuration() == by_hand._configuration()
     assert "RawLocalFileSystem" in by_hand._configuration()["spark.hadoop.fs.file.impl"]
     assert intervals(ours) == intervals(by_hand) == ["1400 milliseconds"]
-
-
-def test_they_are_what_our_own_query_runs_with_anyway() -> None:
-    """Nothing is taken from the flow's side for the sake of the comparison."""
-    plain = sut_of(lambda _, settings: settings)
-    assert (plain._configuration(), intervals(plain)) == (sut_of(alike)._configuration(), intervals(sut_of(alike)))
 
 
 @pytest.mark.parametrize(("change", "native"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
@@ -87,14 +81,6 @@ def test_pairs_are_chosen_by_words_of_their_names(
         spark_query.main("jitt")
     assert stopped.value.code == 2
     assert "no pair has 'jitt' in its name" in capsys.readouterr().err
-
-
-def test_the_side_that_begins_changes() -> None:
-    """A machine that gets warmer on the way would else be one side's."""
-    order: list[str] = []
-    found = list(pairs(lambda: order.append("a") or 2.0, lambda: order.append("b") or 1.0))
-    assert "".join(order) == "abbaabba"
-    assert found == [(2.0, 1.0)] * 4
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from bench.sustained import (
     rate_source,
     rows_of,
     sustained_per_s,
-    work_of,
 )
 
 from bench import sustained, whole_run
@@ -92,15 +91,6 @@ def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() ->
     assert len(rows_of(AGGREGATION, found[:1])) == 2
 
 
-def test_the_reference_work_of_a_search_is_that_of_its_trials() -> None:
-    """As its result has it; a search without a result has none."""
-    trials = [{"reference_work_us": us} for us in (1200.0, None, 1400.0)]
-    done = subprocess.CompletedProcess([], 0, json.dumps({"search": {"trials": trials}}), "")
-    assert work_of(done) == 1300.0
-    assert work_of(subprocess.CompletedProcess([], 3, "", "why")) is None
-    assert work_of(subprocess.CompletedProcess([], 3, json.dumps({"search": None}), "")) is None
-
-
 def test_its_gem_packs_are_distributed_as_the_workloads() -> None:
     """Each pack has its share of the lanes, none is left out."""
     ready = ready_for("windowed_aggregation")
@@ -140,10 +130,3 @@ def test_what_takes_minutes_is_not_silent(
     monkeypatch.setattr(sys, "executable", str(program))
     made()
     assert "trial 1  2 M/s  sustained" in capfd.readouterr().err
-
-
-def test_what_a_search_found_is_its_rate(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is said then."""
-    found = json.dumps({"verdict": {"value": "sustained"}, "search": {"sustained_per_s": 2e6}})
-    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 0, found, "progress")) == 2e6
-    assert capsys.readouterr().err == ""

@@ -15,7 +15,7 @@ from streamgauge.engines.instance import Instance, in_order, ordinals, pieces, s
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
 from streamgauge.flow.nodes import Process
-from streamgauge.flow.process import INPUT, ROW, TIME, Processor
+from streamgauge.flow.process import INPUT, TIME, Processor
 from streamgauge.flow.stream import source
 
 EVENTS = source("events", Schema.of(key="int", value="int"))
@@ -79,14 +79,6 @@ def test_results_of_the_watermark_go_by_the_engines_own() -> None:
     assert instance._class.given[0][1] == 20  # type: ignore[attr-defined]
 
 
-def test_only_the_watermark_moves() -> None:
-    """One call with an empty batch, and no results of rows."""
-    node = node_of()
-    instance = Instance(node)
-    assert [len(each) for each in instance.advance([shapes(node).sides[0].empty_table()], 77)] == [0]
-    assert instance._class.given == [([], 77)]  # type: ignore[attr-defined]
-
-
 def test_a_result_takes_its_rows_lineage() -> None:
     """Rows may be left out and named in any order."""
     node = node_of(lambda batch: rows(value=[5, 6], _row=[2, 0]))
@@ -128,12 +120,6 @@ def test_a_class_that_states_times_is_given_them() -> None:
     found = pa.concat_tables(list(instance.advance([side(node, ingest_time=[6], **{TIME: [4]})], 9)))
     assert instance._class.given[0][0][0]["ingest_time"] == 6  # type: ignore[attr-defined]
     assert found.to_pylist() == [{"value": 1, "event_time": 4, "ingest_time": 6, TIME: 9}]
-
-
-def test_without_lineage_nothing_is_carried() -> None:
-    """The same class, bare: own columns and the time."""
-    node = node_of(lineage=False)
-    assert Instance(node).each(side(node, **{TIME: [1]})).column_names == ["value", TIME]
 
 
 FAULTS: list[tuple[Callable[..., Any], str]] = [
@@ -178,18 +164,3 @@ def test_order_is_the_same_for_numbers_and_for_other_ids(pairs: list[tuple[int, 
     for column in (ids, pa.compute.cast(ids, pa.float64())):
         found = in_order(pa.table({TIME: times, "id": column}), ["id"])
         assert list(zip(found.column(TIME).to_pylist(), found.column("id").to_pylist(), strict=True)) == expected
-
-
-def test_a_row_index_is_not_a_column_of_the_input() -> None:
-    """What the class is given: what it reads, and the time."""
-    node = node_of(reads="value")
-    assert shapes(node).batch.names == ["key", "value", TIME]
-    assert ROW not in shapes(node).batch.names
-
-
-def test_rows_that_are_in_order_are_not_moved() -> None:
-    """Those of one time by their ids: as they come of an explode, whose rows share times."""
-    table = pa.table({TIME: pa.array([1, 1, 2, 2, 2], pa.int64()), "id": pa.array([1, 2, 1, 1, 3], pa.int64())})
-    assert in_order(table, ["id"]) is table
-    moved = table.take(pa.array([1, 0, 2, 3, 4]))
-    assert in_order(moved, ["id"]).equals(table)

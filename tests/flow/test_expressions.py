@@ -153,10 +153,3 @@ def test_any_text_is_refused_or_typed(text: str) -> None:
     """No text whatever lets anything but an InputError out."""
     with contextlib.suppress(InputError):
         assert expressions.check(text, COLUMNS, "test") in expressions.DUCKDB_TYPES
-
-
-@given(st.text(alphabet="price()+-*%<>=' 1.5,sumandornotcaseif", max_size=25))
-def test_any_near_expression_is_refused_or_typed(text: str) -> None:
-    """Texts made of the pieces of expressions let nothing but an InputError out either."""
-    with contextlib.suppress(InputError):
-        assert expressions.check(text, COLUMNS, "test") in expressions.DUCKDB_TYPES

@@ -1,7 +1,5 @@
 """A flow in words: nodes in order, edges by name, labels that say what is computed."""
 
-import json
-
 from streamgauge.events import Schema
 from streamgauge.flow.picture import describe
 from streamgauge.flow.stream import hop, session, source, table, tumble, union
@@ -53,12 +51,6 @@ def test_labels_of_the_other_nodes() -> None:
     assert labels["top"] == "greatest 3 by n of each user_id in each window"
     windowed = describe(PURCHASES.distinct(keys="price", window=hop(8, 4)).sink("out"))
     assert windowed[1]["label"] == "first by price over 8s every 4s"
-
-
-def test_description_is_json() -> None:
-    """It goes into `workloads --json` as it is."""
-    rows = describe(PURCHASES.sink("out"))
-    assert json.loads(json.dumps(rows)) == rows
 
 
 def test_a_long_expression_is_cut() -> None:

@@ -46,18 +46,6 @@ def test_columns_of_every_node() -> None:
     assert list(schema.columns(joined)) == ["user_id", "gem_pack_id", "price", "window_start", "window_end"]
 
 
-def test_columns_of_a_source_with_lineage() -> None:
-    """Lineage columns follow the fields and are bigint."""
-    source = Source("s", Schema.of(a="string"), ("event_time", "event_id"))
-    assert schema.columns(source) == {"a": "string", "event_time": "bigint", "event_id": "bigint"}
-
-
-def test_columns_cannot_be_changed_through_the_answer() -> None:
-    """What is given is the caller's own."""
-    schema.columns(PURCHASES).clear()
-    assert schema.columns(PURCHASES) != {}
-
-
 def test_slide_longer_than_range_is_refused_with_both_ways_out() -> None:
     """The house's message for events that would be counted nowhere."""
     with pytest.raises(InputError) as refused:
@@ -125,11 +113,6 @@ def test_expression_errors_name_operator_and_column() -> None:
     with pytest.raises(ExpressionError) as refused:
         schema.columns(Select(PURCHASES, (("x", "prise"),), "cheap"))
     assert refused.value.problems[0].setting == "select 'cheap', column x"
-
-
-def test_errors_deep_in_a_flow_are_found() -> None:
-    """The last node's columns ask for all before it."""
-    assert "prise" in _problem(Where(Where(PURCHASES, "prise > 1"), "price > 1"))
 
 
 def test_two_operators_of_one_name_are_refused() -> None:

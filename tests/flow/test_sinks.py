@@ -5,10 +5,8 @@ import pytest
 from streamgauge.errors import InputError
 from streamgauge.events import Schema
 from streamgauge.flow import graph, validity
-from streamgauge.flow.lineage import identity, needed_columns, with_lineage
-from streamgauge.flow.nodes import Flow, Sink
-from streamgauge.flow.picture import describe
-from streamgauge.flow.reach import reach_us, tail_us
+from streamgauge.flow.lineage import needed_columns, with_lineage
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.stream import flow, source, tumble
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
@@ -57,17 +55,6 @@ def test_numbered_operators_of_several_flows_stay_apart() -> None:
     assert names.count("shared") == 1
 
 
-def test_names_given_twice_are_refused() -> None:
-    """Operators by one name that differ, and sinks by one name."""
-    mine, other = BOUGHT.where("price > 1", name="mine"), BOUGHT.where("price > 2", name="mine")
-    with pytest.raises(InputError, match="two operators have one name"):
-        flow(mine.sink("a"), other.sink("b"))
-    with pytest.raises(InputError, match="two sinks have one name"):
-        flow(DEAR, BOUGHT.sink("Dear"))
-    with pytest.raises(InputError, match="read with two schemas"):
-        flow(DEAR, source("purchases", Schema.of(price="int")).sink("b"))
-
-
 @pytest.mark.parametrize("name", ["", "a b", "a,b", "../a", "a/b", ".hidden"])
 def test_a_sink_is_named_as_a_file_can_be(name: str) -> None:
     """Results go to results-<sink>.parquet, and log lines are tagged with the sink."""
@@ -81,17 +68,6 @@ def test_a_flow_without_a_sink_is_refused() -> None:
         validity.check(Flow(()))
 
 
-def test_lineage_is_that_of_each_sink() -> None:
-    """Every sink's columns and identity are those of the sink alone."""
-    lineaged = with_lineage(THREE)
-    assert lineaged.each() == tuple(with_lineage(one) for one in (DEAR, REVENUE, COUNTS))
-    assert [identity(one) for one in THREE.each()] == [
-        ("event_id",),
-        ("pack", "window_start"),
-        ("user_id", "event_time"),
-    ]
-
-
 def test_a_stream_carries_what_any_sink_needs() -> None:
     """The union of the sinks' columns, in the order of the schema."""
     packs = BOUGHT.select(pack="pack").sink("packs")
@@ -99,27 +75,3 @@ def test_a_stream_carries_what_any_sink_needs() -> None:
     assert needed_columns(with_lineage(flow(packs, COUNTS))) == {
         "purchases": ("user_id", "pack", "event_time", "ingest_time", "event_id")
     }
-
-
-def test_reach_of_several() -> None:
-    """Running state has no end, whatever else there is; the tail closes the windows that close."""
-    assert (reach_us(THREE), tail_us(THREE)) == (None, 2_000_000)
-    assert (reach_us(flow(DEAR, REVENUE)), tail_us(flow(DEAR, REVENUE))) == (2_000_000, 2_000_000)
-    assert (reach_us(flow(DEAR)), tail_us(COUNTS)) == (0, 0)
-
-
-def test_the_picture_ends_in_every_sink() -> None:
-    """Each sink is a box of its own, after all operators."""
-    rows = describe(THREE)
-    assert [(row["name"], row["inputs"]) for row in rows[-3:]] == [
-        ("dear", ["where"]),
-        ("revenue", ["aggregate"]),
-        ("counts", ["running"]),
-    ]
-    assert [row["name"] for row in rows[:-3]] == ["purchases", "where", "aggregate", "running"]
-
-
-def test_modes_are_checked_for_each() -> None:
-    """A sink that is right does not hide one that is wrong."""
-    with pytest.raises(InputError, match=r"sink 'b'.*takes mode append"):
-        validity.check(Flow((DEAR.sink, Sink(BOUGHT.node, "b", "update"))))

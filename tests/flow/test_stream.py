@@ -129,11 +129,3 @@ def test_hop_reads_times() -> None:
     """Times are text or seconds, exact to the microsecond."""
     assert hop("500ms", 0.25) == Window(500_000, 250_000)
     assert tumble("2m") == Window(120_000_000, 120_000_000)
-
-
-def test_the_numbers_of_a_whole_chain_stay_apart() -> None:
-    """Two chains of unnamed steps on both sides: every operator has a name of its own."""
-    left, right = (source(name, Schema.of(k="int")).select(k="k").select(k="k").where("k > 1") for name in "ab")
-    flow = left.join(right, window=tumble(1), on="k").sink("out")
-    names = [node.name for node in graph.walk(flow.sink.input)]
-    assert len(names) == len(set(names)) == 9

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.access_log import MALFORMED_LENGTH, STATUSES, AccessLine, addresses
 from streamgauge.load.bits import Bits
 
@@ -15,14 +14,6 @@ BITS = Bits(seed=1, stream=0, partition=0, field=0)
 
 def lines(field: AccessLine, first: int, last: int) -> list[str]:
     return field.column(BITS, first, last).to_pylist()
-
-
-def test_any_slice_is_the_same() -> None:
-    """Also across the ends of blocks and of seconds."""
-    field = AccessLine("line", 100, 7, 0.1)
-    whole = lines(field, 0, 70_000)
-    for first, last in ((0, 1), (32_760, 33_000), (69_999, 70_000), (5, 5)):
-        assert lines(field, first, last) == whole[first:last]
 
 
 def test_the_logs_clock_moves_on_with_its_lines() -> None:
@@ -43,24 +34,8 @@ def test_shares_are_those_asked_for() -> None:
         assert seen[status] == pytest.approx(40_000 * share, abs=3 * (40_000 * share) ** 0.5 + 3)
 
 
-def test_what_a_line_takes_is_about_what_is_said() -> None:
-    """The queue's bound in memory counts on it."""
-    field = AccessLine("line", 65_536, 1000, 0.0)
-    assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.03)
-
-
 def test_clients_have_addresses_of_their_own() -> None:
     """As many as there are clients, each with four numbers below 256."""
     made = addresses(65_536).to_pylist()
     assert len(set(made)) == 65_536
     assert all(len(one.split(".")) == 4 and max(map(int, one.split("."))) < 256 for one in made[:1000])
-
-
-@pytest.mark.parametrize(
-    ("values", "named"),
-    [((0, 1, 0.0), "line.addresses"), ((1, 0, 0.0), "line.lines_per_second"), ((1, 1, 1.5), "line.malformed")],
-)
-def test_nonsense_is_refused(values: tuple[int, int, float], named: str) -> None:
-    """With the setting's name."""
-    with pytest.raises(InputError, match=named):
-        AccessLine("line", *values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.calls import LONGEST_S, PITCH_S, TALK_S, Called, Caller, Duration, Established
 from streamgauge.load.fields import FieldSpec
@@ -20,16 +19,6 @@ CALLS = 40_000
 def column(field: FieldSpec, calls: int = CALLS) -> np.ndarray:
     """A field as its stream makes it, each with lanes of its own."""
     return np.asarray(field.column(Bits(1, 0, 0, FIELDS.index(field)), 0, calls))
-
-
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_any_slice_is_the_same(field: FieldSpec) -> None:
-    """Also across the ends of blocks."""
-    bits = Bits(1, 0, 0, FIELDS.index(field))
-    whole = np.asarray(field.column(bits, 0, 70_000))
-    assert whole.dtype == np.int32
-    for first, last in ((0, 1), (32_760, 33_000), (69_999, 70_000), (5, 5)):
-        assert np.asarray(field.column(bits, first, last)).tolist() == whole[first:last].tolist()
 
 
 def test_who_calls() -> None:
@@ -84,24 +73,6 @@ def test_how_many_are_answered() -> None:
     assert set(answered.tolist()) == {0, 1}
     assert answered.mean() == pytest.approx(0.75, abs=0.01)
     assert np.asarray(Established("established", 0.0).column(BITS, 0, 1000)).all()
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: Caller("calling", 1, 1, 0.1), "calling.subscribers"),
-        (lambda: Caller("calling", 10, 0, 0.1), "calling.telemarketers"),
-        (lambda: Caller("calling", 10, 1, 1.1), "calling.selling"),
-        (lambda: Called("called", CALLER, 0, 0, 0.1), "called.contacts"),
-        (lambda: Called("called", CALLER, 0, 500, 0.1), "called.contacts"),
-        (lambda: Called("called", CALLER, 0, 8, -0.1), "called.strangers"),
-        (lambda: Established("established", 2.0), "established.failed"),
-    ],
-)
-def test_what_is_refused(make: object, named: str) -> None:
-    """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        make()  # type: ignore[operator]
 
 
 def test_the_smallest_network() -> None:

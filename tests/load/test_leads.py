@@ -7,9 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
-from streamgauge.load.fields import FieldSpec
 from streamgauge.load.keys import Uniform
 from streamgauge.load.leads import Action, Owner, Reward, Round, Turn
 
@@ -17,22 +15,6 @@ BITS = Bits(seed=1, stream=1, partition=0, field=2)
 ACTION = Action("action", ("page1", "page2", "page3"))
 EARNED = ((30, 12), (60, 30), (80, 10))
 REWARD = Reward("reward", ACTION, 1, EARNED)
-FIELDS = [Turn("learner", 7), Round("round", 7), Owner("learner", 7, 0.25), Owner("all", 7, 0.0), ACTION, REWARD]
-EACH = pytest.mark.parametrize("field", FIELDS, ids=lambda field: f"{type(field).__name__} {field.name}")
-
-
-@EACH
-def test_any_slice_is_the_same(field: FieldSpec) -> None:
-    """Also across the ends of blocks."""
-    whole = field.column(BITS, 0, 70_000).tolist()
-    for first, last in ((0, 1), (32_760, 33_000), (69_999, 70_000), (5, 5)):
-        assert field.column(BITS, first, last).tolist() == whole[first:last]
-
-
-@EACH
-def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
-    """The queue's bound in memory counts on it."""
-    assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)
 
 
 def test_learners_take_turns_and_count_their_rounds() -> None:
@@ -77,22 +59,3 @@ def test_a_reward_is_what_lead_gen_computes() -> None:
     expected = [max(0, int(((total - 600) * 30 + 60 * 100) / 100)) for total in sums]
     assert alone.column(BITS, 0, 500).tolist() == expected
     assert min(expected) < 20 < 100 < max(expected)
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: Turn("learner", 0), "learner.learners"),
-        (lambda: Round("round", 2**31), "round.learners"),
-        (lambda: Owner("learner", 0, 0.1), "learner.learners"),
-        (lambda: Owner("learner", 1, 1.5), "learner.malformed"),
-        (lambda: Action("action", ()), "action.actions"),
-        (lambda: Reward("reward", ACTION, 1, ((30, 12),)), "for each of 3 actions"),
-        (lambda: Reward("reward", ACTION, 1, ((30, 12), (60, 30), (80, 1001))), "deviations 0 to 1000"),
-        (lambda: Reward("reward", ACTION, 1, ((30, 12), (60, 30), (-1, 10))), "means must be 0 to 10000"),
-    ],
-)
-def test_what_is_refused(make: object, named: str) -> None:
-    """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        make()  # type: ignore[operator]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import FieldSpec
 from streamgauge.load.machines import FREE_SHARE, PHASE_READINGS, Cluster, InTurn, Usage
@@ -29,14 +28,6 @@ def overloaded(number: int, first: int, last: int, partition: int = 0) -> np.nda
     assert isinstance(usage, Usage)
     calm = Usage(usage.name, MACHINE, 1, usage.mean, 0.0)
     return column(number, first, last, partition) != column(number, first, last, partition, calm)
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_any_slice_is_the_same(number: int) -> None:
-    """Also across the ends of blocks and of phases, and an empty one."""
-    whole = column(number, 0, 70_000)
-    for first, last in ((0, 1), (PHASE_EVENTS - 1, PHASE_EVENTS + 1), (32_760, 40_000), (69_999, 70_000), (5, 5)):
-        assert column(number, first, last).tolist() == whole[first:last].tolist()
 
 
 def test_machines_report_in_turn_and_stay_in_their_cluster() -> None:
@@ -84,18 +75,3 @@ def test_phases_are_of_a_machine_whole_and_as_many_as_said() -> None:
     assert (overloaded(3, 0, PHASE_EVENTS * 3) == overloaded(2, 0, PHASE_EVENTS * 3)).all()
     assert (overloaded(2, 0, PHASE_EVENTS * 3, partition=1) == overloaded(2, 0, PHASE_EVENTS * 3)).all()
     assert column(2, 0, 100, partition=1).tolist() != column(2, 0, 100).tolist()
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: Usage("cpu", MACHINE, 1, 0.4, 1.5), r"cpu\.overloaded"),
-        (lambda: Usage("cpu", MACHINE, 1, 0.4, -0.1), r"cpu\.overloaded"),
-        (lambda: Cluster("cluster", MACHINE, 1, 0), r"cluster\.clusters"),
-        (lambda: InTurn("machine", 0), r"machine\.domain"),
-    ],
-)
-def test_what_is_refused(make: object, named: str) -> None:
-    """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        make()  # type: ignore[operator]

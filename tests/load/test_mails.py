@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import FieldSpec, OwnNumber, vocabulary
 from streamgauge.load.mails import LEAN, IsSpam, Message, shares, words
@@ -23,14 +21,6 @@ FIELDS = [OwnNumber("id"), MESSAGE, IsSpam("spam", MESSAGE, 1)]
 def made(field: FieldSpec, bits: Bits, first: int, last: int) -> list[object]:
     values = field.column(bits, first, last)
     return values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
-
-
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_any_slice_is_the_same(field: FieldSpec) -> None:
-    """Also across the ends of blocks."""
-    whole = made(field, BITS, 0, 70_000)
-    for first, last in ((0, 1), (32_760, 33_000), (69_999, 70_000), (5, 5)):
-        assert made(field, BITS, first, last) == whole[first:last]
 
 
 def test_no_two_mails_have_one_id() -> None:
@@ -93,30 +83,3 @@ def test_words_come_as_often_as_they_are_likely() -> None:
         expected = likely * counts.sum()
         assert set(said) <= set(words(100).to_pylist())
         assert np.all(np.abs(counts - expected) < 5 * np.sqrt(expected) + 1)
-
-
-@pytest.mark.parametrize(
-    "field", [OwnNumber("id"), Message("message", 40, 10_000, 0.5), Message("message", 5, 100, 0.0), FIELDS[2]]
-)
-def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
-    """The queue's bound in memory counts on it."""
-    column = field.column(BITS, 0, 20_000)
-    array = pa.array(column) if isinstance(column, np.ndarray) else column
-    assert field.row_bytes == pytest.approx(array.nbytes / 20_000, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: Message("text", 0, 100, 0.5), "text.words"),
-        (lambda: Message("text", 1001, 100, 0.5), "text.words"),
-        (lambda: Message("text", 5, 9, 0.5), "text.vocabulary"),
-        (lambda: Message("text", 5, 100_001, 0.5), "text.vocabulary"),
-        (lambda: Message("text", 5, 100, 1.1), "text.spam"),
-        (lambda: Message("text", 5, 100, -0.1), "text.spam"),
-    ],
-)
-def test_nonsense_is_refused(make: Callable[[], Message], named: str) -> None:
-    """With the setting's name."""
-    with pytest.raises(InputError, match=named):
-        make()

@@ -17,14 +17,6 @@ SIZE = Size("size", VOLUME, QUOTE, 1)
 BITS = Bits(seed=1, stream=0, partition=0, field=2)
 
 
-def test_any_slice_is_the_same() -> None:
-    """Also across the ends of blocks."""
-    for field in (PRICE, SIZE):
-        whole = field.column(BITS, 0, 70_000)
-        for first, last in ((0, 1), (32_760, 40_000), (69_999, 70_000), (5, 5)):
-            assert field.column(BITS, first, last).tolist() == whole[first:last].tolist()
-
-
 def test_a_trade_has_the_price_and_a_quote_asks_for_more_or_less() -> None:
     """Of quotes as many ask for more as for less, within a tenth; every price is on the grid."""
     prices, walk = PRICE.column(BITS, 0, 40_000), TRADED.column(BITS, 0, 40_000)

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import FieldSpec, OwnNumber
 from streamgauge.load.opinions import FORMS, SMALL, Opinion
@@ -14,9 +13,6 @@ from streamgauge.load.opinions import FORMS, SMALL, Opinion
 BITS = Bits(seed=1, stream=0, partition=0, field=0)
 GOOD, BAD, SMALL_WORDS = ("nice", "like"), ("awful", "sorry", "lame"), ("the", "i'm", "to")
 """`like` and `lame` are words of the vocabulary too."""
-EACH = pytest.mark.parametrize(
-    "field", [OwnNumber("id"), Opinion("text", 3, 0.2, GOOD, BAD, SMALL_WORDS)], ids=lambda field: field.name
-)
 
 
 def opinion(words: int = 5, opinions: float = 0.2) -> Opinion:
@@ -29,21 +25,6 @@ def values(field: FieldSpec, first: int, last: int, bits: Bits = BITS) -> list[o
 
 def plain(word: str) -> str:
     return word.strip("#,.!…“”").lower()
-
-
-@EACH
-def test_any_slice_is_the_same(field: FieldSpec) -> None:
-    """Also across the ends of blocks."""
-    whole = values(field, 0, 40_000)
-    for first, last in ((0, 1), (32_760, 33_000), (39_999, 40_000), (5, 5)):
-        assert values(field, first, last) == whole[first:last]
-
-
-@EACH
-def test_what_a_value_takes_is_about_what_is_said(field: FieldSpec) -> None:
-    """The queue's bound in memory counts on it."""
-    made = field.column(BITS, 0, 20_000)
-    assert field.row_bytes == pytest.approx(made.nbytes / 20_000, rel=0.02)
 
 
 def test_an_id_is_one_tweets_alone() -> None:
@@ -82,21 +63,3 @@ def test_words_are_written_in_every_way() -> None:
     for form, weight in FORMS:
         assert weight > 0
         assert seen[form("nice")] + seen[form("awful")] == pytest.approx(100_000 * weight, rel=0.15)
-
-
-@pytest.mark.parametrize(
-    ("words", "share", "good", "bad", "small", "named"),
-    [
-        (0, 0.1, GOOD, BAD, SMALL_WORDS, "text.words"),
-        (5, 1.1, GOOD, BAD, SMALL_WORDS, "text.opinions"),
-        (5, 0.1, (), BAD, SMALL_WORDS, "text.good"),
-        (5, 0.1, GOOD, (), SMALL_WORDS, "text.bad"),
-        (5, 0.1, GOOD, BAD, (), "text.small"),
-    ],
-)
-def test_what_is_refused(
-    words: int, share: float, good: tuple[str, ...], bad: tuple[str, ...], small: tuple[str, ...], named: str
-) -> None:
-    """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        Opinion("text", words, share, good, bad, small)

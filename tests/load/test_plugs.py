@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import FieldSpec
 from streamgauge.load.plugs import (
@@ -38,7 +37,6 @@ FIELDS: list[FieldSpec] = [
     PlugId("household_id", HOUSES, "household"),
     PlugId("house_id", HOUSES, "house"),
 ]
-EACH = pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
 
 
 def values(field: FieldSpec, first: int, last: int, bits: Bits = BITS) -> Any:
@@ -52,21 +50,6 @@ def turns(rounds: int, **changed: Any) -> tuple[Grid, np.ndarray]:
     plugs = grid(BITS, HOUSES)
     made = values(replace(SOUND, **changed), 0, 2 * plugs.plugs * rounds)
     return plugs, made[::2].reshape(rounds, plugs.plugs)
-
-
-@EACH
-def test_any_slice_is_the_same(field: FieldSpec) -> None:
-    """Also across the ends of blocks."""
-    whole = values(field, 0, 70_000)
-    for first, last in ((0, 1), (32_760, 33_000), (69_999, 70_000), (5, 5), (8_001, 70_000)):
-        assert np.array_equal(values(field, first, last), whole[first:last], equal_nan=True)
-
-
-@EACH
-def test_what_a_value_takes_is_what_is_said(field: FieldSpec) -> None:
-    """The queue's bound in memory counts on it."""
-    made = field.column(BITS, 0, 20_000)
-    assert field.row_bytes == pytest.approx(made.nbytes / 20_000, rel=0.01)
 
 
 def test_houses_have_households_and_those_have_plugs() -> None:
@@ -167,20 +150,3 @@ def test_the_malformed_are_as_many_as_asked_for() -> None:
     assert (sound >= 0).all()
     assert FIELDS[0].nullable
     assert not SOUND.nullable
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: PlugId("house_id", 0, "house"), r"house_id\.houses"),
-        (lambda: replace(SOUND, houses=10_001), r"value\.houses"),
-        (lambda: replace(SOUND, heavy=1.1), r"value\.heavy"),
-        (lambda: replace(SOUND, malformed=-0.1), r"value\.malformed"),
-        (lambda: replace(SOUND, speed=0), r"value\.speed"),
-        (lambda: replace(SOUND, events_per_second=0), r"value\.events_per_second"),
-    ],
-)
-def test_what_is_refused(make: Any, named: str) -> None:
-    """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        make()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
@@ -23,15 +21,6 @@ def test_partitions_share_the_numbers() -> None:
     found = [text for part in (0, 1, 2) for text in field.of_events(Bits(1, 0, part, 0), 0, 5, 3).to_pylist()]
     assert sorted(int(text[:10]) for text in found) == list(range(15))
     assert all(len(text) == 40 and text[24:].isalpha() for text in found)
-
-
-@given(first=st.integers(0, 10**9), low=st.integers(0, 20), high=st.integers(0, 20), size=st.integers(24, 60))
-def test_a_slice_equals_the_whole(first: int, low: int, high: int, size: int) -> None:
-    """A pure function of the place."""
-    low, high = sorted((low, high))
-    field, bits = StampedText("record", size, 1e6), Bits(1, 0, 0, 0)
-    whole = field.of_events(bits, first, first + 20, 2)
-    assert field.of_events(bits, first + low, first + high, 2).equals(whole.slice(low, high - low))
 
 
 def test_a_record_that_holds_less_is_refused() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.errors import InputError
 from streamgauge.load.bits import Bits
 from streamgauge.load.fields import FieldSpec, Key
 from streamgauge.load.roads import BOX, road_count, roads
@@ -52,14 +51,6 @@ def where(last: int, partition: int = 0) -> tuple[np.ndarray, np.ndarray]:
         start, end = roads(STREETS)[one, part], roads(STREETS)[one, part + 1]
         place[number] = start + (share * 3 - part) * (end - start)
     return place, road
-
-
-@EACH
-def test_any_slice_is_the_same(place: int, field: FieldSpec) -> None:
-    """Also across the ends of blocks, and of the time for which a road is slow."""
-    whole = field.column(bits(place), 0, 70_000)
-    for first, last in ((0, 1), (32_760, 40_000), (65_530, 65_540), (69_999, 70_000), (5, 5)):
-        assert field.column(bits(place), first, last).tolist() == whole[first:last].tolist()
 
 
 @EACH
@@ -163,10 +154,3 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: plain(stopped=1.1), r"speed\.stopped"),
     (lambda: plain(stopped=0.6, outliers=0.6), r"speed\.outliers \+ stopped"),
 ]
-
-
-@pytest.mark.parametrize(("make", "named"), REFUSED)
-def test_what_is_refused(make: Any, named: str) -> None:
-    """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        make()

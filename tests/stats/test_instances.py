@@ -25,28 +25,10 @@ def test_inputs_of_an_operator_are_summed() -> None:
     assert work([]) == 0.0
 
 
-def test_nobody_gets_less_than_one() -> None:
-    """Also where an operator takes no time, or none of them does."""
-    assert advised({"a": 1.0, "b": 0.0}) == {"a": 10, "b": 1}
-    assert advised({"a": 0.0, "b": 0.0}) == {"a": 1, "b": 1}
-
-
 def test_what_is_not_known_stays_so() -> None:
     """A source has nothing before it and was not timed: the others share the target, and it gets no number."""
     assert advised({"lines": None, "splitter": 3.0, "counter": 1.0}) == {"lines": None, "splitter": 8, "counter": 3}
     assert advised({"lines": None}) == {"lines": None}
-
-
-def test_the_ten_is_a_parameter() -> None:
-    """Twice as many are shared out: 20 * 0.25 is 5."""
-    assert advised({"a": 3.0, "b": 1.0}, target=20) == {"a": 15, "b": 5}
-    with pytest.raises(ValueError, match="at least 1"):
-        advised({"a": 1.0}, target=0)
-
-
-def test_a_share_that_is_whole_is_not_rounded_up() -> None:
-    """0.7 of 10 is 7, whatever binary fractions make of it."""
-    assert advised({"a": 0.7, "b": 0.2, "c": 0.1}) == {"a": 7, "b": 2, "c": 1}
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])

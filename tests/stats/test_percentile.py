@@ -21,11 +21,6 @@ def test_more_observations_never_carry_less(q: float, count: int) -> None:
     assert carries(q, count + 1) or not carries(q, count)
 
 
-def test_nothing_is_carried_by_no_observation() -> None:
-    """Not even the minimum exists without a value."""
-    assert not carries(0.0, 0)
-
-
 @pytest.mark.parametrize("q", [-0.1, 1.0, 99])
 def test_a_percentile_is_a_share(q: float) -> None:
     """99 is no share: percent are refused instead of being read as certainty."""

@@ -103,14 +103,6 @@ def test_units_do_not_matter(a: float, b: float, share_a: float, share_b: float,
     assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=1e-3, abs=1e-6)
 
 
-@given(runs=st.lists(st.floats(1, 1.2), min_size=3, max_size=8))
-def test_equal_sides_show_no_difference(runs: list[float]) -> None:
-    """The same runs on both sides: the ratio is 1, and 1 is in the interval."""
-    interval = ratio(over_runs(runs), over_runs(runs))
-    assert interval.low <= 1 <= interval.high
-    assert interval.estimate == 1
-
-
 def test_one_run_says_nothing_about_the_next() -> None:
     """Without a spread the ends are not known; an uncertain start leaves them open too."""
     assert ratio(over_runs([3.0]), over_runs([3.0, 3.1])).high == math.inf
@@ -151,14 +143,6 @@ def test_percentiles_are_of_merged_histograms() -> None:
     merged = found._upto[found._upto[:, 2] > 4]
     assert (merged[:, 0] < 0.5 * merged[:, 2]).all()
     assert found.quantile(3.0, 0.5).value == 3.0
-
-
-def test_one_second_has_no_error() -> None:
-    """Nothing can be resampled from a single second, or from none."""
-    one = Resampled(np.ones((1, 3), dtype=np.int64), np.array([1.0, 2.0, 3.0]))
-    assert math.isinf(one.quantile(2.0, 0.5).error)
-    assert math.isinf(one.mean(2.0).error)
-    assert math.isinf(mean_over([]).error)
 
 
 def test_two_seconds_carry_an_error_and_one_carries_none() -> None:

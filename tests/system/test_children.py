@@ -277,10 +277,3 @@ def test_an_orphan_ends_whatever_fails_in_its_last_seconds(monkeypatch: pytest.M
     with pytest.raises(FileNotFoundError):
         children._watch_lifeline(queue.Queue(), None, tmp_path)
     assert codes == [0]
-
-
-def test_wait_until_gives_up(tmp_path: Path) -> None:
-    """The answer says whether the condition came to hold."""
-    assert not wait_until(lambda: False, 0.02)
-    seen = iter([False, False, True])
-    assert wait_until(lambda: next(seen), 10, step_s=0)

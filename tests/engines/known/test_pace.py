@@ -46,17 +46,6 @@ def test_time_without_work_is_lost() -> None:
     assert pace.free_us == clock.time_us + 500_000
 
 
-def test_being_idle_before_work_is_paid_for_gives_no_discount() -> None:
-    """`idle` while work is still owed leaves what is owed."""
-    clock = FakeClock()
-    pace = Pace(1_000, clock.now_us)
-    pace.take_on(500)
-    free_us = pace.free_us
-    clock.time_us += 100_000
-    pace.idle()
-    assert pace.free_us == free_us
-
-
 @given(st.integers(2, 60), st.integers(1_000, 100_000))
 def test_jitter_moves_the_ends_of_batches_and_not_the_pace(batches: int, events: int) -> None:
     """However many batches: all together end within the jitter of one of them, and yet no two last the same."""
@@ -70,21 +59,6 @@ def test_jitter_moves_the_ends_of_batches_and_not_the_pace(batches: int, events:
         clock.time_us = max(clock.time_us, pace.free_us)
     lengths = {after - before for before, after in pairwise(ends_us)}
     assert max(lengths) - min(lengths) > 0.02 * one_us
-
-
-def test_jitter_is_the_same_each_time() -> None:
-    """Two starts give the same trial."""
-
-    def ends() -> list[int]:
-        clock = FakeClock()
-        pace = Pace(1_000, clock.now_us, jitter=0.5)
-        found = []
-        for _ in range(10):
-            pace.take_on(100)
-            found.append(pace.free_us)
-        return found
-
-    assert ends() == ends()
 
 
 def test_what_a_batch_takes_besides_is_paid_for_too() -> None:

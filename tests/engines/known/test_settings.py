@@ -54,13 +54,6 @@ def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:
     assert problem.way_out.startswith((f"--option {name}=", "one of capacity, "))
 
 
-def test_all_problems_are_told_at_once() -> None:
-    """Two bad options are two problems of one error."""
-    with pytest.raises(InputError) as refused:
-        read_options({"capacity": "x", "fault": "y"})
-    assert {problem.setting for problem in refused.value.problems} == {"option capacity", "option fault"}
-
-
 def test_what_means_nothing_here_is_refused_with_the_options() -> None:
     """A master is Spark's, and partitions are cut at one event time; both beside what is wrong with an option."""
     with pytest.raises(InputError) as refused:

@@ -81,14 +81,6 @@ def _sums(window: Window, **aggregates: str) -> Flow:
     return with_lineage(A.window(window, keys="k").aggregate(aggregates or {"total": "sum(v)"}).sink("out"))
 
 
-def test_rows_pass_with_their_lineage(con: duckdb.DuckDBPyConnection) -> None:
-    """Row by row: every row as it came, with event time, ingest time and id."""
-    assert _answer(con, with_lineage(A.sink("out")), [(1, 2, 10), (None, None, -5)]) == [
-        (1, 2, 10, 17, 0),
-        (None, None, -5, 2, 1),
-    ]
-
-
 def test_behind_rows_that_are_kept_nothing_is_read(con: duckdb.DuckDBPyConnection) -> None:
     """However often they are read: their source need not be there at all."""
     known = A.where("v > 1", name="known")
@@ -130,25 +122,6 @@ def test_tumbling_windows_part_at_their_edges(con: duckdb.DuckDBPyConnection) ->
     ]
 
 
-def test_hopping_windows_overlap(con: duckdb.DuckDBPyConnection) -> None:
-    """An event lies in every window whose range it falls into; event time is the latest contributor's."""
-    rows = [(1, 1, 0), (1, 2, 5 * S), (2, 4, 8 * S - 1)]
-    assert _answer(con, _sums(hop(8, 4)), rows) == [
-        (1, -4 * S, 4 * S, 1, 0, 7),
-        (1, 0, 8 * S, 3, 5 * S, 5 * S + 7),
-        (1, 4 * S, 12 * S, 2, 5 * S, 5 * S + 7),
-        (2, 0, 8 * S, 4, 8 * S - 1, 8 * S + 6),
-        (2, 4 * S, 12 * S, 4, 8 * S - 1, 8 * S + 6),
-    ]
-
-
-def test_slide_that_does_not_divide_the_range(con: duckdb.DuckDBPyConnection) -> None:
-    """A range of 5 s every 2 s holds an event in two windows or in three."""
-    rows = [(1, 1, 4 * S), (1, 10, 5 * S)]
-    starts = [(row[1], row[3]) for row in _answer(con, _sums(hop(5, 2)), rows)]
-    assert starts == [(0, 1), (2 * S, 11), (4 * S, 11)]
-
-
 def test_null_keys_are_a_group_and_null_values_are_left_out(con: duckdb.DuckDBPyConnection) -> None:
     """Like SQL: nulls group together, sums leave them out, a sum of nothing is null."""
     rows = [(None, 1, 0), (None, 2, 1), (1, None, 0)]
@@ -166,19 +139,6 @@ def test_every_aggregate_in_panes_and_expanded(con: duckdb.DuckDBPyConnection) -
     assert by_panes[1][3:7] == (11, 3, -3, 9)
 
 
-def test_running_gives_the_value_at_every_event_time(con: duckdb.DuckDBPyConnection) -> None:
-    """Events of one time are one step; each key runs by itself; order of arrival is nothing."""
-    flow = with_lineage(A.running(keys="k", n="count(*)", total="sum(v)", mean="avg(v)").sink("out"))
-    rows = [(1, 4, 20), (1, 1, 10), (1, 3, 10), (2, 5, 15), (None, 6, 1), (None, 2, 3)]
-    assert _answer(con, flow, rows) == [
-        (1, 2, 4, 2.0, 10, 17),
-        (1, 3, 8, 8 / 3, 20, 27),
-        (2, 1, 5, 5.0, 15, 22),
-        (None, 1, 6, 6.0, 1, 8),
-        (None, 2, 8, 4.0, 3, 10),
-    ]
-
-
 def test_running_at_asked_times_and_at_the_end(con: duckdb.DuckDBPyConnection) -> None:
     """Asked times give the value up to them, under the time of the last event that counts; the end comes unasked."""
     flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
@@ -191,26 +151,6 @@ def test_running_at_asked_times_and_at_the_end(con: duckdb.DuckDBPyConnection) -
         (None, 1, 6, 1, 8),
         (None, 2, 9, 4, 11),
     ]
-
-
-def test_join_pairs_within_each_common_window(con: duckdb.DuckDBPyConnection) -> None:
-    """A pair comes once for every window that holds both; times are the greater, ids both."""
-    flow = with_lineage(A.join(B, window=hop(8, 4), on="k").sink("out"))
-    found = _answer(
-        con, flow, [(1, 10, 5 * S), (2, 20, 0), (None, 1, 0)], [(1, 7 * S), (1, 13 * S), (2, -1), (None, 0)]
-    )
-    assert found == [
-        (1, 10, 0, 8 * S, 7 * S, 7 * S + 7, 0, 0),
-        (1, 10, 4 * S, 12 * S, 7 * S, 7 * S + 7, 0, 0),
-        (2, 20, -4 * S, 4 * S, 0, 7, 1, 2),
-    ]
-
-
-def test_tumbling_join_parts_at_window_edges(con: duckdb.DuckDBPyConnection) -> None:
-    """Rows a microsecond apart on both sides of an edge never meet."""
-    flow = with_lineage(A.join(B, window=tumble(4), on="k").sink("out"))
-    found = _answer(con, flow, [(1, 1, 4 * S - 1)], [(1, 4 * S), (1, 0), (1, -1)])
-    assert found == [(1, 1, 0, 4 * S, 4 * S - 1, 4 * S + 6, 0, 1)]
 
 
 def test_windows_chain_by_the_end_of_the_first(con: duckdb.DuckDBPyConnection) -> None:

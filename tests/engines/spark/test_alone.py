@@ -176,14 +176,6 @@ def test_the_order_changes_from_slice_to_slice() -> None:
     assert taking.order == [*reversed(forth), *forth, *reversed(forth)]
 
 
-def test_a_slice_without_rows_is_not_timed() -> None:
-    """Nothing is run over it."""
-    taking = Taking(rows=0)
-    assert taking.sample(0) is None
-    assert taking.order == []
-    assert taking.frame.let_go
-
-
 def test_a_slice_is_let_go_where_its_run_fails() -> None:
     """Or the rows of all slices to come would find the memory full."""
     taking = Taking(rows=5, fails=True)

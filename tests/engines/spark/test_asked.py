@@ -50,22 +50,6 @@ def test_triggers_that_spark_would_choke_on_are_refused(bad: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("spark.sql.adaptive.enabled", "TRUE"),
-        ("spark.sql.shuffle.partitions", "3"),
-        ("spark.executor.memory", "2g"),
-        ("spark.memory.fraction", "0.6"),
-        ("spark.hadoop.my.own.enabled", "perhaps"),
-        ("spark.some.setting", "anything"),
-    ],
-)
-def test_sparks_settings_pass_where_nothing_is_known_against_them(name: str, value: str) -> None:
-    """Any name; Spark itself is asked when it runs."""
-    assert problems({name: value}) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
         ("spark.sql.adaptive.enabled", "ja"),
         ("spark.sql.shuffle.partitions", "four"),
         ("spark.sql.shuffle.partitions", "0"),
@@ -165,11 +149,6 @@ def test_a_lowering_of_no_operator_is_refused(flow: Flow, way_out: str) -> None:
     assert problem.setting == "option lowering.aggregate"
     assert "operators are purchases" in problem.rule
     assert problem.way_out == way_out
-
-
-def test_lowerings_are_not_judged_without_a_flow() -> None:
-    """Where the workload itself was refused, its operators are not known."""
-    assert problems({"lowering.aggregate": "window"}, flow=None) == []
 
 
 def test_all_problems_are_told_at_once() -> None:

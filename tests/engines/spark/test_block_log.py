@@ -19,11 +19,6 @@ def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
     assert told(tmp_path) == {(0, 1795565482500): 1795565482616000, (1, 1795565482500): 1795565482618000}
 
 
-def test_no_log_is_no_block(tmp_path: Path) -> None:
-    """A Spark that did not come up."""
-    assert told(tmp_path) == {}
-
-
 def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
     """Beside its own configuration, in the folder that takes the log."""
     asked = options(tmp_path)

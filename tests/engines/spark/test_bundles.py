@@ -67,12 +67,3 @@ def test_a_shared_column_comes_once_a_bundle(hand_outs: list[tuple[int, int]]) -
     assert [value for row in found.column("event_time").to_pylist() for value in row] == list(range(len(ingest)))
     types = {"ingest_time": LongType(), "event_time": LongType()}
     assert to_arrow_schema(bundles.bundle_schema(types), timezone="UTC").equals(found.schema)
-
-
-def test_a_shared_column_alone_is_one_of_each_event() -> None:
-    """There is nothing else to count events by."""
-    events = pa.RecordBatch.from_arrays([pa.array([7, 7, 8], pa.int64())], names=["ingest_time"])
-    (found,) = bundles.bundled([events])
-    assert found.column("ingest_time").to_pylist() == [[7, 7, 8]]
-    types = {"ingest_time": LongType()}
-    assert to_arrow_schema(bundles.bundle_schema(types), timezone="UTC").equals(found.schema)

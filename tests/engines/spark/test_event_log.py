@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamgauge.engines.spark.event_log import BatchWork, options, work
+from streamgauge.engines.spark.event_log import BatchWork, work
 
 
 def job(stages: list[int], batch: str | None) -> dict[str, Any]:
@@ -36,15 +36,3 @@ def test_a_batch_is_its_jobs_together(tmp_path: Path) -> None:
         5: BatchWork(5, 110_000, 160_000, 30_000),
         6: BatchWork(6, 202_000, 210_000, 4_000),
     }
-
-
-def test_no_log_is_no_work(tmp_path: Path) -> None:
-    """A query that ran no task."""
-    assert work(tmp_path) == {}
-
-
-def test_the_log_is_one_file(tmp_path: Path) -> None:
-    """Where it is asked for."""
-    asked = options(tmp_path)
-    assert asked["spark.eventLog.dir"] == tmp_path.as_uri()
-    assert asked["spark.eventLog.rolling.enabled"] == asked["spark.eventLog.compress"] == "false"

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, ROWS, TIME
-from streamgauge.engines.spark.onward import Onward, handed_on, onward_to
+from streamgauge.engines.spark.onward import Onward, handed_on
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import with_lineage
-from streamgauge.flow.nodes import Flow, Process
+from streamgauge.flow.nodes import Flow
 from streamgauge.flow.process import Processor
 from streamgauge.flow.stream import Stream, flow, source, tumble
-from streamgauge.workloads import base
 
 FIELDS = Schema.of(k="int", s="string", d="double")
 LINES, OTHERS = source("lines", FIELDS), source("others", FIELDS)
@@ -87,11 +86,6 @@ def test_a_class_that_states_times_does_not_hand_on() -> None:
     assert of(made(timed, keys="s", name="second").sink("out")) == set()
 
 
-def test_the_spam_filter_hands_on_words() -> None:
-    flow_ = base.get("spam_filter").build(base.get("spam_filter").read({}), 1000.0).flow
-    assert of(with_lineage(flow_)) == {"training_sum", "each_word", "word_probability"}
-
-
 NUMBERS, TEXTS = st.one_of(st.none(), st.integers(-5, 5)), st.one_of(st.none(), st.text(max_size=3))
 KEYS = st.lists(st.tuples(NUMBERS, TEXTS), min_size=1)
 
@@ -131,12 +125,3 @@ def test_a_key_has_the_same_bucket_in_every_process() -> None:
     here = blocks.bucket_of([pa.chunked_array([["ab", "ä", None], ["b", "a"]])], 97).tolist()
     assert done.stdout.strip() == str(here[::-1])
     assert len(set(here)) > 1
-
-
-def test_what_the_next_process_takes() -> None:
-    """Its columns and `_time`, its keys."""
-    second = with_lineage(made(FIRST, keys="s", name="second").sink("out")).sink.input
-    assert isinstance(second, Process)
-    wanted = onward_to(second, 8)
-    assert (wanted.keys, wanted.buckets) == (("s",), 8)
-    assert {"k", "s", "d", "event_time", "event_id", TIME} <= set(wanted.columns)

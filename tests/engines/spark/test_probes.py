@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -245,40 +244,6 @@ def test_what_was_handed_over_is_not_handed_over_again() -> None:
     assert read(found) == []
 
 
-def test_numbers_need_not_follow_each_other() -> None:
-    """Executions that Spark does not keep have numbers too."""
-    store = Store([execution(number, number) for number in range(0, 100, 10)])
-    found = probed(store)
-    assert len({one.batch for one in read(found)}) == 10
-    store.executions += [execution(115, 11), execution(160, 12)]
-    assert {one.batch for one in read(found)} == {11, 12}
-    assert len(store.read) == 12
-
-
-def test_what_waits_is_read_as_fast_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much that is; of what may wait nothing."""
-    monkeypatch.setattr(probes, "WAITING_MAX", 5)
-    store = Store([execution(number, number) for number in range(6)])
-    found = probed(store)
-    found.keep_up()
-    assert store.read == [0]
-    store.executions = [execution(number, number) for number in range(4, 206)]
-    found.keep_up()
-    assert store.read == [0, *range(4, 201)]
-
-
-def test_who_asks_how_it_is_does_not_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reading of one takes a quarter of the time that there is: five begin within it."""
-    monkeypatch.setattr(probes, "WAITING_MAX", 0)
-    asked = count()
-    store = Store([execution(number, number) for number in range(100)])
-    found = probed(store, clock=lambda: next(asked) * probes.READ_S / 4)
-    found.keep_up()
-    assert store.read == [0, 1, 2]
-    found.keep_up()
-    assert store.read == [0, 1, 2, 3, 4, 5]
-
-
 def test_what_spark_has_forgotten_meanwhile_is_passed_over() -> None:
     """It may do so between the list and a look at what is in it; anything else that fails is told."""
     store = Store([execution(0, 0), execution(1, 1)])
@@ -291,26 +256,12 @@ def test_what_spark_has_forgotten_meanwhile_is_passed_over() -> None:
         found.read()
 
 
-def test_a_batch_that_runs_tells_its_own_counts() -> None:
-    """As of `foreachBatch`."""
-    found = probed(Store([]))
-    found.count_in("q0", running_one(), 4)
-    assert found.taken() == [OperatorRows("q0", 4, "purchases", 500)]
-
-
 def test_every_probe_is_found_by_its_mark() -> None:
     """Nodes around made code have numbers, and no lines."""
     found = probed(Store([]))
     nodes = (*WITHOUT_A_LINE, "Project", *WITHOUT_A_LINE, SECOND, "Project", *WITHOUT_A_LINE, FIRST)
     found.count_in("q0", running_one(Plan(*nodes)), 2)
     assert {(one.operator, one.rows) for one in found.taken()} == {("dear", 500), ("purchases", 900)}
-
-
-def test_a_probe_that_is_not_where_the_text_says_is_left_out() -> None:
-    """As where a node's own text has several lines; no count is better than that of another operator."""
-    found = probed(Store([]))
-    found.count_in("q0", running_one(Plan(SECOND, FIRST, text=f"{SECOND}\nand\nmore\n{FIRST}")), 2)
-    assert found.taken() == [OperatorRows("q0", 2, "dear", 0)]
 
 
 OPENED = "Generate posexplode(price#1), [_counted_7#2, false], false, [_counted_1#3, price#4]"
@@ -345,14 +296,6 @@ def test_an_operator_that_computes_rows_anew_gives_as_many() -> None:
         found.alike(operator, before)
     found.count_in("q0", running_one(), 4)
     assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), ("named", 500)}
-
-
-def test_an_operator_that_is_done_twice_stands_once() -> None:
-    """With the count of the first of its probes in the plan."""
-    found = probed(Store([execution(0, 0)]), operators=("dear", "dear"))
-    assert read(found) == [OperatorRows("q0", 0, "dear", 1234)]
-    found.count_in("q0", running_one(Plan("Project", SECOND, *PLAN.nodes[2:])), 1)
-    assert found.taken() == [OperatorRows("q0", 1, "dear", 100)]
 
 
 def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamgauge.engines.spark.queries import operator_of, queries, steps_to
+from streamgauge.engines.spark.queries import operator_of, queries
 from streamgauge.engines.spark.source import _taken_apart
 from streamgauge.events import Schema
 from streamgauge.flow.lineage import needed_columns, with_lineage
-from streamgauge.flow.nodes import Flow, RunningAggregate, Select, WindowAggregate
+from streamgauge.flow.nodes import Flow, WindowAggregate
 from streamgauge.flow.process import Processor
 from streamgauge.flow.stream import Stream, flow, hop, source, tumble
 
@@ -134,15 +134,6 @@ def test_sinks_on_one_operator_share_a_query(case: str) -> None:
         assert [query.name for query in found] == [f"q{number}" for number in range(len(wanted))]
 
 
-def test_steps_are_in_the_order_of_a_row() -> None:
-    """From the shared operator to the sink."""
-    last = DEAR.select(pack="pack").where("pack > 1").sink("packs").sink.input
-    steps = steps_to(last, operator_of(last))
-    assert [step.name for step in steps] == ["where", "select", "where_2"]
-    counts = COUNTS.sink("counts").sink.input
-    assert steps_to(counts, operator_of(counts)) == []
-
-
 def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_for_nobody() -> None:
     """Ids of the row-wise sink are not read for the aggregate; a payload that no sink uses goes to every query."""
     made = with_lineage(flow(DEAR.select(price="price").sink("dear"), COUNTS.sink("counts")))
@@ -176,16 +167,3 @@ def test_sinks_of_one_operator_share_it_though_each_reads_other_columns() -> Non
     assert isinstance(operator, WindowAggregate)
     assert [name for name, _ in operator.aggregates][:2] == ["low", "users"]
     assert "unread" not in dict(operator.aggregates)
-
-
-def test_a_query_asks_for_no_column_that_only_another_one_reads() -> None:
-    """Neither of the transport nor in a select that both queries have."""
-    narrow = BOUGHT.select(pack="pack", price="price")
-    rows, counts = narrow.where("price > 90").sink("rows"), narrow.running(keys="pack", n="count(*)").sink("counts")
-    whole = with_lineage(flow(rows, counts))
-    _, counting = queries(whole)
-    assert counting.columns(whole, needed_columns(whole)) == {"purchases": ("pack", "event_time", "ingest_time")}
-    running = operator_of(counting.sinks[0].input)
-    assert isinstance(running, RunningAggregate)
-    assert isinstance(running.input, Select)
-    assert "price" not in dict(running.input.columns)

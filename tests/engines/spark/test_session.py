@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from socket import AF_UNIX, socket
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -78,13 +76,6 @@ def test_java_options_of_the_environment_stand_in_the_result(
     assert found == ({} if recorded is None else {"spark.driver.extraJavaOptions": recorded})
 
 
-def test_java_options_are_recorded_where_spark_cannot_be_asked_for_its_own() -> None:
-    """Too much is said then, not too little."""
-    silent = made_session(master="local[2]", driver_extraJavaOptions=f"{MODULES} -Dmine=1")
-    silent._jvm = None
-    assert session.from_the_environment(silent)["spark.driver.extraJavaOptions"] == f"{MODULES} -Dmine=1"
-
-
 def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,21 +119,6 @@ def test_workers_are_spoken_with_by_sockets_where_a_path_can_be_so_long(
     assert {name: value for name, value in found.items() if "python" in name} == told
 
 
-def test_the_kernels_longest_path_of_a_socket_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for bytes_, refused in ((session._SOCKET_PATH_BYTES_MAX, False), (session._SOCKET_PATH_BYTES_MAX + 1, True)):
-        name = "x" * bytes_
-        with socket(AF_UNIX) as one, pytest.raises(OSError, match="too long") if refused else nullcontext():
-            one.bind(name)
-
-
-def test_that_workers_are_spoken_with_by_sockets_stands_in_the_result() -> None:
-    """As whatever Spark runs with that no user asked for."""
-    assert session.from_the_environment(made_session(python_unix_domain_socket_enabled="true")) == {
-        session._SOCKETS: "true"
-    }
-
-
 ADDRESSES = ("1.2.3.4", "77.0.0.1", "no address")
 FROM_THE_ARCHIVE = f"""
 import json
@@ -178,12 +154,3 @@ def test_a_jvm_that_ended_is_said_with_its_signal(monkeypatch: pytest.MonkeyPatc
         found = session.jvm_ended()
         jvm.kill()
     assert found == (f"Spark's JVM ended ({said})" if said else "")
-
-
-def test_where_no_jvm_was_started_none_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor where it is somebody else's."""
-    from pyspark import SparkContext
-
-    for gateway in (None, SimpleNamespace()):
-        monkeypatch.setattr(SparkContext, "_gateway", gateway)
-        assert session.jvm_ended() == ""

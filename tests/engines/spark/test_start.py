@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from streamgauge.engines.seam import Edges
-from streamgauge.engines.spark import alone, alone_run, engine, workers
+from streamgauge.engines.spark import alone, engine, workers
 from streamgauge.engines.spark.alone import AloneJob, Timing
-from streamgauge.engines.spark.alone_run import operators_alone
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.engines.spark.home import TOLD, view_of_spark_home
 from streamgauge.engines.spark.start import started
@@ -67,13 +66,6 @@ def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -
     view = view_of_spark_home(tmp_path)
     assert (view / "jars").is_dir()
     assert not (view / "python" / "lib" / "pyspark.zip").exists()
-
-
-def test_nothing_is_added_where_the_jvm_said_nothing(failing: Failing) -> None:
-    """Spark's own message alone."""
-    failing.log.write_text("a warning\n")
-    with pytest.raises(EngineError, match=r"spark did not start: JAVA_GATEWAY_EXITED\n  whole log: "):
-        started(failing)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -140,14 +132,6 @@ def test_the_end_of_its_jvm_is_told_with_its_log(tmp_path: Path, kind: str, logg
     assert found.reason.startswith("Spark's JVM ended (SIGKILL)")
     child.alive = False
     assert made.status().reason == f"the Spark process ended (exit code 1); its log: {log}"
-
-
-def test_timing_operators_tells_the_same(failing: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And ends its process."""
-    monkeypatch.setattr(alone_run, "spark_process", lambda *_: failing)
-    with pytest.raises(EngineError, match="Too small maximum heap"), operators_alone((), {}, tmp_path, failing.log):
-        pass
-    assert failing.stopped
 
 
 def test_a_session_that_does_not_open_tells_its_own_last_reason(

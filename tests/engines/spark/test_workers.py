@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from streamgauge.engines.spark import source, workers
+from streamgauge.engines.spark import source
 from streamgauge.engines.spark.source import BatchWriter, Range, Reader, StreamWriter
 
 _WRITING = {"location": "grpc://127.0.0.1:1", "token": "t", "query": "q0", "sinks": "[]", "batch": "0"}
@@ -54,7 +54,3 @@ def test_a_worker_that_reads_is_settled(settled: list[bool]) -> None:
     assert not settled
     reader.read(Range("grpc://127.0.0.1:1", 0, 1))
     assert settled
-
-
-def test_the_settings_in_force_say_so() -> None:
-    assert "frozen" in workers.TOLD

@@ -161,13 +161,6 @@ def test_the_batch_of_a_read_is_logged(served: Served) -> None:
     assert [part.batch for part in served.queue.drain_logs()[1]] == [42]
 
 
-def test_only_the_columns_asked_for_travel(served: Served) -> None:
-    """Columns that a flow never reads stay where they are."""
-    offer(served.queue, range(1))
-    (batch,) = client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, (EVENT_ID, "price"), 0)
-    assert batch.schema.names == [EVENT_ID, "price"]
-
-
 def test_an_empty_range_has_a_schema(served: Served) -> None:
     """A reader can make an empty table of it."""
     offer(served.queue, range(1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count, pairwise
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -134,23 +134,6 @@ def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:
     assert model.queue.frontier() == (model.borders[-1][1] if model.borders else 0)
 
 
-@given(st.integers(1, 12), st.data())
-def test_a_reread_is_equal_to_the_byte(chunks: int, data: st.DataObject) -> None:
-    """The same range asked for again gives the same batches, ingest times included."""
-    queue = queue_of()
-    for index in range(chunks):
-        offer(queue, index, first=index * 10)
-    cuts = sorted(data.draw(st.sets(st.integers(1, chunks), min_size=1)) | {0})
-    ranges = [(at(low), at(high)) for low, high in pairwise(cuts)]
-    first = [queue.take("ads", low, high, COLUMNS, batch) for batch, (low, high) in enumerate(ranges)]
-    again = [queue.take("ads", low, high, COLUMNS, 100 + batch) for batch, (low, high) in enumerate(ranges)]
-    assert [[encoded(one) for one in part] for part in first] == [[encoded(one) for one in part] for part in again]
-
-
-def encoded(batch: pa.RecordBatch) -> bytes:
-    return batch.serialize().to_pybytes()
-
-
 def test_hand_outs_are_logged_with_batch_and_stamp() -> None:
     """A first hand-out is stamped with the clock; one that was read before keeps that stamp and is marked."""
     queue = queue_of()
@@ -174,16 +157,6 @@ def test_logs_are_given_once() -> None:
     chunks, _ = queue.drain_logs()
     assert [(c.from_us, c.to_us, c.events, c.published_us) for c in chunks] == [(at(0), at(1), 20, at(1) + 7)]
     assert queue.drain_logs() == ([], [])
-
-
-def test_a_range_skipped_is_not_lost() -> None:
-    """Ranges may be read in any order: what lies before the furthest hand-out is still there."""
-    queue = queue_of()
-    for index in range(3):
-        offer(queue, index, first=index * 10)
-    queue.take("ads", at(2), at(3), COLUMNS, 0)
-    got = queue.take("ads", at(0), at(3), COLUMNS, 1)
-    assert [value for one in got for value in one.column("event_id").to_pylist()] == list(range(30))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (1, 4), (0, 1), (3, 9)])
@@ -316,14 +289,6 @@ def test_only_the_columns_asked_for_are_given() -> None:
     (got,) = queue.take("ads", at(0), at(1), ("ingest_time", "price"), 0)
     assert got.schema.names == ["ingest_time", "price"]
     assert len(set(got.column(0).to_pylist())) == 1
-
-
-def test_an_empty_range_and_empty_chunks_give_nothing() -> None:
-    """No rows, no batches, and no error: a slow stream may have none in a chunk."""
-    queue = queue_of()
-    offer(queue, 0, rows=0)
-    assert queue.take("ads", at(0), at(1), COLUMNS, 0) == []
-    assert queue.take("ads", at(1), at(1), COLUMNS, 1) == []
 
 
 def test_waiting_time_is_what_no_reader_has_had() -> None:

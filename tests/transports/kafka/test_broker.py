@@ -156,16 +156,6 @@ def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.broker
-def test_one_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here its jars are none; its log is named."""
-    nothing = tmp_path / "nothing.jar"
-    nothing.touch()
-    monkeypatch.setattr(module, "require_jars", lambda: [nothing])
-    with pytest.raises(DriverError, match="the broker's folder could not be prepared"):
-        Broker(tmp_path / "data", tmp_path / "broker.log")
-
-
-@pytest.mark.broker
 def test_one_that_ends_as_it_starts_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here its folder was never prepared."""
     monkeypatch.setattr(module._Node, "_format", lambda _: None)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.errors import DriverError
-from streamgauge.system.children import wait_until
 from streamgauge.transports.kafka import producer as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.compact import Compact
@@ -57,15 +56,6 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
         assert kept(broker.location, "numbers", partition, 10_000) == list(range(10_000))
         assert kept(broker.location, "others", partition, 1) == [7]
     assert topics.ends("numbers", 2) == [10_000, 10_000]
-
-
-@pytest.mark.broker
-def test_what_is_kept_does_not_wait(broker: Broker) -> None:
-    """Whoever looks how much waits sees it become less, without asking for anything else."""
-    Topics(broker.location).make(["watched"], 1)
-    producer = Producer(KafkaSettings(broker.location), 0, {"a": ("watched", NUMBERS.messages)})
-    producer.send({"a": batch(0, 1000)})
-    assert wait_until(lambda: producer.waiting == 0, 30.0)
 
 
 @pytest.mark.broker
