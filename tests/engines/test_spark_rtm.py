@@ -62,7 +62,7 @@ def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
         kill = InMidTrial(broker_of(rig).kill)
         second = trial(ready, rig, folder, 2, on_progress=kill)
     check_answers(first, 30_000)
-    assert median_us(first) < 5e6
+    assert median_us(first) < 30e6
     assert "linger.ms=2" in first.result.settings["sink"]
     assert first.result.settings["trigger"] == "1 minute (auto)"
     assert "Real-time Mode" in (folder.path / "engine" / "spark.log").read_text()
