@@ -104,7 +104,7 @@ MEDIAN = 3
 
 
 def _operators(found: Sequence[Found]) -> str:
-    from streamgauge.report.characterization_terminal import cells
+    from streamgauge.report.characterization_document import cells
 
     head = (
         "application", "operator", "type", "rows come", "selectivity", "bytes of a tuple", "time of a tuple, median",

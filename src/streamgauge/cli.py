@@ -172,23 +172,21 @@ def compare(
     json_: AsJson = False,
 ) -> None:  # fmt: skip
     """Is B different from A, by how much, and how sure is that?"""
-    from streamgauge.report.comparison_terminal import show_comparison
+    from streamgauge.report import comparison_document
+    from streamgauge.report.terminal import show
     from streamgauge.studies.compare import compare as ask
 
     if html is not None:
         from streamgauge.artifacts.run_folder import require_place
-        from streamgauge.report.comparison_page import HTML
 
-        require_place(html, HTML)
+        require_place(html, comparison_document.HTML)
     comparison = ask(a, b, fail_if or (), parse_share(confidence, "confidence"))
     if html is not None:
-        from streamgauge.report.comparison_page import write_comparison
-
-        write_comparison(html, comparison)
+        comparison_document.write_comparison(html, comparison)
     if json_:
         print(comparison.to_json())
     else:
-        show_comparison(comparison, html)
+        show(comparison_document.document(comparison), str(html or ""))
     sys.exit(0 if comparison.passed else 1)
 
 
@@ -202,8 +200,8 @@ def report(
 ) -> None:
     """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
     from streamgauge.artifacts.run_folder import RUN, RunFolder
-    from streamgauge.report.again import write_again
     from streamgauge.report.page import write_page
+    from streamgauge.report.study import write_again
     from streamgauge.run.picture import flow_of
 
     path = write_again(run_folder)

@@ -113,9 +113,8 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """Ends by the worst of its trials, whatever rate held."""
     from streamgauge.artifacts.run_folder import ANATOMY
-    from streamgauge.report.again import write_study_page
-    from streamgauge.report.anatomy_terminal import show_anatomy
     from streamgauge.report.page import write_page
+    from streamgauge.report.study import show_anatomy, write_study_page
     from streamgauge.report.terminal import TrialView
     from streamgauge.studies.anatomy import anatomy as study
 
@@ -130,9 +129,8 @@ def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """With `--apply` then a run with the instances that are advised, whose verdict counts."""
     from streamgauge.artifacts.run_folder import CHARACTERIZATION
-    from streamgauge.report.again import write_study_page
-    from streamgauge.report.characterization_terminal import show_applied, show_characterization
     from streamgauge.report.page import write_page
+    from streamgauge.report.study import show_applied, show_characterization, write_study_page
     from streamgauge.report.terminal import StepView, TrialView
     from streamgauge.studies.apply import apply_advice, check_all
     from streamgauge.studies.characterize import characterize as study

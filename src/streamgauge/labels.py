@@ -66,6 +66,11 @@ def difference_interval(of: Difference) -> str:
     return low if of.method == "counted" else f"{low} to {high}"
 
 
+def short_label(of: Difference) -> str:
+    """A figure's label where there is little room; what stands beside it says what percentiles are of."""
+    return of.label.replace(OF_THE_RUNS, "")
+
+
 def of_different(settings: Sequence[str]) -> str:
     """`A and B are of different isolation, load.rate and load.duration`."""
     *others, last = settings

@@ -16,10 +16,10 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import ANATOMY
 from streamgauge.errors import InputError
-from streamgauge.report.again import write_again
-from streamgauge.report.anatomy_page import render
+from streamgauge.report import html
+from streamgauge.report.anatomy_document import document, heading
 from streamgauge.report.anatomy_plots import by_window, waterfall
-from streamgauge.report.anatomy_terminal import heading, show_anatomy
+from streamgauge.report.study import show_anatomy, write_again
 
 PAGE_CSS = files("streamgauge.report") / "page.css"
 WAYS = [
@@ -62,6 +62,10 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 NOTHING: dict[str, Any] = {"latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": []}
 FAILED = trial(reason="it did not start", verdict="invalid", run="", batch_window="", sentence="no port", **NOTHING)
+
+
+def render(found: dict[str, Any]) -> str:
+    return html.render(document(found))
 
 
 def shown(found: dict[str, Any]) -> str:

@@ -14,10 +14,9 @@ from tests.report.test_comparison_page import Tags
 
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, RunFolder, write_study
 from streamgauge.errors import InputError
-from streamgauge.report import characterization_plots
-from streamgauge.report.again import write_again
-from streamgauge.report.characterization_page import render
-from streamgauge.report.characterization_terminal import show_characterization
+from streamgauge.report import characterization_plots, html
+from streamgauge.report.characterization_document import document
+from streamgauge.report.study import show_characterization, write_again
 
 
 def time_of(median: float, p99: float | None, told: bool = True) -> dict[str, Any]:
@@ -61,6 +60,10 @@ def characterization(**changes: Any) -> dict[str, Any]:
     return {**made, **changes}
 
 
+def render(found: dict[str, Any]) -> str:
+    return html.render(document(found))
+
+
 def test_the_page_says_what_was_found() -> None:
     """Each operator with its figures, the reasons, what applies, memory, methods; all of it escaped."""
     text = render(characterization())
@@ -68,7 +71,7 @@ def test_the_page_says_what_was_found() -> None:
         "made &lt;up&gt;", "100 slices of 10,000 events", "splitter<small>&lt;explode&gt;</small>", "2 us", "9.5 us",
         "9 (9-10)", "filter: not distinguishable.", "x2 2_18_2", "--option s=9", "splitter 5 (splitter)",
         "variable, low; 7 samples. Of what was &lt;sampled&gt;.",
-        "8 MiB", "difference: one less the other.", "Note: a note.", "of the test", "2 GiB",
+        "8 MiB", "difference: one less the other.", "Note: a note", "of the test", "2 GiB",
     ):  # fmt: skip
         assert part in text, part
     for noise in ("100 ns", "3 us"):  # what the sign test cannot tell from only reading is no figure

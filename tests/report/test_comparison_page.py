@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from streamgauge.errors import InputError, MachineError
-from streamgauge.report import comparison_page, difference_plot, words
+from streamgauge.report import comparison_document, difference_plot, html
 from streamgauge.result import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
 
 CHROMIUM = shutil.which("chromium")
@@ -84,6 +84,10 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
+def rendered(of: Comparison) -> str:
+    return html.render(comparison_document.document(of))
+
+
 def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`compare` has no --out; the same where the disk is full."""
 
@@ -95,31 +99,33 @@ def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: p
 
     fail_with(errno.EACCES)
     with pytest.raises(InputError) as refused:
-        comparison_page.write_comparison(tmp_path / "page.html", comparison())
+        comparison_document.write_comparison(tmp_path / "page.html", comparison())
     (problem,) = refused.value.problems
     assert (problem.setting, problem.way_out) == ("--html", "--html NAME.html in a folder you may write to")
     fail_with(errno.ENOSPC)
     with pytest.raises(MachineError, match=r"--html NAME\.html elsewhere"):
-        comparison_page.write_comparison(tmp_path / "page.html", comparison())
+        comparison_document.write_comparison(tmp_path / "page.html", comparison())
 
 
 def test_the_headline_says_where_different_things_were_measured() -> None:
     """Another rate offered is no better and no worse of the system."""
     asked = NotTheSame(setting="load.rate", a=("5000",), b=("20000",))
     other = comparison().model_copy(update={"not_the_same": (asked,)})
-    assert words.compared(other).startswith("A and B are of different load.rate; B is ")
-    assert words.compared(comparison()).startswith("B is ")
+    assert comparison_document.headline(other).startswith("A and B are of different load.rate; B is ")
+    assert comparison_document.headline(comparison()).startswith("B is ")
     three = other.model_copy(update={"asked_otherwise": ("load.rate", "parameters.range", "isolation")})
-    assert words.compared(three).startswith("A and B are of different load.rate, parameters.range and isolation; B is ")
+    assert comparison_document.headline(three).startswith(
+        "A and B are of different load.rate, parameters.range and isolation; B is "
+    )
 
 
 def test_page_says_what_was_found() -> None:
     """The headline, both sides of each figure, the interval, the gates, what is not the same; all of it escaped."""
-    text = comparison_page.render(comparison(GATES))
+    text = rendered(comparison(GATES))
     for part in (
         "B is better in 1 of 4 figures; B is worse in 1 of 4 figures",
         "200 ms", "224 ms", "+5 % to +19 %", "-8 % to no upper bound", "B: not recorded",
-        "p50 +10%: unknown. the interval crosses the limit", "isolation", "pinned", "made &lt;up&gt;", "3 runs: base0",
+        "Unknown: p50 +10%: the interval crosses the limit", "isolation", "pinned", "made &lt;up&gt;", "3 runs: base0",
     ):  # fmt: skip
         assert part in text, part
 
@@ -127,23 +133,23 @@ def test_page_says_what_was_found() -> None:
 def test_a_side_that_failed_is_said_first() -> None:
     """In the headline and the sentence below it, before any figure, and beside its run."""
     runs = tuple(run.model_copy(update={"failed": "answers not judged"}) for run in side("new").runs[:1])
-    text = comparison_page.render(comparison().model_copy(update={"b": ComparedSide(given="new", runs=runs)}))
+    text = rendered(comparison().model_copy(update={"b": ComparedSide(given="new", runs=runs)}))
     assert "B failed; B is better in 1 of 4 figures" in text
     assert text.index("B failed: answers not judged.") < text.index("B is worse: ")
     assert "<small>answers not judged</small>" in text
-    assert "failed:" not in comparison_page.render(comparison())
+    assert "failed:" not in rendered(comparison())
 
 
 @pytest.mark.parametrize(("gates", "badge"), [((), None), (GATES, "unknown"), (GATES[1:], "passed")])
 def test_the_worst_gate_is_the_badge(gates: tuple[Gate, ...], badge: str | None) -> None:
     """Unknown outranks passed; without a gate there is nothing to pass."""
-    found = re.search(r'class="badge">(\w+)<', comparison_page.render(comparison(gates)))
+    found = re.search(r'class="badge">(\w+)<', rendered(comparison(gates)))
     assert (found[1] if found else None) == badge
 
 
 def test_page_is_well_formed_and_needs_nothing_else() -> None:
     """Every tag is closed, every id is there once, and no address leads out of the file."""
-    text = comparison_page.render(comparison(GATES))
+    text = rendered(comparison(GATES))
     tags = Tags(text)
     assert tags.open == []
     assert len(tags.ids) == len(set(tags.ids))
@@ -176,7 +182,7 @@ def test_a_difference_that_is_unknown_has_its_key() -> None:
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """Nothing is left behind."""
     with pytest.raises(InputError, match="the folder above it must exist"):
-        comparison_page.write_comparison(tmp_path / "no" / "page.html", comparison())
+        comparison_document.write_comparison(tmp_path / "no" / "page.html", comparison())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -186,7 +192,7 @@ def test_browser_shows_the_page(tmp_path: Path) -> None:
     """Headless Chromium opens the file without a complaint, and light and dark are two pictures."""
     assert CHROMIUM is not None
     page, pictures = tmp_path / "page.html", []
-    comparison_page.write_comparison(page, comparison(GATES))
+    comparison_document.write_comparison(page, comparison(GATES))
     for scheme in (0, 1):
         picture = tmp_path / f"{scheme}.png"
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",

@@ -6,7 +6,8 @@ import io
 
 from rich.console import Console
 
-from streamgauge.report.comparison_terminal import show_comparison
+from streamgauge.report.comparison_document import document
+from streamgauge.report.terminal import show
 from streamgauge.result import ComparedRun, ComparedSide, Comparison, Difference
 
 WIDEST = ("event_time", "processing_time", "closing_delay", "match_time")
@@ -32,7 +33,7 @@ def shown(a: ComparedSide, b: ComparedSide) -> list[str]:
     figures.append(figure("ingested", unit="events/s", a=1.54e6, b=2.41e6, better="higher", says="better"))
     console = Console(file=io.StringIO(), force_terminal=False, width=80, highlight=False)
     comparison = Comparison(workload="w", kind="run", confidence=0.95, a=a, b=b, figures=tuple(figures))
-    show_comparison(comparison, on=console)
+    show(document(comparison), on=console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -46,7 +47,7 @@ def test_every_row_is_one_line_of_80_columns() -> None:
     lines = shown(side("A", ""), side("B", ""))
     row = row_of(lines, "closing delay p99.9")
     assert " ".join(row.split()) == "closing delay p99.9 1.23 s 1.37 s +11.3 % -10.2 % to +24.8 % none shown"
-    assert "1.54 M/s 2.41 M/s" in row_of(lines, "ingested")
+    assert "1.54 M/s  2.41 M/s" in row_of(lines, "ingested")
     assert max(len(line) for line in lines[: lines.index(row) + 3]) <= 80
 
 
@@ -55,7 +56,7 @@ def test_percentiles_over_runs_are_called_what_they_are() -> None:
     console = Console(file=io.StringIO(), force_terminal=False, width=80, highlight=False)
     figures = tuple(figure(f"{kind}, mean of the runs' p99.9") for kind in ("processing time", "closing delay"))
     both = {"a": side("A", "", ""), "b": side("B", "", "")}
-    show_comparison(Comparison(workload="w", kind="run", confidence=0.95, figures=figures, **both), on=console)
+    show(document(Comparison(workload="w", kind="run", confidence=0.95, figures=figures, **both)), on=console)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert "+24.8" in row_of(lines, "closing delay p99.9")
@@ -74,7 +75,7 @@ def test_a_side_that_failed_is_said_before_anything_else() -> None:
     """A faster side with wrong answers is no faster side; a reader must not have to find that below a table."""
     lines = shown(side("A", "", ""), side("B", "wrong answers (30 missing)", "wrong answers (30 missing)"))
     assert lines[0] == "B failed; B is better in 1 of 5 figures"
-    assert lines[1] == "B failed: wrong answers (30 missing), 2 of 2 runs"
+    assert lines[1] == "B failed: wrong answers (30 missing), 2 of 2 runs."
     assert lines[2].startswith("A  ")
 
 

@@ -21,7 +21,8 @@ from streamgauge.experiment import Characterize, Experiment, read
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import Flow, Node, Source
 from streamgauge.flow.stream import source, tumble
-from streamgauge.report import characterization_terminal
+from streamgauge.report import characterization_document as told_of
+from streamgauge.report import terminal
 from streamgauge.result import Result, Verdict
 from streamgauge.studies import apply, characterization, characterize
 from streamgauge.studies.characterization import Timings, figures
@@ -156,7 +157,7 @@ def test_few_slices_advise_nothing() -> None:
         "one_each": [{"times": 1, "instances": [1] * 5}, {"times": 2, "instances": [2] * 5}],
         "source_only": None,
     }
-    assert characterization_terminal.ways(found) == [
+    assert told_of._ways(found) == [
         ("by the formula, all multiplied", "- (nothing is advised)"),
         ("one each, all multiplied", "x1 1_1_1_1_1, x2 2_2_2_2_2"),
         ("by the formula, sources multiplied", "- (nothing is advised)"),
@@ -358,13 +359,13 @@ def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> 
     (splitter,) = [line for line in lines if line.startswith("splitter ")]
     assert splitter.split()[1] == "10"
     assert splitter.split()[-1] == "5"
-    (told,) = [line for line in lines if line.startswith("apply ")]
+    (told,) = [line for line in lines if line.startswith("on Spark ")]
     assert "--option spark.sql.shuffle.partitions=" in told
     assert "splitter: not applicable: fused with what it reads" in err
-    for way in characterization_terminal.WAYS.values():
-        assert f"{way}: x1 " in err
+    for way in told_of.WAYS.values():
+        assert any(line.startswith(way) and " x1 " in line for line in lines)
     assert characterization.SOURCE_REASON in err
-    assert "of the processes of Spark that time one operator after the other, not of the application as it runs" in err
+    assert "the processes of Spark that time one operator after the other, not of the application as it runs" in err
     assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
     assert "not applicable" not in say(*SMALL)[2]
     assert len(trials) == 1
@@ -413,7 +414,7 @@ def test_where_nothing_acts_nothing_is_run(
     """No exchange, or no advice: it says so, and that is no failure."""
     code, _, err = say(*words, "--apply", "--warmup-slices", 2)
     assert code == 0
-    (told,) = [line for line in err.splitlines() if line.startswith("apply ")]
+    (told,) = [line for line in err.splitlines() if line.startswith("on Spark ")]
     assert "not applicable: no operator" in told
     assert trials == []
     assert list(tmp_path.glob("runs/*/applied.toml")) == []
@@ -435,7 +436,8 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
 
     rows = [
         {
-            "name": node.name, "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3,
+            "name": node.name, "type": "", "time_reason": "",
+            "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3,
             "thesis": [{"instances": 5}],
             "time_per_tuple_us": {"median": 0.123, "p99": 0.123, "distinguishable": True},
             "advised_instances_by_weights": {"cumulative": 10, "immediate": 10},
@@ -444,7 +446,8 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
         for node in graph.operators(get(workload).build(get(workload).parameters(), 1000.0).flow)
     ]  # fmt: skip
     to = Console(width=80, record=True, file=io.StringIO())
-    to.print(characterization_terminal._table({"operators": rows, "weights": "cumulative"}))
+    made = told_of._operators({"operators": rows, "weights": "cumulative", "methods": {"updates": "counted"}})
+    terminal._show_table(to, made)
     text = to.export_text()
     assert "…" not in text
     for whole in ("time/tuple", "p50", "p99", "instances", "thesis", "0.00123*", "12.3", "10 (9-11)"):
@@ -508,9 +511,9 @@ def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
 
 def test_times_are_readable() -> None:
     """Far below a microsecond in nanoseconds."""
-    told = [characterization_terminal.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
+    told = [told_of.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
     assert told == ["12.3 ns", "500 ns", "3 us", "2.5 ms"]
-    assert characterization_terminal.tuple_time(None) == "-"
+    assert told_of.tuple_time(None) == "-"
 
 
 def test_the_source_stands_where_it_should() -> None:

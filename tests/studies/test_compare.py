@@ -18,7 +18,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.errors import InputError
 from streamgauge.experiment import build
 from streamgauge.measure.histogram import Histogram, counts_of, log_lines, read_log, slots_of
-from streamgauge.report import words
+from streamgauge.report import comparison_document
 from streamgauge.result import (
     Comparison,
     Difference,
@@ -113,8 +113,8 @@ def test_rates_that_were_kept_up_with_make_no_side_better(make: Make) -> None:
     assert one.low is not None
     assert "only say what was asked" in one.reason
     assert figure(found, "event_time_p50").says == "better"
-    assert "1 of" in words.compared_sentences(found)[-1]
-    assert words.compared_sentences(found)[-1].endswith("figures say nothing of which is better.")
+    assert "1 of" in comparison_document.sentences(found)[-1]
+    assert comparison_document.sentences(found)[-1].endswith("figures say nothing of which is better.")
 
 
 def test_of_two_workloads_neither_is_better(make: Make) -> None:
@@ -125,7 +125,7 @@ def test_of_two_workloads_neither_is_better(make: Make) -> None:
         found = compare(str(a), str(b))
         assert {one.says for one in found.figures} & {"better", "worse"} == says
         assert ("workloads differ" in figure(found, "ingested").reason) is not bool(files)
-        assert words.compared(found).endswith("no figure says which is better") is not bool(files)
+        assert comparison_document.headline(found).endswith("no figure says which is better") is not bool(files)
 
 
 def test_the_folder_a_command_was_given_in_is_no_difference(make: Make) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge import labels
 from streamgauge.experiment import build
-from streamgauge.report import words
+from streamgauge.report import comparison_document
 from streamgauge.result import SearchResult
 from streamgauge.studies.compare import compare
 
@@ -53,7 +53,7 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
     assert found.asked_otherwise == names
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
     assert all(said in gate.sentence for gate in found.gates[:3])
-    assert words.compared(found).startswith(said)
+    assert comparison_document.headline(found).startswith(said)
     assert any(warning.startswith(said) for warning in found.warnings)
 
 
@@ -74,7 +74,10 @@ def test_what_answers_otherwise_is_what_a_gate_is_for(three: Three, of_b: dict[s
     a, b = three("a", 10, experiment=asked()), three("b", 20, **{"experiment": asked(), **of_b})
     found = compare(a, b, RULES)
     assert (found.asked_otherwise, found.passed) == ((), True)
-    assert words.compared(found).startswith("B is ") or words.compared(found) == "no difference shown"
+    assert (
+        comparison_document.headline(found).startswith("B is ")
+        or comparison_document.headline(found) == "no difference shown"
+    )
 
 
 def test_data_are_what_is_in_the_file(three: Three) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import altair as alt
 
-from streamgauge.report.anatomy_terminal import heading, load
+from streamgauge import labels
 from streamgauge.report.document import Figure, Key
 from streamgauge.report.draw import COLOURS, PLAIN, axis_title, figure, numbers, stretches, ticks, unit_of_time, values
+from streamgauge.units import format_rate
 
 Found = Mapping[str, Any]
 
@@ -158,3 +160,23 @@ def _lines(trials: Sequence[Found], width: int) -> Any:
         ]
         layers.append(alt.Chart(values(rows)).mark_line(color=COLOURS[colour]).encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title("results (%)"))
+
+
+def heading(trial: Found) -> str:
+    """`20 k events/s, 0 s, undecided`: rate, interval of batches, the size of a record where the workload has
+    one, and the verdict where the rate is not sustained.
+    """
+    verdict = f", {labels.VERDICTS[trial['verdict']]}" if trial["verdict"] != "sustained" else ""
+    window = f", {_short(trial['batch_window'])}" if trial["batch_window"] else ""
+    return f"{load(trial, window)}{verdict}"
+
+
+def _short(interval: str) -> str:
+    """Spark's words for an interval with the unit as ever, so that it has room above a bar on a small screen."""
+    return re.sub(r" (m?)(illi)?seconds?", r" \1s", interval)
+
+
+def load(trial: Found, window: str = "") -> str:
+    """`20 k events/s, 25 bytes`: what was offered."""
+    size = f", {trial['record_bytes']} bytes" if trial["record_bytes"] is not None else ""
+    return f"{format_rate(trial['rate_per_s'], 'events/s')}{window}{size}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import altair as alt
 
-from streamgauge.report.characterization_terminal import told_time
 from streamgauge.report.document import Figure, Key
 from streamgauge.report.draw import AXIS_PX, COLOURS, axis_title, figure, numbers, unit_of_size, unit_of_time, values
+from streamgauge.units import format_digits, format_us
 
 ROW_PX, LABELS_PX = 26, 130
 MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}
@@ -84,3 +84,14 @@ def _bars(rows: list[dict[str, Any]], colour: str, y: Any) -> Any:
 def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:
     size = {"width": width - LABELS_PX + AXIS_PX, "height": ROW_PX * rows}
     return alt.layer(*layers).properties(**size, title=axis_title(heading))
+
+
+def told_time(row: Found) -> Found | None:
+    """An operator's time; None where it has none, or where it cannot be told from only reading."""
+    time = row["time_per_tuple_us"]
+    return time if time and time["distinguishable"] else None
+
+
+def tuple_time(us: float | None) -> str:
+    """A time of a tuple, below a microsecond in nanoseconds."""
+    return f"{format_digits(1000 * us)} ns" if us is not None and us < 1 else format_us(us)

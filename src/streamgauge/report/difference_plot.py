@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from streamgauge.report import words
+from streamgauge.labels import short_label
 from streamgauge.report.document import Figure, Key
 from streamgauge.report.draw import AXIS_PX, COLOURS, axis_title, figure, values
 from streamgauge.result import Difference, Gate
@@ -18,7 +18,12 @@ SHOWN_MAX = 200.0
 ROOM = 1.1
 
 _COLOURS = {"better": "sustained", "worse": "not-sustained", "no_difference": "muted", "unknown": "undecided"}
-_LABELS = words.SAYS | {"unknown": "neither end is known"}
+_LABELS = {
+    "better": "B is better",
+    "worse": "B is worse",
+    "no_difference": "no difference shown",
+    "unknown": "neither end is known",
+}
 
 
 def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure | None:
@@ -41,7 +46,7 @@ def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure 
 
 
 def _limits(shown: Sequence[Difference], gates: Sequence[Gate]) -> list[dict[str, Any]]:
-    labels = {one.name: words.short_label(one) for one in shown}
+    labels = {one.name: short_label(one) for one in shown}
     return [{"figure": labels[gate.figure], "v": 100 * gate.limit} for gate in gates if gate.figure in labels]
 
 
@@ -59,7 +64,7 @@ def _row(one: Difference, reach: float) -> dict[str, Any]:
     """One figure in the unit of the axis, cut to what the axis shows."""
     low, high = (_within(end, unknown, reach) for end, unknown in ((one.low, -reach), (one.high, reach)))
     return {
-        "figure": words.short_label(one), "low": low, "high": high,
+        "figure": short_label(one), "low": low, "high": high,
         "v": _within(one.difference, 0.0, reach), "says": one.says,
     }  # fmt: skip
 

@@ -5,7 +5,7 @@ Text between backticks is code. What is `terminal` is shown there too; everythin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,13 @@ class Figure:
     words: str
     keys: tuple[Key, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart that is drawn only where it can be shown; None of `draw` where there is nothing to show."""
+
+    draw: Callable[[], Figure | None]
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ class Facts:
     terminal: bool = False
 
 
-Block = Paragraph | Table | Figure | Facts
+Block = Paragraph | Table | Figure | Drawing | Facts
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ def blocks(*parts: Block | Iterable[Block] | None) -> tuple[Block, ...]:
     """What there is of `parts`, in their order; None is left out."""
     found: list[Block] = []
     for part in parts:
-        if isinstance(part, Paragraph | Table | Figure | Facts):
+        if isinstance(part, Block):
             found.append(part)
         elif part is not None:
             found += part

@@ -8,7 +8,7 @@ import re
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamgauge.report.document import Document, Facts, Paragraph, Table
+from streamgauge.report.document import Block, Document
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -18,9 +18,8 @@ def render(document: Document) -> str:
     return _environment().get_template("document.html.j2").render(d=document)
 
 
-def _kind_of(block: object) -> str:
-    kinds = {Paragraph: "paragraph", Table: "table", Facts: "facts"}
-    return kinds.get(type(block), "figure")
+def _kind_of(block: Block) -> str:
+    return type(block).__name__.lower()
 
 
 def _coded(text: str) -> Markup:

@@ -21,7 +21,7 @@ from rich.text import Text
 from streamgauge.errors import InputError, JobError, SettingError
 from streamgauge.progress import TrialSnapshot
 from streamgauge.report import run_document
-from streamgauge.report.document import Block, Document, Facts, Figure, Table
+from streamgauge.report.document import Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.result import Result, TrialSummary
 from streamgauge.units import (
     NONE,
@@ -261,7 +261,7 @@ def show(document: Document, report: str = "", verbose: bool = False, on: Consol
 
 
 def _show_block(to: Console, block: Block) -> None:
-    if isinstance(block, Figure) or not block.terminal:
+    if isinstance(block, Figure | Drawing) or not block.terminal:
         return
     if isinstance(block, Table):
         _show_table(to, block)
@@ -270,7 +270,8 @@ def _show_block(to: Console, block: Block) -> None:
             if fact.terminal:
                 say(to, _labelled(fact.name, "   ".join(fact.parts)))
     else:
-        text = _labelled(block.label, block.text) if block.label else block.text
+        text = block.text.replace("`", "")
+        text = _labelled(block.label, text) if block.label else text
         say(to, (text, _KINDS.get(block.kind, "")))
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from streamgauge import labels
 from streamgauge.result import (
     Check,
-    ComparedSide,
-    Comparison,
-    Difference,
     Latencies,
     Latency,
-    NotTheSame,
     Operator,
     SearchResult,
     TrialSummary,
@@ -27,15 +21,6 @@ STATES = {
     "invalid": "invalid",
     "not_judged": "not judged",
 }
-
-SAYS = {
-    "better": "B is better",
-    "worse": "B is worse",
-    "no_difference": "no difference shown",
-    "unknown": "unknown",
-}
-"""What the interval of a difference says: one that holds 0 shows none, which is not proof that there is none."""
-
 
 NEWEST = ", newest event"
 """After `event time` where every event has a latency of its own beside it, until it was counted: of updates."""
@@ -126,64 +111,3 @@ def verified(verification: Verification | None) -> str:
         return f"{format_count(verification.expected)} results expected, all matched"
     matched = f"{format_count(verification.matched)} matched"
     return f"{format_count(verification.expected)} results expected, {matched}; {labels.faults(verification)}"
-
-
-def short_label(of: Difference) -> str:
-    """A figure's label where there is little room; what stands beside it says what percentiles are of."""
-    return of.label.replace(labels.OF_THE_RUNS, "")
-
-
-def side(of: ComparedSide, kind: str) -> str:
-    """What stands on a side: its runs by name, and how many they are."""
-    names = ", ".join(run.run_id for run in of.runs)
-    many = f"{len(of.runs)} {'searches' if kind == 'search' else 'runs'}: " if len(of.runs) > 1 else ""
-    return f"{many}{names}"
-
-
-def not_the_same(one: NotTheSame) -> str:
-    """`load.rate   A 50000   B 60000`."""
-    return f"{one.setting}   A {' | '.join(one.a)}   B {' | '.join(one.b)}"
-
-
-def compared_failures(of: Comparison) -> list[str]:
-    """What must be read before any figure: `B failed: wrong answers (30 missing) (2 of 3 runs)`, or several reasons."""
-    found = []
-    for name, compared_side in (("A", of.a), ("B", of.b)):
-        reasons = Counter(run.failed for run in compared_side.runs if run.failed)
-        runs = len(compared_side.runs)
-        found += [f"{name} failed: {why}" + (f", {n} of {runs} runs" if runs > 1 else "") for why, n in reasons.items()]
-    return found
-
-
-def compared(of: Comparison) -> str:
-    """The answer as a headline: which side failed, then which figures differ."""
-    failed = [name for name, one in (("A", of.a), ("B", of.b)) if any(run.failed for run in one.runs)]
-    before = f"{' and '.join(failed)} failed; " if failed else ""
-    named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
-    asked = list(dict.fromkeys([*named, *of.asked_otherwise]))
-    other = f"{labels.of_different(asked)}; " if asked else ""
-    return before + other + _compared_figures(of)
-
-
-def _compared_figures(of: Comparison) -> str:
-    said = {says: [one.label for one in of.figures if one.says == says] for says in ("better", "worse")}
-    parts = [f"B is {says} in {len(found)} of {len(of.figures)} figures" for says, found in said.items() if found]
-    other = any(one.setting == "workload" for one in of.not_the_same)
-    return "; ".join(parts) or ("no figure says which is better" if other else "no difference shown")
-
-
-def compared_sentences(of: Comparison) -> list[str]:
-    """Each figure that differs, by how much; then how many could not be told."""
-    found = [
-        f"{SAYS[says]}: "
-        + "; ".join(f"{one.label} {labels.difference(one)}" for one in of.figures if one.says == says)
-        + "."
-        for says in ("worse", "better")
-        if any(one.says == says for one in of.figures)
-    ]
-    unknown = [one for one in of.figures if one.says == "unknown"]
-    without = sum(one.low is None and one.high is None for one in unknown)
-    for number, what in ((without, "have no interval"), (len(unknown) - without, "say nothing of which is better")):
-        if number:
-            found.append(f"{number} of {len(of.figures)} figures {what}.")
-    return found

@@ -1,4 +1,4 @@
-"""The page of a study's folder, a characterization's or an anatomy's: from what is known, and again from its file."""
+"""A characterization or an anatomy shown: in the terminal, as the page of its folder, and as that page again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,38 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION, OUT, RUN, STUDIES, Place, write_text
+from rich.console import Console
+
+from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION, OUT, RUN, STUDIES, Place, RunFolder, write_text
 from streamgauge.errors import InputError, Problem
-from streamgauge.report import anatomy_page, characterization_page
+from streamgauge.report import anatomy_document, characterization_document, html
+from streamgauge.report.document import Document
+from streamgauge.report.terminal import console, say, show, show_result
 
 Found = Mapping[str, Any]
 
-_RENDERED: dict[str, Callable[[Found], str]] = {
-    CHARACTERIZATION: characterization_page.render, ANATOMY: anatomy_page.render,
+_DOCUMENTS: dict[str, Callable[[Found], Document]] = {
+    CHARACTERIZATION: characterization_document.document, ANATOMY: anatomy_document.document,
 }  # fmt: skip
+
+
+def show_characterization(found: Found, apply: bool = False, on: Console | None = None) -> None:
+    """The whole characterization; `apply`: also the option that is now set, and why others have none."""
+    show(characterization_document.document(found, apply), f"{found['folder']}/report.html", on=on)
+
+
+def show_applied(applied: Found, on: Console | None = None) -> None:
+    """What was set, how to ask for the trial with it again, and then its result as that of every trial."""
+    to = on or console()
+    change = characterization_document.change(applied)
+    say(to, "")
+    say(to, f"{'applied':<12}{change}; streamgauge experiment {applied['experiment']} runs it again")
+    show_result(RunFolder.open(applied["run"]).read_result(), verbose=False, on=to)
+
+
+def show_anatomy(found: Found, on: Console | None = None) -> None:
+    """Each trial's mean latency in its stages, and what each trial was."""
+    show(anatomy_document.document(found), f"{found['folder']}/report.html", on=on)
 
 
 def write_study_page(file: str, found: Found) -> None:
@@ -29,7 +52,7 @@ def write_again(path: Path) -> Path | None:
     `InputError` where the study has nothing to show yet, or is of another version.
     """
     folder = path.parent if path.is_file() else path
-    file = next((file for file in _RENDERED if (folder / file).is_file()), None)
+    file = next((file for file in _DOCUMENTS if (folder / file).is_file()), None)
     if file is None:
         return None
     try:
@@ -53,5 +76,5 @@ def _showable(folder: Path, file: str, found: Any) -> Found:
 
 def _write(folder: Path, file: str, found: Found, asked: Place) -> Path:
     path = folder / "report.html"
-    write_text(path, _RENDERED[file](found), asked)
+    write_text(path, html.render(_DOCUMENTS[file](found)), asked)
     return path
