@@ -52,7 +52,10 @@ def covered_by_runs(n_a: int, n_b: int, spread: float, times: int = 2000) -> flo
     return inside / times
 
 
-@pytest.mark.parametrize(("n", "correlation", "q", "least"), [(20, 0.0, 0.5, 0.88), (60, 0.5, 0.99, 0.84)])
+@pytest.mark.parametrize(
+    ("n", "correlation", "q", "least"),
+    [(20, 0.0, 0.5, 0.88), pytest.param(60, 0.5, 0.99, 0.84, marks=pytest.mark.long)],
+)
 def test_two_runs_intervals_hold_the_truth(
     n: int, correlation: float, q: float, least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
