@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -11,7 +12,10 @@ import pytest
 
 from streamgauge.engines.spark.settings import trigger
 from streamgauge.events import US
+from streamgauge.experiment import build
 from streamgauge.measure.records import Commit
+from streamgauge.run.catalogue import heap_of
+from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S
@@ -25,6 +29,7 @@ from streamgauge.studies.overload import (
     STEP,
     STEP_S,
     Overloaded,
+    most_within_heap,
     overload,
 )
 from streamgauge.system.machine import cpus
@@ -55,11 +60,14 @@ def drained_at(rate_per_s: float, **more: Any) -> Conducted:
 class Stairs:
     """Stands for the rig: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
 
+    heap_per_s = math.inf
+
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         self.seen: list[tuple[float, float]] = []
         self.paces: list[float] = []
         self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
         monkeypatch.setattr(module, "_step", self.step)
+        monkeypatch.setattr(module, "most_within_heap", lambda _: self.heap_per_s)
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
     def step(
@@ -192,6 +200,40 @@ def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatc
     found = stairs.climb(1e6)
     assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(1e6), True)
+
+
+@pytest.mark.parametrize(("capacity_per_s", "limits"), [(1e9, True), (1.5e6, False)])
+def test_no_stair_is_higher_than_the_heap_allows(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, limits: bool
+) -> None:
+    """An engine that drains the highest of them whole has not kept up with all there is, and is said to be limited."""
+    stairs = Stairs(monkeypatch, capacity_per_s)
+    stairs.heap_per_s = 1.8e6
+    found = stairs.climb(50e6)
+    assert max(rate for rate, _ in stairs.seen) == 1.8e6
+    assert (found.heap_limits, found.kept_up) == (limits, False)
+    assert found.drained_per_s == pytest.approx(min(capacity_per_s, 1.8e6))
+
+
+@pytest.mark.parametrize(
+    ("workload", "engine", "bounded"),
+    [
+        ("windowed_join", "spark", True),
+        ("windowed_aggregation", "spark", False),
+        ("identity", "spark", False),
+        ("filter", "known", False),
+    ],
+)
+def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str, bounded: bool) -> None:
+    """Aggregates keep a value for a key, and the engine known has no heap."""
+    ready = check(build({"workload": workload, "engine": engine, "command": "sustain"}))
+    highest = most_within_heap(ready)
+    assert (highest < math.inf) is bounded
+    if bounded:
+        heap = heap_of(engine, ready.experiment.options)
+        assert ready.reach_us is not None
+        rows = highest * (PACE_S + ready.reach_us / US) * ready.event_bytes(highest)
+        assert rows == pytest.approx(heap / 8, rel=0.01)
 
 
 @pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])

@@ -195,11 +195,14 @@ class Ready:
 
         A queue counts its batches as Arrow does. It takes whole chunks, so the last one may not fit.
         """
-        asked, made = self.experiment.load.bound, self.made_columns
-        streams = self.streams(rate_per_s)
-        event_bytes = EVENT_BYTES_SLACK * sum(stream.bytes_of(made[stream.name]) * stream.share for stream in streams)
-        by_memory = self.bytes_max / (event_bytes * rate_per_s)
+        asked = self.experiment.load.bound
+        by_memory = self.bytes_max / (EVENT_BYTES_SLACK * self.event_bytes(rate_per_s) * rate_per_s)
         return min(asked, by_memory), by_memory < asked
+
+    def event_bytes(self, rate_per_s: float) -> float:
+        """What an event takes in Arrow, the mean over the streams."""
+        made = self.made_columns
+        return sum(stream.bytes_of(made[stream.name]) * stream.share for stream in self.streams(rate_per_s))
 
 
 def wanted_of(

@@ -13,12 +13,16 @@ batches of a hundred million events. It is a guess for the search and nothing mo
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamgauge.events import US
+from streamgauge.flow import graph
+from streamgauge.flow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.progress import TrialSnapshot
+from streamgauge.run.catalogue import heap_of
 from streamgauge.run.conduct import Conducted, Conductor, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S, Ready
@@ -38,6 +42,9 @@ FAR_SHARE, LARGER = 0.25, 1.5
 made once more with batches that are only somewhat larger."""
 CLIMB_SHARE = 0.8
 """Of the stair's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
+HEAP_SHARE = 1 / 8
+"""Of the heap, that rows may take as Arrow counts them: state has two versions, and batches are copied on their way.
+Spark ran out of memory with 43 %, in a packed join at 6.4 M/s."""
 KEPT_UP_SHARE = 0.95
 """Of a stair's rate where it was stayed on, and of all that can be offered: less is a drain rate."""
 
@@ -46,6 +53,7 @@ KEPT_UP_SHARE = 0.95
 class Overloaded:
     """The drain rate over the last seconds, and whether the engine kept up with all that could be offered.
 
+    `heap_limits`: it kept up with the highest rate that its heap allows, which is less than can be offered.
     `engine_failed`, `driver_failed`: the reasons, where one of them did; what was drained is then what it did before.
     """
 
@@ -54,6 +62,7 @@ class Overloaded:
     journal: Journal
     engine_failed: str = ""
     driver_failed: str = ""
+    heap_limits: bool = False
 
 
 def overload(
@@ -68,19 +77,36 @@ def overload(
     `to_the_end`: stay there also where the stair is far too high for a guess, since what is drained is compared.
     """
     climber = _Climber(ready, rig, on_progress)
-    rate, seconds, climbed = min(FIRST_RATE_PER_S, most_per_s), FIRST_S, 0.0
+    highest = min(most_per_s, most_within_heap(ready))
+    rate, seconds, climbed = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0
     while True:
         done, drained, stayed = climber.stair(rate, seconds, 0.0 if to_the_end else climbed)
         enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
-        if done.ended_early or drained < enough * rate or rate >= most_per_s:
+        if done.ended_early or drained < enough * rate or rate >= highest:
             break
         step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
-        rate, seconds, climbed = min(rate * step, most_per_s), STEP_S, drained
+        rate, seconds, climbed = min(rate * step, highest), STEP_S, drained
     if done.interrupted:
         raise KeyboardInterrupt
     kept_up = not done.ended_early and drained >= KEPT_UP_SHARE * most_per_s
     guess = drained if to_the_end else max(drained, climbed)
-    return Overloaded(guess, kept_up, done.journal, done.engine_failed, done.driver_failed)
+    heap_limits = highest < most_per_s and not done.ended_early and drained >= KEPT_UP_SHARE * highest
+    return Overloaded(guess, kept_up, done.journal, done.engine_failed, done.driver_failed, heap_limits)
+
+
+def most_within_heap(ready: Ready) -> float:
+    """The highest rate whose rows fit into the engine's heap; infinite where none is known, or where no rows are kept.
+
+    Event time passes at the plan's rate however little is drained, so state holds rows at that rate.
+    """
+    heap = heap_of(ready.engine.name, ready.experiment.options)
+    if not heap or ready.reach_us is None or not any(map(_keeps_rows, graph.operators(ready.flow))):
+        return math.inf
+    return heap * HEAP_SHARE / (ready.event_bytes(FIRST_RATE_PER_S) * (PACE_S + ready.reach_us / US))
+
+
+def _keeps_rows(node: Node) -> bool:
+    return isinstance(node, WindowJoin | IntervalJoin) or (isinstance(node, Process) and bool(node.keys))
 
 
 class _Climber:

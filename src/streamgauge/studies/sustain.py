@@ -264,6 +264,8 @@ def outcome_of_overload(request: TrialRequest, found: Overloaded) -> TrialOutcom
         why = f"drained {drained} until the engine failed: {found.engine_failed}"
     elif found.kept_up:
         why = f"kept up with {drained}, all that the generators offer"
+    elif found.heap_limits:
+        why = f"drained {drained}, the most that is safe for the engine's heap: looking around that"
     return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
 
 
