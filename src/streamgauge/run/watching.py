@@ -59,7 +59,7 @@ def why_starting(done: Conducted, interval_s: float = 0.0) -> str:
     """
     if not done.journal.committed_until():
         return FIRST_BATCH
-    parts = [done.journal.of_query(query) for query in done.journal.queries()]
+    parts = done.journal.by_query()
     until = done.spans.measured_from_us
     behind = done.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts)
     if behind or any(_falls(part, until) for part in parts):
