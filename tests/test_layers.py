@@ -12,7 +12,7 @@ import pytest
 import streamgauge
 
 ROOT = "streamgauge"
-BASE = {"errors", "events", "units"}
+BASE = {"errors", "events", "units", "value_types"}
 LOAD_AND_FLOW = {"load", "flow"}
 ABOVE_RUN = {
     "options",
@@ -35,6 +35,7 @@ ABOVE_RUN = {
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
+    "value_types": set(),
     "events": {"errors"},
     "options": {"errors"},
     "stats": {"errors"},

@@ -17,6 +17,7 @@ import pytest
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, FAR_FUTURE_US
 from streamgauge.experiment import build
+from streamgauge.measure.answers import types_of
 from streamgauge.result import Verification
 from streamgauge.run import native_rows, native_truth, native_updates
 from streamgauge.run.check import check
@@ -26,6 +27,7 @@ from streamgauge.run.ingest import IngestTimes
 from streamgauge.run.native_truth import verify_own
 from streamgauge.run.ready import Ready
 from streamgauge.run.replay import Input
+from streamgauge.value_types import INT, TIMESTAMP, ValueType
 
 HEAD = """
 from streamgauge.jobs import Integer, Key, job, stream
@@ -381,8 +383,8 @@ def test_of_a_trial_that_ended_early_stateful_results_may_come_later(make: Any) 
     """What shows no window is owed up to the last commit less the job's reach; a window when it has ended."""
     done = make.story().done(engine_failed="gone")
     committed = done.journal.committed_until()
-    kinds = {"event_id": "number", EVENT_TIME: "number"}
-    windowed = {**kinds, "window_end": "time"}
+    kinds = {"event_id": ValueType(INT), EVENT_TIME: ValueType(INT)}
+    windowed = {**kinds, "window_end": ValueType(TIMESTAMP)}
     judged = {
         (reach_us, bool(columns.get("window_end"))): native_truth._asked(done, reach_us, ("event_id",), columns).judged
         for reach_us in (0, 3_000_000)
@@ -401,7 +403,7 @@ def test_lineage_tells_no_result_from_another() -> None:
             "CREATE TABLE _wanted AS SELECT * FROM (VALUES (1, 7, 'a', 1), (2, 8, 'a', 2), (3, 9, 'b', 1))"
             " AS rows(event_time, ingest_time, name, number)"
         )
-        columns = {"event_time": "number", "ingest_time": "number", "name": "text", "number": "number"}
+        columns = types_of(connection, "_wanted")
         assert native_rows.identity(connection, columns, ()) == (("name", "number"), True)
 
 

@@ -18,6 +18,7 @@ from streamgauge.flow.nodes import NativeJob
 from streamgauge.run.check import check
 from streamgauge.run.generate import generate
 from streamgauge.run.own_job import OwnJob, get, own_job
+from streamgauge.value_types import INT, TIMESTAMP, ValueType
 
 HEAD = """
 from streamgauge.jobs import Choice, Decimal, Integer, Key, Payload, Text, job, stream
@@ -223,7 +224,11 @@ BAD = [
     (
         "reference with another event time",
         '@job(PURCHASES, reference="SELECT timestamp AS event_time FROM purchases")\ndef f(s, i): pass\n',
-        ["must give event_time too, as the BIGINT", "TIMESTAMP", "it is beside timestamp; else epoch_us(timestamp)"],
+        [
+            "must give event_time too, as the BIGINT",
+            "'event_time': 'timestamp'",
+            "it is beside timestamp; else epoch_us(timestamp)",
+        ],
     ),
     (
         "reference without a key",
@@ -343,7 +348,9 @@ def test_a_reference_may_be_a_function(write: Write) -> None:
     def dear(spark, inputs):
         return inputs["purchases"].where("price > 90")
     """
-    assert own_job(write(body)).native.reference == ("user_id", "timestamp", "event_time")
+    assert own_job(write(body)).native.reference == (
+        ("user_id", ValueType(INT)), ("timestamp", ValueType(TIMESTAMP)), ("event_time", ValueType(INT)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

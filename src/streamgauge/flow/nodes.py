@@ -12,6 +12,7 @@ from typing import Any, Literal
 from streamgauge.events import US, WINDOW_END, WINDOW_START, Schema
 from streamgauge.flow.process import Processor
 from streamgauge.flow.tables import Table
+from streamgauge.value_types import ValueType
 
 Columns = tuple[tuple[str, str], ...]
 """(output name, expression) pairs, in order."""
@@ -142,7 +143,7 @@ class NativeJob:
 
     Its columns are not known before Spark has analysed it; `event_time` is always among them. `times` are the names
     under which each input has its event time as a timestamp. `reach_us` is None where it is unbounded. `reference` are
-    the columns of a reference of its own; None where its truth is the function itself, run in batch.
+    the columns of a reference of its own, with their types; None where its truth is the function itself, run in batch.
     """
 
     inputs: tuple[Source, ...]
@@ -151,7 +152,7 @@ class NativeJob:
     name: str
     keys: tuple[str, ...] = ()
     reach_us: int | None = None
-    reference: tuple[str, ...] | None = None
+    reference: tuple[tuple[str, ValueType], ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,21 +16,35 @@ identity never expected is extra; every further row of any identity is a duplica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.errors import EngineError
-from streamgauge.events import EMISSION_TIME, quoted
+from streamgauge.events import EMISSION_TIME, quote
 from streamgauge.measure import answers_sql as sql
 from streamgauge.measure.answers_sql import Question
+from streamgauge.value_types import (
+    FLOAT,
+    INT,
+    LIST,
+    MAP,
+    STRUCT,
+    TIMESTAMP,
+    ValueType,
+    common,
+    differences,
+    from_duckdb,
+    incomparable,
+)
 
 if TYPE_CHECKING:
     import duckdb
 
 EXAMPLES_MAX = 10
+_KEY = "__key"
 
 Relation = str | Callable[[], Any]
 """A relation of the connection by name, or a function that gives the rows anew at each call (Arrow table, reader or
@@ -82,34 +96,38 @@ def compare(
     """
     values = tuple(name for name in columns if name not in identity)
     question = Question(tuple(identity), values, judged, float_tolerance, update, deadline_us)
-    expected_kinds, received_kinds = _kinds(con, expected), _kinds(con, received)
-    kinds = sql.with_floats(expected_kinds, received_kinds)
-    raw = sql.with_floats(received_kinds, expected_kinds)
-    _check_kinds(question, kinds, raw)
-    if update and sql.DUE not in kinds:
+    expected_types, received_types = _types(con, expected), _types(con, received)
+    compared = compared_types(expected_types, received_types, (*question.identity, *values))
+    if deadline_us is not None:
+        compared_types({EMISSION_TIME: ValueType(INT)}, received_types, (EMISSION_TIME,))
+    if update and sql.DUE not in expected_types:
         raise ValueError(f"expected updates have no column {sql.DUE}")
-    sides = _Sides(con, question, expected, received, kinds, raw)
-    if update or any(kinds[name] in sql.FLOATS for name in values):
+    sides = _Sides(con, question, expected, received, expected_types, received_types, compared)
+    if update or any(compared[name].has(FLOAT) for name in values):
         return _joined(sides, "true", None)
     return _by_fingerprint(sides)
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both sides of a comparison, and the kinds of their columns."""
+    """Both sides of a comparison, the types of their columns, and what those are `compared` as."""
 
     con: duckdb.DuckDBPyConnection
     question: Question
     expected: Relation
     received: Relation
-    expected_kinds: dict[str, str]
-    received_kinds: dict[str, str]
+    expected_types: dict[str, ValueType]
+    received_types: dict[str, ValueType]
+    compared: dict[str, ValueType]
 
     @contextmanager
     def open(self) -> Iterator[tuple[str, str]]:
-        """Both as bracketed queries whose columns are in normal form: BIGINT, DOUBLE, digits, or as they are."""
+        """Both as bracketed queries whose columns are in normal form."""
         with _named(self.con, self.expected, "expected") as e, _named(self.con, self.received, "received") as r:
-            yield sql.normal(e, self.expected_kinds), sql.normal(r, self.received_kinds)
+            yield (
+                sql.normal_rows(e, self.expected_types, self.compared),
+                sql.normal_rows(r, self.received_types, self.compared),
+            )
 
 
 @contextmanager
@@ -125,23 +143,32 @@ def _named(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Ite
         con.unregister(name)
 
 
-def _kinds(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, str]:
-    """Column name to its kind, as `kind_of` gives it."""
+def _types(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, ValueType]:
     with _named(con, relation, "described") as name:
-        rows = con.execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
-    return {row[0]: sql.kind_of(str(row[1])) for row in rows}
+        return types_of(con, name)
 
 
-def _check_kinds(question: Question, expected: dict[str, str], received: dict[str, str]) -> None:
-    # engines give a timestamp as one or as microseconds
-    alike = {"time": "int"}
-    emission = () if question.deadline_us is None else (EMISSION_TIME,)
-    for name in (*question.identity, *question.values, *emission):
+def types_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, ValueType]:
+    """Column name to its type."""
+    found = con.sql(f"SELECT * FROM {relation}")
+    return dict(zip(found.columns, map(from_duckdb, found.types), strict=True))
+
+
+def compared_types(
+    expected: Mapping[str, ValueType], received: Mapping[str, ValueType], columns: Iterable[str]
+) -> dict[str, ValueType]:
+    """What the values of these columns are compared as. EngineError where a column is missing or of another kind."""
+    found = {}
+    for name in columns:
         if name not in received:
             raise EngineError(f"results have no column {name!r}; they have {', '.join(received)}")
-        kind = expected.get(name, "int" if name == EMISSION_TIME else "missing")
-        if alike.get(kind, kind) != alike.get(received[name], received[name]):
-            raise EngineError(f"results have column {name!r} as {received[name]}, and {kind} is expected")
+        wanted = expected.get(name, ValueType("missing"))
+        for place, one, other in differences(wanted, received[name], name):
+            raise EngineError(f"results have column {place!r} as {other}, and {one} is expected")
+        for place, type_ in incomparable(wanted, name):
+            raise EngineError(f"results have column {place!r} as {type_}, which cannot be compared")
+        found[name] = common(wanted, received[name])
+    return found
 
 
 Fingerprints = dict[tuple[int, int], tuple[int, int, int]]
@@ -172,7 +199,7 @@ def _unequal(wanted: Fingerprints, got: Fingerprints) -> set[int]:
 
 
 def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
-    query = sql.fingerprints(sides.question, rows, in_time)
+    query = sql.fingerprints(sides.question, sides.compared, rows, in_time)
     return {(bucket, label): tuple(sums) for bucket, label, *sums in sides.con.execute(query).fetchall()}
 
 
@@ -183,20 +210,24 @@ def _lost_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any], ..
     question = sides.question
     lost = f"({question.judged}) AND {sql.among(question, buckets)}"
     with sides.open() as (expected, _):
-        query = f"SELECT {quoted(question.identity)} FROM {expected} WHERE {lost} LIMIT {EXAMPLES_MAX}"
-        rows = sides.con.execute(query).fetchall()
-    ids = [dict(zip(question.identity, row, strict=True)) for row in rows]
+        query = f"SELECT {_example(question)} FROM {expected} WHERE {lost} LIMIT {EXAMPLES_MAX}"
+        ids = [row[0] for row in sides.con.execute(query).fetchall()]
     return _examples(sides, [("missing", 0, 0, ids, None)])
+
+
+def _example(question: Question) -> str:
+    """An identity as one value, its key with it."""
+    ids = ", ".join(f"{quote(name)} := {quote(name)}" for name in question.identity)
+    return f"struct_pack({ids}, {_KEY} := {sql.key(question)})"
 
 
 def _joined(sides: _Sides, suspects: str, judged: int | None) -> Counts:
     """Counts by joining the suspected identities; `judged` is how many expected rows are judged, where known."""
-    ids = ", ".join(f"{sql.quote(name)} := {sql.quote(name)}" for name in sides.question.identity)
-    some = f"min(struct_pack({ids}), {EXAMPLES_MAX})"
+    some = f"min({_example(sides.question)}, {EXAMPLES_MAX})"
     with sides.open() as (expected, received):
         found = sides.con.execute(
             f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), {some}, {some} FILTER (__n > 1)"
-            f" FROM ({sql.groups(sides.question, sides.expected_kinds, expected, received, suspects)}) GROUP BY __fault"
+            f" FROM ({sql.groups(sides.question, sides.compared, expected, received, suspects)}) GROUP BY __fault"
         ).fetchall()
     number = {fault: count for fault, count, *_ in found}
     bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
@@ -218,14 +249,15 @@ def _examples(sides: _Sides, found: list[tuple[Any, ...]]) -> tuple[dict[str, An
     chosen = sorted(bad, key=lambda pair: _turn(bad, pair))[:EXAMPLES_MAX]
     if not chosen:
         return ()
-    wanted = list({tuple(id_.values()): id_ for _, id_ in chosen}.values())
+    keys = {id_[_KEY] for _, id_ in chosen}
     with sides.open() as (expected, received):
-        should = _rows_of(sides, expected, wanted)
-        came = _rows_of(sides, received, wanted)
+        should = _rows_of(sides, expected, keys)
+        came = _rows_of(sides, received, keys)
     return tuple(
-        {"fault": fault} | _shown(sides, id_) | {"expected": should.get(key, []), "received": came.get(key, [])}
+        {"fault": fault}
+        | shown({name: id_[name] for name in sides.question.identity}, sides.compared)
+        | {"expected": should.get(id_[_KEY], []), "received": came.get(id_[_KEY], [])}
         for fault, id_ in chosen
-        for key in [tuple(id_.values())]
     )
 
 
@@ -234,26 +266,32 @@ def _turn(bad: list[tuple[str, dict[str, Any]]], pair: tuple[str, dict[str, Any]
     return [other for other in bad if other[0] == pair[0]].index(pair)
 
 
-def _rows_of(sides: _Sides, rows: str, ids: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """Identity to the values that one side has for it, at most a few rows each."""
+def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[str, Any]]]:
+    """Key of an identity to the values that one side has for it, at most a few rows each."""
     question = sides.question
-    one = " AND ".join(f"{sql.quote(name)} IS NOT DISTINCT FROM ?" for name in question.identity)
-    names = (*question.identity, *question.values)
-    any_of = " OR ".join(f"({one})" for _ in ids)
-    query = f"SELECT {quoted(names)} FROM {rows} WHERE {any_of} LIMIT {10 * EXAMPLES_MAX}"
-    result: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in sides.con.execute(query, [value for id_ in ids for value in id_.values()]).fetchall():
-        key, values = row[: len(question.identity)], row[len(question.identity) :]
-        result.setdefault(key, []).append(_shown(sides, dict(zip(question.values, values, strict=True))))
+    columns = ", ".join([sql.key(question), *map(quote, question.values)])
+    among = ", ".join(map(str, keys))
+    query = f"SELECT {columns} FROM {rows} WHERE {sql.key(question)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
+    result: dict[int, list[dict[str, Any]]] = {}
+    for key, *values in sides.con.execute(query).fetchall():
+        result.setdefault(key, []).append(shown(dict(zip(question.values, values, strict=True)), sides.compared))
     return result
 
 
-def _shown(sides: _Sides, values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain(value, sides.expected_kinds[name]) for name, value in values.items()}
+def shown(values: dict[str, Any], types: Mapping[str, ValueType]) -> dict[str, Any]:
+    """Values in normal form as JSON can hold them: times in ISO 8601, bytes in hexadecimal."""
+    return {name: _plain(value, types[name]) for name, value in values.items()}
 
 
-def _plain(value: Any, kind: str) -> Any:
-    """A value that JSON can hold: times of windows in ISO 8601, bytes in hexadecimal."""
-    if kind == "time" and value is not None:
+def _plain(value: Any, type_: ValueType) -> Any:
+    if value is None:
+        return None
+    if type_.name == STRUCT:
+        return shown(value, dict(type_.parts))
+    if type_.name == LIST:
+        return [_plain(each, type_["element"]) for each in value]
+    if type_.name == MAP:
+        return [shown(entry, dict(type_.parts)) for entry in value]
+    if type_.name == TIMESTAMP:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
     return value.hex() if isinstance(value, bytes) else value

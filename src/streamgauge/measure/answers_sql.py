@@ -10,21 +10,14 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, quote, quoted
+from streamgauge.measure.value_sql import normal, same
+from streamgauge.value_types import ValueType
 
 BUCKETS = 256
 DUE = "__due"
 """Of expected updates: those that must be there though another value of their key follows."""
 RANGE_BITS = 18
 """Event ids of one bucket differ in so many low bits: a quarter of a million events of one partition."""
-
-_INTEGERS = frozenset({
-    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
-})  # fmt: skip
-_FLOATS = frozenset({"FLOAT", "DOUBLE"})
-FLOATS = frozenset({"float", "float[]"})
-"""Kinds that are compared within a tolerance."""
-UNTELLING = FLOATS | {"decimal"}
-"""Kinds that tell no row from another: compared within a tolerance, or so where the other side has floats."""
 
 
 @dataclass(frozen=True)
@@ -43,40 +36,15 @@ class Question:
         return "true" if self.deadline_us is None else f"{quote(EMISSION_TIME)} <= {self.deadline_us}"
 
 
-def kind_of(type_: str) -> str:
-    """`int`, `float`, `decimal` or `time`; `int[]` or `float[]` of a list of such; else the name of the type itself."""
-    if type_.endswith("[]") and (element := kind_of(type_[:-2])) in ("int", "float"):
-        return f"{element}[]"
-    if type_ in _INTEGERS:
-        return "int"
-    if type_ in _FLOATS:
-        return "float"
-    if type_.startswith("DECIMAL"):
-        return "decimal"
-    return "time" if type_.startswith("TIMESTAMP") else type_
-
-
-_DIGITS = "CAST({0} AS VARCHAR)"
-_FORMS = {
-    "int": "CAST({0} AS BIGINT)",
-    "float": "CAST({0} AS DOUBLE)",
-    "int[]": "CAST({0} AS BIGINT[])",
-    "float[]": "CAST({0} AS DOUBLE[])",
-    "time": "epoch_us({0})",
-    "decimal": f"CASE WHEN contains({_DIGITS}, '.') THEN rtrim(rtrim({_DIGITS}, '0'), '.') ELSE {_DIGITS} END",
-}
-"""Decimals are compared by all their digits, as text without the zeros that one of two scales adds: there is no type
-that holds every one of 38 digits."""
-
-
-def with_floats(kinds: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """The kinds of one side's columns; a decimal that is a double on the other side is compared as one."""
-    return {name: "float" if (kind, others.get(name)) == ("decimal", "float") else kind for name, kind in kinds.items()}
-
-
-def normal(relation: str, kinds: Mapping[str, str]) -> str:
-    columns = [f"{_FORMS.get(kind, '{0}').format(quote(name))} AS {quote(name)}" for name, kind in kinds.items()]
+def normal_rows(relation: str, types: Mapping[str, ValueType], to: Mapping[str, ValueType]) -> str:
+    """The rows with each column in normal form, as `to` where that has it."""
+    columns = [f"{normal(quote(name), type_, to.get(name, type_))} AS {quote(name)}" for name, type_ in types.items()]
     return f"(SELECT {', '.join(columns)} FROM {relation})"
+
+
+def key(question: Question) -> str:
+    """A number that tells an identity from others, to find its rows again."""
+    return f"hash(to_json(struct_pack({', '.join(f'{quote(name)} := {quote(name)}' for name in question.identity)})))"
 
 
 def bucket(question: Question) -> str:
@@ -91,26 +59,31 @@ def among(question: Question, buckets: Set[int]) -> str:
     return f"{bucket(question)} IN ({', '.join(map(str, sorted(buckets)))})"
 
 
-def fingerprints(question: Question, rows: str, in_time: str) -> str:
+def fingerprints(question: Question, types: Mapping[str, ValueType], rows: str, in_time: str) -> str:
     """Of each bucket and label (0 not judged, 1 judged, 2 judged and too late): rows, sum and xor of their hashes.
 
     The outer hash is needed: DuckDB combines columns linearly, so values exchanged between rows would cancel out.
+    Nested values are hashed as JSON: to DuckDB `[]` and NULL have one hash, and so have `[[1], [2]]` and `[[1, 2]]`.
     """
-    whole = quoted((*question.identity, *question.values))
+    columns = (*question.identity, *question.values)
+    whole = ", ".join(f"to_json({quote(name)})" if types[name].parts else quote(name) for name in columns)
     label = f"CASE WHEN ({question.judged}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
     hashed = f"SELECT {bucket(question)} AS __b, {label} AS __label, hash(hash({whole})) AS __h FROM {rows}"
     return f"SELECT __b, __label, count(*), sum(__h), bit_xor(__h) FROM ({hashed}) GROUP BY __b, __label"
 
 
-def groups(question: Question, kinds: Mapping[str, str], expected: str, received: str, suspects: str) -> str:
+def groups(question: Question, types: Mapping[str, ValueType], expected: str, received: str, suspects: str) -> str:
     """One row an identity: how often it came (`__n`), and its `__fault`; null where nothing was asked of it."""
-    same = " AND ".join(_same(question, kinds[name], name) for name in question.values) or "true"
+    each = (
+        same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
+    )
+    equal = " AND ".join(each) or "true"
     on = " AND ".join(f"e.{quote(name)} IS NOT DISTINCT FROM r.{quote(name)}" for name in question.identity)
     ids = [quote(name) for name in question.identity]
     either = ", ".join(f"CASE WHEN e.__known THEN e.{name} ELSE r.{name} END AS {name}" for name in ids)
     came = f"SELECT *, true AS __came, ({question.in_time}) AS __in_time FROM {received} AS x WHERE {suspects}"
     pairs = (
-        f"SELECT {either}, __known, __came, __judged, __must, {same} AS __same, __in_time"
+        f"SELECT {either}, __known, __came, __judged, __must, {equal} AS __same, __in_time"
         f" FROM ({_expected(question, expected, suspects)}) AS e FULL JOIN ({came}) AS r ON {on}"
     )
     by = ", ".join(ids)
@@ -134,22 +107,3 @@ _FAULT = (
     " WHEN NOT bool_or(__judged) THEN NULL"
     " WHEN bool_or(__same AND __in_time) THEN 'matched' WHEN bool_or(__same) THEN 'late' ELSE 'wrong' END"
 )
-
-
-def _same(question: Question, kind: str, name: str) -> str:
-    """Null-safe equality; floats within the relative tolerance, in lists too."""
-    e, r = f"e.{quote(name)}", f"r.{quote(name)}"
-    equal = f"{e} IS NOT DISTINCT FROM {r}"
-    if kind not in FLOATS:
-        return equal
-    if kind == "float":
-        return f"({equal} OR {_near(question, e, r)})"
-    one = f"p[1] IS NOT DISTINCT FROM p[2] OR {_near(question, 'p[1]', 'p[2]')}"
-    all_ = f"list_bool_and(list_transform(list_zip({e}, {r}), lambda p: {one}))"
-    return f"({equal} OR coalesce(len({e}) = len({r}) AND {all_}, false))"
-
-
-def _near(question: Question, e: str, r: str) -> str:
-    """Within the relative tolerance; infinities and NaN are near nothing."""
-    near = f"abs({e} - {r}) <= {question.float_tolerance!r} * greatest(abs({e}), abs({r}))"
-    return f"coalesce(isfinite({e}) AND isfinite({r}) AND {near}, false)"

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME, quote
-from streamgauge.run.native_rows import BATCH, PLACE, kinds_of
+from streamgauge.measure.answers import types_of
+from streamgauge.measure.value_sql import normal
+from streamgauge.run.native_rows import BATCH, PLACE
+from streamgauge.value_types import INT, TIMESTAMP, ValueType
 
 AS_HANDED_OUT = "(event_time, ingest_time) as handed out"
 """A column beside the job's: true where both times are some event's. Examples of wrong results show it."""
-_MICROSECONDS = {"int": "CAST({0} AS BIGINT)", "time": "epoch_us({0})"}
+_TIMES = (INT, TIMESTAMP)
 
 
 class Lineage:
@@ -31,13 +34,15 @@ class Lineage:
     """
 
     def __init__(
-        self, connection: Any, inputs: dict[str, Path], columns: dict[str, str], independent: bool, by_id: bool
+        self, connection: Any, inputs: dict[str, Path], columns: dict[str, ValueType], independent: bool, by_id: bool
     ) -> None:
         self._connection, self._inputs, self._independent = connection, inputs, independent
-        came = kinds_of(connection, "_came")
+        came = types_of(connection, "_came")
         times = (EVENT_TIME, INGEST_TIME)
         self.taken = tuple(
-            name for name in times if came.get(name) in _MICROSECONDS and (name not in columns or not independent)
+            name
+            for name in times
+            if name in came and came[name].name in _TIMES and (name not in columns or not independent)
         )
         """The times that the truth does not say."""
         ours = {*columns, *self.taken, EMISSION_TIME, BATCH, PLACE}
@@ -51,17 +56,17 @@ class Lineage:
         claims = self._claims(came) if self._checked else "SELECT * FROM _came"
         connection.execute(f"CREATE VIEW _claimed AS {claims}")
 
-    def demand(self) -> dict[str, str]:
-        """Give `_wanted` what the truth does not say; column name to kind."""
+    def demand(self) -> dict[str, ValueType]:
+        """Give `_wanted` what the truth does not say; column name to type."""
         if self._by_id:
             self._take_from_events()
         elif self._checked:
             self._connection.execute(f"ALTER TABLE _wanted ADD COLUMN {quote(AS_HANDED_OUT)} BOOLEAN DEFAULT true")
-        return kinds_of(self._connection, "_wanted")
+        return types_of(self._connection, "_wanted")
 
-    def _has_ids(self, columns: dict[str, str], came: dict[str, str]) -> bool:
+    def _has_ids(self, columns: dict[str, ValueType], came: dict[str, ValueType]) -> bool:
         """Whether each expected result names the event that it is of."""
-        if not self.taken or len(self._inputs) > 1 or (columns.get(EVENT_ID), came.get(EVENT_ID)) != ("int", "int"):
+        if not self.taken or len(self._inputs) > 1 or not columns.get(EVENT_ID) == came.get(EVENT_ID) == ValueType(INT):
             return False
         other = f" OR w.{EVENT_TIME} <> e.{EVENT_TIME}" if self._independent else ""
         query = f"SELECT count(*) FROM _wanted AS w LEFT JOIN {self._events()} AS e USING ({EVENT_ID})"
@@ -69,7 +74,7 @@ class Lineage:
         return not strange
 
     def _take_from_events(self) -> None:
-        there = kinds_of(self._connection, "_wanted")
+        there = types_of(self._connection, "_wanted")
         old = ", ".join(f"e.{name} AS {name}" for name in self.taken if name in there)
         new = "".join(f", e.{name}" for name in self.taken if name not in there)
         rows = f"SELECT w.*{f' REPLACE ({old})' if old else ''}{new} FROM _wanted AS w"
@@ -93,14 +98,18 @@ class Lineage:
         )
         self._connection.execute(f"CREATE TABLE _stamps AS SELECT DISTINCT {INGEST_TIME} FROM ({of_each})")
 
-    def _claims(self, came: dict[str, str]) -> str:
+    def _claims(self, came: dict[str, ValueType]) -> str:
         """A result without one of the times claims nothing by it; a reference's event_time may be that of no event."""
-        event_time = f"coalesce({_MICROSECONDS[came[EVENT_TIME]].format(f'r.{EVENT_TIME}')}, 0)"
+        event_time = f"coalesce({_micros(EVENT_TIME, came)}, 0)"
         right = [] if EVENT_TIME not in self.taken else [f"({event_time} = 0 OR h.{EVENT_TIME} IS NOT NULL)"]
         if INGEST_TIME in self.taken:
-            stamp = _MICROSECONDS[came[INGEST_TIME]].format(f"r.{INGEST_TIME}")
+            stamp = _micros(INGEST_TIME, came)
             given = f"{stamp} IN (SELECT {INGEST_TIME} FROM _stamps)"
             right.append(f"(coalesce({stamp}, 0) = 0 OR {given})")
             right.append(f"coalesce({stamp} = 0 OR {stamp} BETWEEN h.earliest AND h.latest, true)")
         joined = f"_came AS r LEFT JOIN _handed_out AS h ON h.{EVENT_TIME} = {event_time}"
         return f"SELECT r.*, {' AND '.join(right)} AS {quote(AS_HANDED_OUT)} FROM {joined}"
+
+
+def _micros(name: str, came: dict[str, ValueType]) -> str:
+    return normal(f"r.{name}", came[name], came[name])

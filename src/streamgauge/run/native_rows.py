@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.errors import EngineError
-from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_START, quoted
-from streamgauge.measure.answers_sql import UNTELLING, kind_of
+from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_START, quote, quoted
+from streamgauge.measure.answers import types_of
+from streamgauge.measure.value_sql import normal
 from streamgauge.system.user_code import first_line
+from streamgauge.value_types import DECIMAL, FLOAT, MAP, ValueType
 
 COPY = "__copy"
 """Of a row whose identity others have too: its number among them."""
@@ -21,19 +23,14 @@ BATCH, PLACE = "__batch", "__place"
 """Of an update: the engine's batch, and its number in the order of arrival."""
 
 
-def expect(connection: Any, answer: Any) -> dict[str, str]:
-    """Make the table `_wanted` of a relation; column name to kind."""
+def expect(connection: Any, answer: Any) -> dict[str, ValueType]:
+    """Make the table `_wanted` of a relation; column name to type."""
     connection.execute("DROP TABLE IF EXISTS _wanted")
     try:
         answer.project(f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})").create("_wanted")
     except Exception as error:
         raise EngineError(f"what they should be could not be computed: {first_line(error)}") from None
-    return kinds_of(connection, "_wanted")
-
-
-def kinds_of(connection: Any, relation: str) -> dict[str, str]:
-    rows = connection.execute(f"DESCRIBE {relation}").fetchall()
-    return {row[0]: kind_of(str(row[1])) for row in rows}
+    return types_of(connection, "_wanted")
 
 
 def nothing(connection: Any) -> pa.Table:
@@ -41,12 +38,13 @@ def nothing(connection: Any) -> pa.Table:
     return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _wanted LIMIT 0").to_arrow_table()
 
 
-def identity(connection: Any, columns: dict[str, str], keys: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+def identity(connection: Any, columns: dict[str, ValueType], keys: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     """(the columns that tell one result from another, whether no two expected ones have the same).
 
     The keys declared, with the window's start, and with event_time where they alone do not tell; else event_id; else
     the first columns, from the left, that do so, and at last all of them, as a multiset. Floats tell nothing apart:
-    they are compared within a tolerance, and so are decimals where the other side has floats.
+    they are compared within a tolerance, and so are decimals where the other side has floats. Nor do maps, whose
+    entries have no order.
     """
     if keys:
         whole = with_window(keys, columns)
@@ -56,15 +54,15 @@ def identity(connection: Any, columns: dict[str, str], keys: tuple[str, ...]) ->
         return timed, _unique(connection, timed)
     if EVENT_ID in columns and _unique(connection, (EVENT_ID,)):
         return (EVENT_ID,), True
-    own = [name for name, kind in columns.items() if kind not in UNTELLING and name not in LINEAGE]
+    whole = tuple(name for name, type_ in columns.items() if not type_.has(FLOAT, DECIMAL, MAP))
+    own = [name for name in whole if name not in LINEAGE]
     for count in range(1, len(own) + 1):
         if _unique(connection, own[:count]):
             return tuple(own[:count]), True
-    whole = tuple(name for name, kind in columns.items() if kind not in UNTELLING)
     return whole, _unique(connection, whole)
 
 
-def with_window(keys: tuple[str, ...], columns: dict[str, str]) -> tuple[str, ...]:
+def with_window(keys: tuple[str, ...], columns: dict[str, ValueType]) -> tuple[str, ...]:
     """The keys declared, and the window's start where there is one."""
     return (*keys, WINDOW_START) if WINDOW_START in columns and WINDOW_START not in keys else keys
 
@@ -80,15 +78,18 @@ def copies(connection: Any, relation: str, names: Sequence[str]) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
-def numbered(relation: str, ids: Sequence[str], columns: dict[str, str], unique: bool) -> str:
+def numbered(
+    relation: str, ids: Sequence[str], types: dict[str, ValueType], compared: dict[str, ValueType], unique: bool
+) -> str:
     """The rows; where several have one identity, each with its number among them.
 
     That identity has the event time in it, so neither a row lost nor the tail moves the others' numbers. Floats come
-    last in the order: two that are alike but for their last places must not part what the exact columns put together.
+    last in the order: two that are alike but for their last places must not part what the exact values put together.
     """
     if unique:
         return f"SELECT * FROM {relation}"
-    rest = [name for name in columns if name not in ids]
-    rest.sort(key=lambda name: columns[name] in UNTELLING)
-    order = f" ORDER BY {quoted(rest)}" if rest else ""
+    rest = {name: type_ for name, type_ in compared.items() if name not in ids}
+    exact = [normal(quote(name), types[name], to, floats=False) for name, to in rest.items() if to.name != FLOAT]
+    floats = [normal(quote(name), types[name], to) for name, to in rest.items() if to.has(FLOAT)]
+    order = f" ORDER BY {', '.join(exact + floats)}" if rest else ""
     return f"SELECT *, row_number() OVER (PARTITION BY {quoted(ids)}{order}) AS {COPY} FROM {relation}"

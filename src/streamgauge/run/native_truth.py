@@ -44,6 +44,7 @@ from streamgauge.run.replay import Input
 from streamgauge.run.spool import Received, results_file
 from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
+from streamgauge.value_types import TIMESTAMP, ValueType
 
 BY_BATCH = Truth("Spark, the same function in batch", independent=False)
 BY_REFERENCE = Truth("DuckDB, by the job's own reference", independent=True)
@@ -172,16 +173,18 @@ def _compare_rows(
     connection.register("_came", received.table() if not received.empty else nothing(connection))
     lineage = Lineage(connection, inputs, wanted, job.description.reference is not None, by_id=True)
     columns = lineage.demand()
+    came = answers.types_of(connection, "_claimed")
+    compared_as = answers.compared_types(columns, came, columns)
     ids, unique = identity(connection, wanted, job.description.keys)
-    connection.execute(f"CREATE VIEW _received AS {numbered('_claimed', ids, wanted, unique)}")
-    connection.execute(f"CREATE VIEW _expected AS {numbered('_wanted', ids, wanted, unique)}")
+    connection.execute(f"CREATE VIEW _received AS {numbered('_claimed', ids, came, compared_as, unique)}")
+    connection.execute(f"CREATE VIEW _expected AS {numbered('_wanted', ids, columns, compared_as, unique)}")
     asked = _asked(done, ready.reach_us or 0, ids if unique else (*ids, COPY), columns)
     compared.add("_expected", "_received", asked)
     return _Compared(f"told apart by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
 
 
-def _asked(done: Conducted, reach_us: int, identity: tuple[str, ...], columns: dict[str, str]) -> Asked:
-    windowed = columns.get(WINDOW_END) == "time"
+def _asked(done: Conducted, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]) -> Asked:
+    windowed = columns.get(WINDOW_END) == ValueType(TIMESTAMP)
     early = judged_early(done, windowed)
     if reach_us and not windowed:  # a stateful result that shows no window may be due so much later
         early = f"event_time < {done.journal.committed_until() - reach_us}"

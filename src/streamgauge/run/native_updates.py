@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, quoted
 from streamgauge.measure import answers
-from streamgauge.measure.answers_sql import normal
+from streamgauge.measure.answers_sql import normal_rows
 from streamgauge.measure.latency import ENGINE_BATCH
 from streamgauge.run.comparison import Asked, Comparison
 from streamgauge.run.conduct import Conducted
 from streamgauge.run.native_lineage import Lineage
-from streamgauge.run.native_rows import BATCH, PLACE, copies, expect, kinds_of, nothing, with_window
+from streamgauge.run.native_rows import BATCH, PLACE, copies, expect, nothing, with_window
 from streamgauge.run.spool import Received
 
 MOMENTS = 3
@@ -110,10 +110,13 @@ class Updates:
         return "".join(f"; {why[each]:,} came {words}" for each, words in MISPLACED.items() if each in why)
 
     def _examples(self, ids: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        rows = normal("_misplaced", kinds_of(self._connection, "_misplaced"))
+        types = answers.types_of(self._connection, "_misplaced")
+        rows = normal_rows("_misplaced", types, types)
         some = f"SELECT * EXCLUDE ({BATCH}, {PLACE}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {SHOWN}"
-        for row in self._connection.sql(some).to_arrow_table().to_pylist():
-            shown = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
+        found = self._connection.execute(some)
+        names = [column[0] for column in found.description]
+        for row in found.fetchall():
+            shown = answers.shown(dict(zip(names, row, strict=True)), types)
             came = {name: value for name, value in shown.items() if name not in ids}
             yield {"fault": "extra"} | {name: shown[name] for name in ids} | {"expected": [], "received": [came]}
 

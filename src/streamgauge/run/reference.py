@@ -14,14 +14,14 @@ from streamgauge.errors import JobError, Problem, nearest
 from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.jobs import Description
 from streamgauge.load.fields import StreamSpec
-from streamgauge.measure.answers_sql import kind_of
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
+from streamgauge.value_types import INT, TIMESTAMP, ValueType, from_duckdb
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
 
 
-def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...]) -> tuple[str, ...]:
-    """The columns that a reference gives, found over empty tables.
+def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...]) -> tuple[tuple[str, ValueType], ...]:
+    """The columns that a reference gives, with their types, found over empty tables.
 
     JobError where it fails, lacks event_time, or lacks a column that results are told apart by.
     """
@@ -31,18 +31,19 @@ def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...])
         connection.execute("SET TimeZone = 'UTC'")
         tables = {each.name: _empty(each) for each in streams}
         relation = answer(connection, path, described, tables)
-        found = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    kind = kind_of(found.get(EVENT_TIME, ""))
-    if kind != "int":
+        found = dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
+    event_time = found.get(EVENT_TIME)
+    if event_time != ValueType(INT):
         rule = "must give event_time too, as the BIGINT microseconds that it is"
         time = described.inputs[0].time
-        way_out = _FROM_TIME.format(time=time) if kind == "time" else _LINE_TO_ADD
-        raise JobError(Problem(f"{path.name}: reference", rule, found, way_out))
+        way_out = _FROM_TIME.format(time=time) if event_time == ValueType(TIMESTAMP) else _LINE_TO_ADD
+        got = {name: str(type_) for name, type_ in found.items()}
+        raise JobError(Problem(f"{path.name}: reference", rule, got, way_out))
     if lacking := [key for key in described.keys if key not in found]:
         rule = f"must give the columns that @job names in keys: {', '.join(lacking)}"
         way_out = f"add {lacking[0]} to the reference, or take it out of keys"
         raise JobError(Problem(f"{path.name}: reference", rule, list(found), way_out))
-    return tuple(found)
+    return tuple(found.items())
 
 
 _LINE_TO_ADD = "max(event_time) AS event_time where it groups, event_time where it does not"

@@ -41,8 +41,11 @@ class Answering:
         if self._session is None:
             self._session = open_session(self._asked.master, self._asked.conf, Path(self._asked.folder))
         try:
-            self._native.batch(self._session, [self._frame(each.name, before_us) for each in self._asked.job.inputs]) \
-                .write.parquet(out)  # fmt: skip
+            frames = [self._frame(each.name, before_us) for each in self._asked.job.inputs]
+            found = self._native.batch(self._session, frames)
+            # Spark's default for timestamps, INT96, is read in nanoseconds and without a zone.
+            found.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+            found.write.parquet(out)
         except InputError:
             raise
         except Exception as error:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from streamgauge.engines.spark import result_types
 from streamgauge.engines.spark.user_function import WITHOUT_SINK, no_query, reported
 from streamgauge.errors import JobError, Problem
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
@@ -121,10 +122,13 @@ class Native:
             raise self._refuse(
                 "must keep event_time as it is (bigint, microseconds)", kind.simpleString(), _LINE_TO_ADD
             )
-        lacking = [name for name in (*self.job.keys, *(self.job.reference or ())) if name not in found.columns]
+        reference = dict(self.job.reference or ())
+        lacking = [name for name in (*self.job.keys, *reference) if name not in found.columns]
         if lacking:
             rule = f"must give the columns that its keys and its reference name: {', '.join(lacking)}"
             raise self._refuse(rule, found.columns, f"add {lacking[0]} to the result, or take it out of @job")
+        if wrong := list(result_types.problems(self._who, found.schema, self.job.keys, reference)):
+            raise JobError(wrong)
         time = F.unix_micros(F.col(EVENT_TIME)) if isinstance(kind, TimestampType) else F.col(EVENT_TIME)
         # Rows of an outer join may have none; 0 lies in no measured span, and the answers say how many there were.
         return found.withColumn(EVENT_TIME, F.coalesce(time, F.lit(0)))
@@ -146,7 +150,11 @@ class Native:
         )
 
     def _refuse(self, rule: str, got: object, way_out: str) -> JobError:
-        return JobError(Problem(f"{Path(self.job.path).name}: {self.job.name}()", rule, str(got), way_out))
+        return JobError(Problem(self._who, rule, str(got), way_out))
+
+    @property
+    def _who(self) -> str:
+        return f"{Path(self.job.path).name}: {self.job.name}()"
 
 
 _LINE_TO_ADD = (

@@ -1,0 +1,97 @@
+"""Types of result columns as answers are compared: one form for those of DuckDB and of an engine, nested ones too.
+
+Widths of numbers, zones of timestamps and names of texts do not matter to a comparison, so they are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+INT, FLOAT, DECIMAL, TIMESTAMP, INTERVAL = "int", "float", "decimal", "timestamp", "interval"
+STRING, BINARY, BOOLEAN, DATE, TIME = "string", "binary", "boolean", "date", "time"
+STRUCT, LIST, MAP = "struct", "array", "map"
+
+_PLAIN = frozenset({INT, FLOAT, DECIMAL, TIMESTAMP, INTERVAL, STRING, BINARY, BOOLEAN, DATE, TIME})
+_ALIKE = ({TIMESTAMP, INT}, {INTERVAL, INT}, {DECIMAL, FLOAT})
+"""Engines give times as such or as a number of microseconds; a decimal beside a float is compared as one."""
+_OF_DUCKDB = {
+    **dict.fromkeys(("tinyint", "smallint", "integer", "bigint", "hugeint"), INT),
+    **dict.fromkeys(("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"), INT),
+    **dict.fromkeys(("float", "double"), FLOAT),
+    **dict.fromkeys(("time", "time_ns"), TIME),
+    "varchar": STRING,
+    "blob": BINARY,
+}
+"""Those that DuckDB calls otherwise."""
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A type by name, with the types in it: a struct's fields, an array's `element`, a map's `key` and `value`."""
+
+    name: str
+    parts: tuple[tuple[str, ValueType], ...] = ()
+
+    def __str__(self) -> str:
+        if not self.parts:
+            return self.name
+        each = (f"{name}: {part}" if self.name == STRUCT else str(part) for name, part in self.parts)
+        return f"{self.name}<{', '.join(each)}>"
+
+    def __getitem__(self, part: str) -> ValueType:
+        return dict(self.parts)[part]
+
+    def has(self, *names: str) -> bool:
+        """Whether it, or a type in it, is one of these."""
+        return self.name in names or any(part.has(*names) for _, part in self.parts)
+
+    def with_parts(self, change: Callable[[str, ValueType], ValueType]) -> ValueType:
+        return ValueType(self.name, tuple((name, change(name, part)) for name, part in self.parts))
+
+
+def list_of(element: ValueType) -> ValueType:
+    return ValueType(LIST, (("element", element),))
+
+
+def map_of(key: ValueType, value: ValueType) -> ValueType:
+    return ValueType(MAP, (("key", key), ("value", value)))
+
+
+def from_duckdb(type_: Any) -> ValueType:
+    """Of a `DuckDBPyType`."""
+    if type_.id in ("list", "array"):
+        return list_of(from_duckdb(type_.children[0][1]))
+    if type_.id in (STRUCT, MAP):
+        return ValueType(type_.id, tuple((name, from_duckdb(part)) for name, part in type_.children))
+    if type_.id.startswith(TIMESTAMP):
+        return ValueType(TIMESTAMP)
+    return ValueType(_OF_DUCKDB.get(type_.id, type_.id))
+
+
+def incomparable(type_: ValueType, name: str) -> Iterator[tuple[str, str]]:
+    """The places in a column of that name, and their types, whose values cannot be compared."""
+    fields = [field.lower() for field, _ in type_.parts]
+    if (type_.name not in _PLAIN and not fields) or len({*fields}) < len(fields):
+        yield name, str(type_)
+        return
+    for field, part in type_.parts:
+        yield from incomparable(part, f"{name}.{field}")
+
+
+def differences(expected: ValueType, received: ValueType, name: str) -> Iterator[tuple[str, str, str]]:
+    """The places in a column of that name whose values cannot be compared with each other, with both types."""
+    names = {expected.name, received.name}
+    if (len(names) == 2 and names not in _ALIKE) or {*dict(expected.parts)} != {*dict(received.parts)}:
+        yield name, str(expected), str(received)
+        return
+    for field, part in expected.parts:
+        yield from differences(part, received[field], f"{name}.{field}")
+
+
+def common(expected: ValueType, received: ValueType) -> ValueType:
+    """What both are compared as, where there are no differences."""
+    if received.name == FLOAT:
+        return received
+    return expected.with_parts(lambda name, part: common(part, received[name]))
