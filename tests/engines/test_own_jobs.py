@@ -296,6 +296,30 @@ def test_an_exception_in_a_row_function_is_shown_as_the_users_own(tmp_path: Path
     assert "pyspark/" not in sentence
 
 
+NESTED = """
+    @job(PURCHASES, reach="6s")
+    def nested(spark, inputs):
+        purchases = inputs["purchases"].withWatermark("timestamp", "0 seconds")
+        kept = purchases.groupBy(F.window("timestamp", "2 seconds").alias("span"), "pack").agg(
+            F.avg("price").alias("mean"), F.sum(F.col("price").cast("decimal(10,2)")).alias("sum"),
+            F.max("timestamp").alias("last"), F.count("*").alias("n"),
+            F.max("event_time").alias("event_time"), F.max("ingest_time").alias("ingest_time"))
+        local, none = F.col("last").cast("timestamp_ntz").alias("local"), F.lit(None).cast("int").alias("none")
+        inside = F.struct("mean", "sum", local, none)
+        return kept.select("span", "pack", F.array(inside, F.lit(None)).alias("list"), F.array("last").alias("times"),
+                           F.create_map(F.lit("b"), inside, F.lit("a"), F.lit(None)).alias("map"),
+                           (F.col("last") - F.col("span.start")).alias("since"), "event_time", "ingest_time")
+"""
+
+
+def test_nested_results_are_compared_with_their_batch_run(tmp_path: Path) -> None:
+    """A struct of times as a window is, and averages, decimals, times and nulls in arrays and maps."""
+    found = answers_of(tmp_path, NESTED)
+    assert (found.judged, found.right) == (True, True), (found.sentence, found.examples)
+    assert found.matched
+    assert "told apart by span, pack" in found.sentence
+
+
 # What is wrong with what a function gives, its body, and what the one message must say.
 REFUSED = [
     ("batch", "return spark.range(5).withColumnRenamed('id', 'event_time')", ["a batch DataFrame", 'inputs["..."]']),
@@ -318,6 +342,11 @@ REFUSED = [
     ),
     ("its own error", "return {}['sales']", ["KeyError: 'sales'", "line 10, in f", "return {}['sales']"]),
     ("spark's error", "return inputs['purchases'].select(F.expr('prize + 1'))", ["UNRESOLVED_COLUMN", "line 10, in f"]),
+    (
+        "a type that cannot be compared",
+        "return inputs['purchases'].withColumn('both', F.struct('price', F.lit(None).alias('none')))",
+        ["f()", "both.none", "void", 'drop("both")'],
+    ),
     (
         "mode",
         "return inputs['purchases'].groupBy('pack').agg(F.max('event_time').alias('event_time'))",
