@@ -17,7 +17,7 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.engines.restarting import RESTARTED_S, Restart
+from tests.engines.restarting import RESTARTED_S
 from tests.flow import totals
 
 from streamgauge.artifacts.run_folder import RunFolder
@@ -257,11 +257,3 @@ def test_every_answer_is_verified(
     with started(tmp_path, workload, flow) as (ready, rig, folder):
         judged = trial(ready, rig, folder)
     check_answers(judged, independent, rows_least)
-
-
-def test_state_survives_a_kill(tmp_path: Path, restart: Restart) -> None:
-    """Spark is killed in mid-trial and started again from its checkpoint: averages go on as if nothing had happened."""
-    with started(tmp_path, "spike_detection", None) as (ready, rig, folder):
-        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
-    restart.check(judged)
-    check_answers(judged, True, 30)

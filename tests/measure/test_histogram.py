@@ -35,11 +35,6 @@ def test_every_edge_lies_in_the_slot_that_hdrhistogram_gives_it() -> None:
     assert counts_of(EDGES).tolist() == list(hdr_of(EDGES).counts)
 
 
-def test_every_small_value_has_its_own_slot() -> None:
-    """Below 2048 us nothing is rounded."""
-    assert np.array_equal(counts_of(np.arange(2048))[:2048], np.ones(2048))
-
-
 @given(st.lists(st.integers(0, 31).flatmap(lambda k: st.integers(0, 2**k)), max_size=200))
 def test_counts_equal_those_of_record_value(values: list[int]) -> None:
     """Any values, of any magnitude: the counts of the package, slot for slot."""
@@ -92,12 +87,6 @@ def test_an_empty_histogram_has_no_figures() -> None:
     """No value, no percentile: None, not zero."""
     histogram = Histogram()
     assert (histogram.percentile(0.5), histogram.min, histogram.max, histogram.mean) == (None, None, None, None)
-
-
-def test_a_percentile_is_a_share() -> None:
-    """99 for 0.99 is a mistake that must not pass."""
-    with pytest.raises(ValueError, match="q must be"):
-        histogram_of([1]).percentile(99)
 
 
 def test_merging_is_counting_together() -> None:

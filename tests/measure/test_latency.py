@@ -78,14 +78,6 @@ def test_windows_count_as_windows_not_as_rows() -> None:
     assert (some(found.latencies.closing_delay_us).min, some(found.latencies.closing_delay_us).max) == (300, 300)
 
 
-def test_windows_seen_in_two_batches_are_counted_once() -> None:
-    """A window whose rows arrive in two record batches is still one observation."""
-    parts = [batch([1], [9], end=[4]), batch([2], [9], end=[4])]
-    found = measured(LatencyRule("window"), *parts)
-    assert (found.effective_count, found.windows_closed) == (1, 1)
-    assert measured(ROW, batch([1], [9])).windows_closed is None
-
-
 def closed_and_observed(*rows: tuple[int, int], missing: tuple[tuple[int, int], ...] = ()) -> tuple[int | None, int]:
     """Of results (event time, window end), in seconds, of which the span has those of 0 to 10 s."""
     times, ends = zip(*rows, strict=True)

@@ -103,13 +103,6 @@ def test_kinds_go_by_the_program(program: str, kind: str) -> None:
     assert monitors.kind_of(program) == kind
 
 
-def test_two_readings_at_one_moment_divide_by_nothing(fake: dict[str, float]) -> None:
-    """Asked twice within a microsecond, the second gives no figure."""
-    watched = watching(fake, ("spark", "sut", 1))
-    watched.sample()
-    assert watched.sample() == []
-
-
 def test_threads_that_end_give_no_negative_waiting(fake: dict[str, float]) -> None:
     """An ended thread takes its waiting time along: the sum may fall."""
     fake["waited"] = 3.0

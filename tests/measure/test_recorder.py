@@ -70,13 +70,6 @@ def test_a_committed_batch_leaves_nothing_behind() -> None:
     assert (ledger._begun, ledger._staged) == ({("q", 20, 1, "out")}, {})
 
 
-def test_nothing_counts_before_its_commit() -> None:
-    """Staged rows are known and not accepted."""
-    ledger = ledger_of()
-    stage(ledger, 0, 0, 1)
-    assert (rows_staged(ledger), ledger.news()) == (10, [])
-
-
 def test_a_commit_accepts_what_it_lists() -> None:
     """Rows, files, the furthest event time and the last arrival of the attempts that it names."""
     ledger = ledger_of()
