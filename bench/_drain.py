@@ -18,7 +18,8 @@ from streamgauge.report.terminal import progress
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig, RigSettings
-from streamgauge.run.trial import next_start, rig_settings
+from streamgauge.run.trial import TrialConductor, rig_settings
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.studies.overload import Overloaded, overload
 
 MOST_PER_S = 30e6
@@ -49,8 +50,9 @@ def drained_per_s(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
         rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))
-        rig.start(ready.plan(next_start(rig), 1e6, 1.0))
-        return rate_of(overload(ready, rig, MOST_PER_S, _show, to_the_end=True))
+        conductor = TrialConductor(ready, rig, snapshots(_show))
+        conductor.start(1e6, "starting Spark")
+        return rate_of(overload(conductor, MOST_PER_S, to_the_end=True))
 
 
 def _show(snapshot: TrialSnapshot) -> None:

@@ -35,6 +35,7 @@ class Cause(_Code):
     INTERRUPTED = "interrupted", "a person or the system stopped the run"
     STOPPED_AT_START = "stopped_at_start", "the run was stopped before anything was measured"
     UNFINISHED = "unfinished", "the run is still going on, or it was killed"
+    UNJUDGED = "unjudged", "the run ended after its measured span, and before it was judged"
     START_FAILED = "start_failed", "the engine or the driver did not start"
     RATE_HELD = "rate_held", "a search found a rate that holds"
     NO_RATE_HELD = "no_rate_held", "a search found no rate that holds"

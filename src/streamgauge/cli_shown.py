@@ -74,9 +74,10 @@ def run_with_view(experiment: Experiment) -> Result:
     from streamgauge.report.page import write_page
     from streamgauge.report.terminal import TrialView
     from streamgauge.run.single import run_single
+    from streamgauge.run.trial_progress import snapshots
 
     with TrialView() as view:
-        return run_single(experiment, view.update, write_page)
+        return run_single(experiment, snapshots(view.update), write_page)
 
 
 def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:

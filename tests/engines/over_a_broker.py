@@ -20,7 +20,9 @@ from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialConductor, next_start, rig_settings
+from streamgauge.run.trial_policy import JudgedTrial
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.carrier import KafkaCarrier
 
@@ -66,10 +68,10 @@ def started(
 
 
 def trial(ready: Ready, rig: Rig, folder: RunFolder, number: int = 1, on_progress: Any = lambda _: None) -> Judged:
-    settings = TrialSettings(
-        ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+    settings = JudgedTrial(
+        ready, ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
     )
-    return run_trial(ready, rig, folder.trial(number, datetime.now(UTC)), settings, on_progress=on_progress)
+    return TrialConductor(ready, rig, snapshots(on_progress)).run(folder.trial(number, datetime.now(UTC)), settings)
 
 
 class InMidTrial:

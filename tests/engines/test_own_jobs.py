@@ -21,7 +21,8 @@ from streamgauge.result import Result, Verification
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, TrialConductor, next_start, rig_settings
+from streamgauge.run.trial_policy import JudgedTrial
 
 pytestmark = pytest.mark.spark
 
@@ -51,8 +52,8 @@ def result_of(root: Path, file: Path, duration_s: float = DURATION_S) -> Result:
     """A short trial of a job, conducted and verified."""
     with started(root, file, duration_s) as (ready, rig):
         folder = RunFolder.create(root, str(file), "spark", datetime.now(UTC))
-        settings = TrialSettings(RATE, fresh=True, duration_s=duration_s, may_extend=False, keep_results=True)
-        return run_trial(ready, rig, folder, settings).result
+        settings = JudgedTrial(ready, RATE, fresh=True, duration_s=duration_s, may_extend=False, keep_results=True)
+        return TrialConductor(ready, rig).run(folder, settings).result
 
 
 def trial_of(root: Path, body: str, duration_s: float = DURATION_S) -> Result:
@@ -363,7 +364,7 @@ def test_a_job_is_searched_on_a_warm_rig(tmp_path: Path) -> None:
     """Two trials on one Spark, as a search makes them: each is verified by a batch run of its own input."""
     with started(tmp_path, EXAMPLES / "enrich.py") as (ready, rig):
         folder = RunFolder.create(tmp_path, "enrich", "spark", datetime.now(UTC))
-        settings = TrialSettings(RATE, fresh=False, duration_s=DURATION_S, may_extend=False)
+        settings = JudgedTrial(ready, RATE, fresh=False, duration_s=DURATION_S, may_extend=False)
         for number in (1, 2):
             trial = folder.trial(number, datetime.now(UTC))
-            check_right(run_trial(ready, rig, trial, settings).result.verification, False, 16_000)
+            check_right(TrialConductor(ready, rig).run(trial, settings).result.verification, False, 16_000)

@@ -16,7 +16,8 @@ from streamgauge.events import Clock
 from streamgauge.experiment import build
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, TrialConductor, next_start, rig_settings
+from streamgauge.run.trial_policy import JudgedTrial
 from streamgauge.studies.anatomy import MODES, anatomy, check_trials
 from streamgauge.studies.dissect import taken_apart
 
@@ -76,8 +77,8 @@ def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
     folder = RunFolder.create(root, plain.experiment.workload, engine, datetime.now(UTC))
     with Rig(rig_settings(ready), start_of(engine, None), folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, 2000.0, 1.0))
-        settings = TrialSettings(2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
-        judged = run_trial(ready, rig, folder, settings)
+        settings = JudgedTrial(ready, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
+        judged = TrialConductor(ready, rig).run(folder, settings)
         evidence.look(rig, judged)
     return taken_apart(judged, folder.path, evidence)
 

@@ -29,7 +29,8 @@ from streamgauge.experiment import build
 from streamgauge.result import Result
 from streamgauge.run.check import check
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, TrialConductor, next_start, rig_settings
+from streamgauge.run.trial_policy import JudgedTrial
 from streamgauge.system.children import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -123,8 +124,8 @@ def result_on(cluster: Cluster, root: Path, workload: str, parameters: dict[str,
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
     with Rig(rig_settings(ready), SparkEngine, folder.path, Clock.fixed_now()) as rig:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE, 1.0))
-        settings = TrialSettings(RATE, fresh=True, duration_s=DURATION_S, may_extend=False)
-        judged = run_trial(ready, rig, folder, settings)
+        settings = JudgedTrial(ready, RATE, fresh=True, duration_s=DURATION_S, may_extend=False)
+        judged = TrialConductor(ready, rig).run(folder, settings)
     assert judged.done.engine_failed == ""
     assert judged.done.drained
     return judged.result

@@ -34,7 +34,9 @@ from streamgauge.run.conduct import Spans
 from streamgauge.run.journal import Batch
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialConductor, next_start, rig_settings
+from streamgauge.run.trial_policy import JudgedTrial
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.system.children import wait_until
 from streamgauge.workloads import base
 from streamgauge.workloads.base import Job, Parameters, Workload
@@ -71,10 +73,10 @@ class Case:
     def trial(self, number: int, on_progress: Progress = lambda _: None) -> Judged:
         """A short real trial in a folder of its own."""
         folder = self.folder.trial(number, datetime.now(UTC))
-        settings = TrialSettings(
-            self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+        settings = JudgedTrial(
+            self.ready, self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
         )
-        return run_trial(self.ready, self.rig, folder, settings, on_progress=on_progress)
+        return TrialConductor(self.ready, self.rig, snapshots(on_progress)).run(folder, settings)
 
     def counted_with(self, operators: Sequence[str]) -> dict[str, dict[Batch, int]]:
         """Rows of each operator in each batch, as soon as Spark has told of a batch with all of these, which it may do

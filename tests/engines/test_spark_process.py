@@ -33,7 +33,9 @@ from streamgauge.flow.stream import source, tumble
 from streamgauge.run.check import check
 from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, rig_settings, run_trial
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialConductor, next_start, rig_settings
+from streamgauge.run.trial_policy import JudgedTrial
+from streamgauge.run.trial_progress import Show, snapshots
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -214,9 +216,10 @@ def started(root: Path, workload: str, flow: Flow | None) -> Iterator[tuple[Read
         yield ready, rig, folder
 
 
-def trial(ready: Ready, rig: Rig, folder: RunFolder, **more: Any) -> Judged:
-    settings = TrialSettings(10_000.0, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S)
-    return run_trial(ready, rig, folder.trial(1, datetime.now(UTC)), settings, **more)
+def trial(ready: Ready, rig: Rig, folder: RunFolder, on_progress: Show = lambda _: None) -> Judged:
+    settings = JudgedTrial(ready, 10_000.0, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S)
+    conductor = TrialConductor(ready, rig, snapshots(on_progress))
+    return conductor.run(folder.trial(1, datetime.now(UTC)), settings)
 
 
 def check_answers(judged: Judged, independent: bool, rows_least: int) -> None:

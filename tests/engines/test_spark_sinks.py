@@ -33,19 +33,20 @@ from streamgauge.run.trial import (
     START_LEAD_US,
     Judged,
     Told,
-    TrialSettings,
-    conclude,
+    TrialConductor,
     next_start,
     rig_settings,
-    run_trial,
 )
+from streamgauge.run.trial_policy import JudgedTrial
+from streamgauge.run.trial_progress import snapshots
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RATE_PER_S, DURATION_S = 20_000.0, 6.0
-SETTINGS = TrialSettings(
-    RATE_PER_S, fresh=True, duration_s=DURATION_S, may_extend=False, keep_results=True, drain_s=RESTARTED_S
-)
+SETTINGS: dict[str, Any] = {
+    "rate_per_s": RATE_PER_S, "fresh": True, "duration_s": DURATION_S, "may_extend": False, "keep_results": True,
+    "drain_s": RESTARTED_S,
+}  # fmt: skip
 FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
 
 
@@ -79,12 +80,14 @@ class Case:
 
     def trial(self, number: int, on_progress: Callable[[TrialSnapshot], None] = lambda _: None) -> Judged:
         folder = self.folder.trial(number, datetime.now(UTC))
-        return run_trial(self.ready, self.rig, folder, SETTINGS, on_progress=on_progress)
+        conductor = TrialConductor(self.ready, self.rig, snapshots(on_progress))
+        return conductor.run(folder, JudgedTrial(self.ready, **SETTINGS))
 
     def again(self, done: Conducted) -> Judged:
         """The same trial, judged once more from what lies in the spool now."""
         folder = self.folder.trial(99, datetime.now(UTC))
-        return conclude(self.ready, self.rig, folder, SETTINGS, done, Told(), lambda _: None, None)
+        conductor, judged = TrialConductor(self.ready, self.rig), JudgedTrial(self.ready, **SETTINGS)
+        return conductor.conclude(folder, judged, done, Told())
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from streamgauge.engines.seam import EngineStatus
 from streamgauge.errors import DriverError
 from streamgauge.events import US
 from streamgauge.run import conduct
-from streamgauge.run.conduct import Conducted, Conductor, Spans, drain_backlog
+from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, TrialPolicy, drain_backlog
 from streamgauge.run.journal import Journal
+from streamgauge.run.trial_events import BatchesCommitted, PhaseBegan, PhaseExtended, Progress, TrialEvent
 
 START = 1_700_000_000 * US
 SPANS = Spans(START, START + 5 * US, START + 15 * US, START + 20 * US)
@@ -57,6 +58,7 @@ class FakeRig:
     until_us: int = 0
     given_us: int = 0
     told: dict[tuple[int, int], Any] = field(default_factory=dict)
+    events: list[TrialEvent] = field(default_factory=list)
 
     def begin(self, plan: Any, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
         self.trials += 1
@@ -126,9 +128,19 @@ def rig(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
     return FakeRig(make.story(plan=make.plan(seconds=120)), make, clock)
 
 
-def conductor(rig: FakeRig, **more: Any) -> Conductor:
+def conductor(rig: FakeRig, on_progress: Callable[[Conducted], object] | None = None, **more: Any) -> Conductor:
+    """With a policy that waits for results, and has `more` in place of its own attributes and methods."""
     fake: Any = rig
-    return Conductor(fake, rig.story.plan, SPANS, rig.make.chunk_us, **more)
+    policy = TrialPolicy()
+    for name, value in {"drain_s": DRAIN_S, **more}.items():
+        setattr(policy, name, value)
+
+    def observe(event: TrialEvent) -> None:
+        rig.events.append(event)
+        if on_progress is not None and isinstance(event, Progress):
+            on_progress(event.log)
+
+    return Conductor(fake, rig.story.plan, SPANS, rig.make.chunk_us, policy, observe)
 
 
 def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
@@ -144,10 +156,26 @@ def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
     assert done.journal.others
 
 
+def test_observers_hear_of_phases_extensions_commits_and_progress(rig: FakeRig) -> None:
+    """Each phase begins once, at its planned time, and every commit is told of once."""
+    longer = iter([2 * US, 0])
+    done = conductor(rig, span_extension_us=lambda _: next(longer)).conduct()
+    began = [(event.phase, event.at_us) for event in rig.events if isinstance(event, PhaseBegan)]
+    spans = done.spans
+    assert began == [
+        ("warm-up", spans.start_us), ("measured", spans.measured_from_us), ("tail", spans.measured_to_us),
+        ("drain", spans.end_us),
+    ]  # fmt: skip
+    assert [event for event in rig.events if isinstance(event, PhaseExtended)] == [PhaseExtended("measured", 2 * US)]
+    commits = [commit for event in rig.events if isinstance(event, BatchesCommitted) for commit in event.commits]
+    assert commits == list(done.journal.commits)
+    assert sum(isinstance(event, Progress) for event in rig.events) > 40
+
+
 def test_a_warm_up_goes_on_while_it_has_not_levelled_off(rig: FakeRig) -> None:
     """Span, tail and end move along; generators are told."""
     said = [2 * US, 2 * US, 0]
-    done = conductor(rig, levelling=lambda _: said.pop(0)).conduct()
+    done = conductor(rig, warmup_extension_us=lambda _: said.pop(0)).conduct()
     assert done.spans == SPANS.later(4 * US)
     assert (done.prolonged_us, done.looks) == (4 * US, 1)
     assert rig.of("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
@@ -169,7 +197,7 @@ def test_the_pace_is_passed_on(rig: FakeRig) -> None:
 def test_progress_is_shown_twice_a_second(rig: FakeRig) -> None:
     """Each look tells the view once; time moves on between."""
     seen: list[int] = []
-    conductor(rig, on_tick=lambda done: seen.append(rig.clock.now)).conduct()
+    conductor(rig, on_progress=lambda done: seen.append(rig.clock.now)).conduct()
     assert 40 <= len(seen) <= 60
     assert all(b > a for a, b in pairwise(seen))
 
@@ -177,7 +205,7 @@ def test_progress_is_shown_twice_a_second(rig: FakeRig) -> None:
 def test_an_undecided_trial_is_extended_and_measured_on(rig: FakeRig) -> None:
     """The span and the plan's end move by what was asked, and the generators are told."""
     answers = iter([10 * US, 10 * US, 0])
-    done = conductor(rig, undecided=lambda done: next(answers)).conduct()
+    done = conductor(rig, span_extension_us=lambda done: next(answers)).conduct()
     assert done.looks == 3
     assert done.spans == SPANS.longer(20 * US)
     assert rig.of("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
@@ -193,7 +221,7 @@ def test_extension_is_asked_for_at_the_spans_end_not_before(rig: FakeRig) -> Non
         asked.append(rig.clock.now)
         return 0
 
-    conductor(rig, undecided=undecided).conduct()
+    conductor(rig, span_extension_us=undecided).conduct()
     assert len(asked) == 1
     assert SPANS.measured_to_us <= asked[0] < SPANS.measured_to_us + US
 
@@ -201,10 +229,10 @@ def test_extension_is_asked_for_at_the_spans_end_not_before(rig: FakeRig) -> Non
 def test_a_hopeless_trial_ends_early(rig: FakeRig) -> None:
     """The reason is kept, the generators are halted, and nobody waits for results."""
 
-    def hopeless(done: Conducted) -> str | None:
+    def hopeless(done: Conducted, now_us: int) -> str | None:
         return "the queue's bound was reached" if rig.clock.now > START + 8 * US else None
 
-    done = conductor(rig, hopeless=hopeless).conduct()
+    done = conductor(rig, early_stop_reason=hopeless).conduct()
     assert done.hopeless == "the queue's bound was reached"
     assert START + 8 * US < done.deadline_us < START + 9 * US
     assert len(rig.of("halt")) == 1
@@ -219,7 +247,7 @@ def test_the_tail_of_a_trial_that_failed_is_not_waited_for(rig: FakeRig) -> None
         asked.append(rig.clock.now)
         return "the backlog grew"
 
-    done = conductor(rig, failed=failed).conduct()
+    done = conductor(rig, tail_skip_reason=failed).conduct()
     assert done.hopeless == "the backlog grew"
     assert len(asked) == 1
     assert SPANS.measured_to_us <= asked[0] <= done.deadline_us < SPANS.end_us
@@ -229,7 +257,9 @@ def test_the_tail_of_a_trial_that_failed_is_not_waited_for(rig: FakeRig) -> None
 def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(rig: FakeRig) -> None:
     """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
     hold_us, later, longer = 30 * US, iter([2 * US, 0]), iter([10 * US, 0])
-    conductor(rig, hold_us=hold_us, levelling=lambda _: next(later), undecided=lambda _: next(longer)).conduct()
+    conductor(
+        rig, hold_us=hold_us, warmup_extension_us=lambda _: next(later), span_extension_us=lambda _: next(longer)
+    ).conduct()
     assert rig.of("begin")[0][1] == SPANS.end_us + hold_us
     first, second, last = (end_us for _, end_us in rig.of("extend"))
     assert (first, second) == (SPANS.end_us + 2 * US + hold_us, SPANS.end_us + 12 * US + hold_us)
@@ -313,7 +343,7 @@ def test_ctrl_c_keeps_what_was_measured(rig: FakeRig) -> None:
         if rig.clock.now > START + 6 * US:
             raise KeyboardInterrupt
 
-    done = conductor(rig, on_tick=interrupt).conduct()
+    done = conductor(rig, on_progress=interrupt).conduct()
     assert done.interrupted
     assert len(rig.of("halt")) == 1
     assert done.journal.committed_events() > 0
@@ -366,7 +396,7 @@ def test_nothing_is_forgotten_before_it_is_committed(rig: FakeRig) -> None:
         if rig.of("commit"):
             behind.append(rig.clock.now - rig.of("commit")[-1][1])
 
-    conductor(rig, on_tick=watch).conduct()
+    conductor(rig, on_progress=watch).conduct()
     assert min(behind) > 4 * US
 
 

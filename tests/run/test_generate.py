@@ -25,6 +25,7 @@ from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.generate import generate
 from streamgauge.run.journal import Journal
 from streamgauge.run.replayed import found_anywhere
+from streamgauge.run.trial_policy import JudgedTrial
 
 START_US = 1_700_000_000 * US
 ASKED = {"workload": "identity", "load": {"rate": 500, "duration": "4s", "warmup": "2s", "seed": 7, "generators": 2}}
@@ -80,19 +81,20 @@ def test_what_a_run_of_these_settings_is_offered_is_written(
 
 
 def plan_of_a_run(monkeypatch: pytest.MonkeyPatch, experiment: Experiment) -> tuple[Plan, Spans]:
-    """What `run_trial` gives its conductor on a rig that has just been started."""
+    """What a trial's conductor is given on a rig that has just been started."""
     given: list[Any] = []
 
-    def conductor(rig: Any, *plan_and_spans: Any, **_: Any) -> None:
+    def conductor(rig: Any, *plan_and_spans: Any) -> None:
         given.extend(plan_and_spans)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(trial, "Conductor", conductor)
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START_US + 5), reached_us=0)
     folder: Any = None
-    settings = trial.TrialSettings(experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
+    ready = check(experiment)
+    asked = JudgedTrial(ready, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
     with pytest.raises(KeyboardInterrupt):
-        trial.run_trial(check(experiment), rig, folder, settings)
+        trial.TrialConductor(ready, rig).run(folder, asked)
     return given[0], given[1]
 
 

@@ -18,13 +18,15 @@ from tests.run.asked import GOOD
 
 from streamgauge import experiment
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.causes import Cause
 from streamgauge.errors import InputError, MachineError
 from streamgauge.progress import TrialSnapshot
 from streamgauge.report.page import write_page
 from streamgauge.report.terminal import show_result
 from streamgauge.result import Verdict
-from streamgauge.run import single
+from streamgauge.run import single, trial
 from streamgauge.run.check import check as check_experiment
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.system import machine
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -86,7 +88,7 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(single, "require_machine", lambda ready: None)
     monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
-    monkeypatch.setattr(single, "rig_settings", lambda _: 1 / 0)
+    monkeypatch.setattr(trial, "rig_settings", lambda _: 1 / 0)
     (tmp_path / "my_own.py").write_text(OWN)
     with pytest.raises(ZeroDivisionError):
         single.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
@@ -99,7 +101,7 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
 
 def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it takes, and no longer; what fails meanwhile goes through."""
-    monkeypatch.setattr(single, "TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(trial, "REPORTED_EVERY_S", 0.0)
     told: list[TrialSnapshot] = []
     thrice = Event()
 
@@ -114,13 +116,13 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
     stages = chain(["", "up"], repeat("running"))
     engine: Any = SimpleNamespace(stage=lambda: next(stages))
-    with pytest.raises(ValueError, match="gone"), single.told_meanwhile(hear, "starting spark", engine):
+    with pytest.raises(ValueError, match="gone"), trial.reported_meanwhile(snapshots(hear), "starting spark", engine):
         fail()
     assert {one.phase for one in told} == {"start"}
     assert [one.note for one in told[:3]] == ["starting spark", "up", "running"]
     assert [one.elapsed_s for one in told] == sorted(one.elapsed_s for one in told)
     assert told[-1].elapsed_s > told[0].elapsed_s
-    assert "teller" not in {thread.name for thread in enumerate_threads()}
+    assert "reporter" not in {thread.name for thread in enumerate_threads()}
 
 
 def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +142,7 @@ def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(single, "measure_ceiling", lambda *_: 1e9)
-    monkeypatch.setattr(single, "Rig", stopped)
+    monkeypatch.setattr(trial, "Rig", stopped)
     result = single.run_single(
         experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
     )
@@ -153,9 +155,12 @@ def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch
     assert (folder / "report.html").exists()
 
 
-def test_a_run_stopped_after_its_judgement_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while the engine is stopped takes nothing away."""
-    judged = Verdict(value="sustained", sentence="all checks hold")
+@pytest.mark.parametrize("cause", [Cause.ALL_CHECKS_HOLD, Cause.UNJUDGED])
+def test_a_run_stopped_after_its_span_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: Cause
+) -> None:
+    """Ctrl-C while the engine is stopped, or before the judgement, takes nothing away."""
+    judged = Verdict(value="sustained", cause=cause, sentence="all checks hold")
 
     def conducted(ready: Any, folder: RunFolder, *_: Any) -> None:
         folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))

@@ -36,7 +36,9 @@ from streamgauge.run.check import check
 from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.measured import cautions, measured
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, snapshot
+from streamgauge.run.trial import START_LEAD_US, Judged, TrialConductor, next_start
+from streamgauge.run.trial_policy import JudgedTrial, SearchTrial
+from streamgauge.run.trial_progress import snapshot
 from streamgauge.run.unverified import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.system.machine import cpus
 from streamgauge.transports.seam import Chunk
@@ -138,19 +140,19 @@ def test_the_conductor_knows_how_far_apart_batches_are(
     """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
     told: list[float] = []
 
-    def conductor(*_: Any, interval_s: float, **__: Any) -> Any:
-        told.append(interval_s)
+    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
+        told.append(policy.interval_s)
         return SimpleNamespace(conduct=lambda: make.story().done(engine_failed="gone"))
 
     monkeypatch.setattr(trial, "Conductor", conductor)
-    monkeypatch.setattr(trial, "conclude", lambda *_: None)
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: None)
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     of_known = {"workload": "filter", "engine": "known", "options": {"batch": "7s"}}
     of_spark = {"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}
     for asked in (of_known, of_spark):
         ready = check(build({**asked, "load": {"duration": "200s"}}))
-        trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+        TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
     assert told == [7.0, 10.0]
 
 
@@ -170,11 +172,11 @@ def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
         seen.append(tuple(cpus()))
 
     monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=conduct))
-    monkeypatch.setattr(trial, "conclude", conclude)
+    monkeypatch.setattr(TrialConductor, "conclude", conclude)
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
     ready = check(build({"workload": "filter", "engine": "known", "isolation": isolation}))
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
     assert seen == [ready.driver_cpus or tuple(there), tuple(there)]
     assert isolation == "shared" or set(there) > set(seen[0])
 
@@ -210,9 +212,9 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
         engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
     )
     monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
-    monkeypatch.setattr(trial, "conclude", lambda *_: said.append("judged"))
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: said.append("judged"))
     ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
     assert said == order
 
 
@@ -232,7 +234,7 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
     )  # fmt: skip
     monkeypatch.setattr(trial, "Conductor", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
     ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    judged = trial.run_trial(ready, rig, folder, TrialSettings(1000.0, fresh=True, duration_s=10.0))
+    judged = TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
     assert said == ["stop"]
     assert judged.result.verdict.value == "interrupted"
     assert folder.read_result().rate is not None
@@ -251,9 +253,9 @@ def looked_at_once(
     """
     done = cut_short(done_of(make, slip_us=slip_us), 12 * US)
 
-    def conductor(*_: Any, hopeless: Any, **__: Any) -> Any:
+    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
         def conduct() -> Conducted:
-            done.hopeless = hopeless(done) or ""
+            done.hopeless = policy.early_stop_reason(done, START + 12 * US) or ""
             return done
 
         return SimpleNamespace(conduct=conduct)
@@ -264,8 +266,8 @@ def looked_at_once(
         engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
     )
     ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    settings = TrialSettings(1000.0, fresh=True, duration_s=30.0, skip_answers_when_failed=in_search)
-    return trial.run_trial(ready, rig, folder, settings), folder
+    kind = SearchTrial if in_search else JudgedTrial
+    return TrialConductor(ready, rig).run(folder, kind(ready, 1000.0, fresh=True, duration_s=30.0)), folder
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_a_search_ends_an_invalid_trial_at_once(
     slip_us: int, in_search: bool, hopeless: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
-    monkeypatch.setattr(trial, "conclude", lambda ready, rig, folder, settings, done, *_: done)
+    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, done, told: done)
     done, _ = looked_at_once(slip_us, in_search, make, tmp_path, monkeypatch)
     assert done.hopeless == hopeless
 
@@ -298,13 +300,13 @@ def test_each_trial_has_chunks_for_its_own_rate(
     """Whatever the rates of other trials on its rig are, or the rate that was asked for first."""
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
 
-    def conductor(_: Any, plan: Any, spans: Any, chunk_us: int, **__: Any) -> None:
+    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, *_: Any) -> None:
         raise KeyboardInterrupt(chunk_us)
 
     monkeypatch.setattr(trial, "Conductor", conductor)
     ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     with pytest.raises(KeyboardInterrupt) as asked:
-        trial.run_trial(ready, rig, folder, TrialSettings(rate_per_s, fresh=True, duration_s=10.0))
+        TrialConductor(ready, rig).run(folder, JudgedTrial(ready, rate_per_s, fresh=True, duration_s=10.0))
     assert asked.value.args == (chunk_us,)
 
 
@@ -328,9 +330,8 @@ def concluded(
         raise error
 
     monkeypatch.setattr(trial, "_verified", ended)
-    settings = TrialSettings(1000.0, fresh=True, duration_s=10.0)
-    done = make.story().done()
-    return trial.conclude(ready, rig, folder, settings, done, told or trial.Told(), lambda _: None, None), folder
+    asked, done = JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0), make.story().done()
+    return TrialConductor(ready, rig).conclude(folder, asked, done, told or trial.Told()), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
@@ -417,8 +418,8 @@ def stopped(asked: Case, tmp_path: Path, again: RunFolder | None = None, **setti
     asked.done.interrupted, asked.done.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
     rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
-    asked_for = TrialSettings(1000.0, fresh=True, duration_s=10.0, **settings)
-    return trial.conclude(asked.ready, rig, folder, asked_for, asked.done, trial.Told(), lambda _: None, None), folder
+    asked_for = JudgedTrial(asked.ready, 1000.0, fresh=True, duration_s=10.0, **settings)
+    return TrialConductor(asked.ready, rig).conclude(folder, asked_for, asked.done, trial.Told()), folder
 
 
 def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:

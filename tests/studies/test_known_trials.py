@@ -11,7 +11,8 @@ import psutil
 from streamgauge.events import US
 from streamgauge.result import Check, Result
 from streamgauge.run.single import create_folder
-from streamgauge.run.trial import TrialSettings, run_trial
+from streamgauge.run.trial_policy import JudgedTrial
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.studies.known_bench import Bench, started
 from streamgauge.system.children import wait_until
 
@@ -27,7 +28,7 @@ class Stopper:
     """Stops the recorder once, in the measured span, for so long by the rig's clock."""
 
     def __init__(self, bench: Bench, length_us: int) -> None:
-        self._rig, self._length_us, self.done = bench._rig, length_us, False
+        self._rig, self._length_us, self.done = bench._conductor.rig, length_us, False
 
     def __call__(self, shown: Any) -> None:
         """At a look; the runner waits here, while generators and engine go on."""
@@ -48,8 +49,11 @@ def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:
     """Results look a second late, and the system was not: the driver says that it is its own doing."""
     with started("identity", RATE_PER_S, {"capacity": "400k"}, LOAD, {}) as bench:
         stopper = Stopper(bench, US)
-        settings = TrialSettings(RATE_PER_S, fresh=False, duration_s=SPAN_S, may_extend=False, probe_batches=False)
-        result = run_trial(bench.ready, bench._rig, create_folder(bench.ready), settings, on_progress=stopper).result
+        trial = JudgedTrial(
+            bench.ready, RATE_PER_S, fresh=False, duration_s=SPAN_S, may_extend=False, probe_batches=False
+        )
+        bench._conductor.observe = snapshots(stopper)
+        result = bench._conductor.run(create_folder(bench.ready), trial).result
     assert stopper.done
     driver = check_of(result, "driver")
     assert (result.verdict.value, driver.state) == ("invalid", "invalid")

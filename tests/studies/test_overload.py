@@ -14,11 +14,13 @@ from streamgauge.engines.spark.settings import trigger
 from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.records import Commit
+from streamgauge.run import trial
 from streamgauge.run.catalogue import heap_of
 from streamgauge.run.check import check
-from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.conduct import Conducted, Spans, TrialPolicy
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S
+from streamgauge.run.trial import TrialConductor
 from streamgauge.studies import overload as module
 from streamgauge.studies.overload import (
     FIRST_RATE_PER_S,
@@ -70,9 +72,7 @@ class Stairs:
         monkeypatch.setattr(module, "most_within_heap", lambda _: self.heap_per_s)
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
-    def step(
-        self, ready: Any, rig: Any, rate_per_s: float, seconds: float, on_progress: Any, pace_s: float
-    ) -> Conducted:
+    def step(self, conductor: Any, rate_per_s: float, seconds: float, pace_s: float) -> Conducted:
         self.seen.append((rate_per_s, seconds))
         self.paces.append(pace_s)
         self.now_s += seconds
@@ -80,8 +80,8 @@ class Stairs:
         return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
 
     def climb(self, most_per_s: float) -> Overloaded:
-        nothing: Any = None
-        return overload(nothing, nothing, most_per_s, lambda _: None)
+        conductor: Any = SimpleNamespace(ready=None)
+        return overload(conductor, most_per_s)
 
 
 @pytest.mark.parametrize(("capacity_per_s", "stairs", "last_s"), [(2e5, 2, LAST_S), (2e6, 3, LAST_S)])
@@ -108,8 +108,8 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     climbed = Stairs(monkeypatch, 1e7)
     step = climbed.step
 
-    def choking(ready: Any, rig: Any, rate_per_s: float, *more: Any) -> Conducted:
-        done = step(ready, rig, rate_per_s, *more)
+    def choking(conductor: Any, rate_per_s: float, *more: Any) -> Conducted:
+        done = step(conductor, rate_per_s, *more)
         return drained_at(choked_per_s) if rate_per_s > 1e7 else done
 
     monkeypatch.setattr(module, "_step", choking)
@@ -276,21 +276,21 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
     class Conductor:
-        def __init__(self, rig: Any, plan: Any, spans: Spans, chunk_us: int, **more: Any) -> None:
-            asked.update(plan=plan, spans=spans, chunk_us=chunk_us, **more)
+        def __init__(self, rig: Any, plan: Any, spans: Spans, chunk_us: int, policy: TrialPolicy, _: Any) -> None:
+            asked.update(plan=plan, spans=spans, chunk_us=chunk_us, drain_s=policy.drain_s, pace_us=policy.pace_us)
 
         def conduct(self) -> Conducted:
             asked["on"] = tuple(cpus())
             return done_of([])
 
-    monkeypatch.setattr(module, "Conductor", Conductor)
+    monkeypatch.setattr(trial, "Conductor", Conductor)
     there, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
     ready: Any = SimpleNamespace(
         plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
         chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
     )  # fmt: skip
-    module._step(ready, rig, 8e6, 10.0, lambda _: None)
+    module._step(TrialConductor(ready, rig), 8e6, 10.0)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (

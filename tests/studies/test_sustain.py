@@ -25,10 +25,12 @@ from streamgauge.experiment import build
 from streamgauge.measure.records import Tick
 from streamgauge.report.terminal import show_result
 from streamgauge.result import Latencies, Latency, ProcessUse, Rates, Result, Verdict, VerdictValue, Verification
-from streamgauge.run import figures, single
+from streamgauge.run import figures, single, trial
 from streamgauge.run.check import check
 from streamgauge.run.journal import Journal
-from streamgauge.run.trial import TrialSettings
+from streamgauge.run.trial import TrialConductor
+from streamgauge.run.trial_policy import SearchTrial
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.studies import sustain
 from streamgauge.studies.overload import Overloaded
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
@@ -128,28 +130,26 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
 ) -> None:
     """Asking the engine for its own progress costs it something: `--option probes=off` holds for searches too."""
-    asked: list[TrialSettings] = []
+    asked: list[SearchTrial] = []
 
-    def run_trial(ready: Any, rig: Any, folder: Any, settings: TrialSettings, **_: Any) -> None:
-        asked.append(settings)
+    def run(folder: Any, trial: SearchTrial) -> None:
+        asked.append(trial)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sustain, "run_trial", run_trial)
     values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
     work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
-    assert [settings.probe_batches for settings in asked] == [probed]
+        work._judged(SimpleNamespace(run=run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
+    assert [trial.probe_batches for trial in asked] == [probed]
 
 
-def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
     """Its file is that of a run at its rate, with nothing of a search in it."""
-    monkeypatch.setattr(sustain, "run_trial", lambda *_, **__: 1 / 0)
     values: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"quick": True}}
     work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
     work._number = 7
     with pytest.raises(ZeroDivisionError):
-        work._judged(SimpleNamespace(), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
+        work._judged(after(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
     asked = sustain.read_experiment(study.path / "trials" / "07" / "experiment.toml")
     assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
 
@@ -163,26 +163,26 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
     """That trial is then like any other; but where no trial can follow another, the warm-up is the trial's own."""
     seen: list[Any] = []
 
-    def warm(ready: Any, rig: Any, rate_per_s: float, on_progress: Any) -> Any:
+    def warm(conductor: Any, rate_per_s: float) -> Any:
         seen.append(rate_per_s)
         return SimpleNamespace(journal=None, spans=SimpleNamespace(start_us=0))
 
-    def run_trial(ready: Any, rig: Any, folder: Any, settings: TrialSettings, **_: Any) -> None:
-        seen.append(settings.fresh)
+    def run(folder: Any, trial: SearchTrial) -> None:
+        seen.append(trial.fresh)
         raise ZeroDivisionError
 
     monkeypatch.setattr(sustain, "warm", warm)
-    monkeypatch.setattr(sustain, "run_trial", run_trial)
     work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
-    monkeypatch.setattr(work, "_emptied", lambda rig, timeout_s: seen.append("emptied") or True)
+    monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s: seen.append("emptied") or True)
     with pytest.raises(ZeroDivisionError):
-        work._judged(after(10.0), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)  # type: ignore[arg-type]
+        work._judged(after(10.0, run), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
     assert seen == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
 
 
-def after(seconds: float) -> Any:
-    """A rig whose clock has gone on for so long."""
-    return SimpleNamespace(clock=SimpleNamespace(now_us=lambda: round(seconds * US)))
+def after(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:
+    """A conductor of a test bed whose clock has gone on for so long."""
+    clock = SimpleNamespace(now_us=lambda: round(seconds * US))
+    return SimpleNamespace(rig=SimpleNamespace(clock=clock), ready=SimpleNamespace(interval_s=0.0), run=run)
 
 
 @pytest.mark.parametrize(("taken", "judged"), [(2_000_000, False), (2_000_000_000, True)])
@@ -194,18 +194,16 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     done: Any = SimpleNamespace(journal=journal, spans=SimpleNamespace(start_us=0), ended_early=False)
     monkeypatch.setattr(sustain, "warm", lambda *_: done)
     monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
-    monkeypatch.setattr(sustain, "run_trial", lambda *_, **__: 1 / 0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
-    monkeypatch.setattr(work, "_emptied", lambda rig, timeout_s=None: False)
+    monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s=None: False)
     request = TrialRequest(4e7, "bracket", fresh=True)
     if judged:
         with pytest.raises(ZeroDivisionError):
             work._judged(after(100.0), request, fresh=True)
         return
-    outcome, left = work._judged(after(100.0), request, fresh=True)
+    outcome = work._judged(after(100.0), request, fresh=True)
     assert (outcome.verdict, outcome.drained_per_s, outcome.folder) == ("not_sustained", 2e4, "")
     assert "took 0.05% of the load" in outcome.why
-    assert left is journal
 
 
 @pytest.mark.parametrize(("left", "kept"), [(100_000, True), (20_000_000, False)])
@@ -214,22 +212,24 @@ def test_an_engine_is_started_anew_where_draining_takes_longer(
 ) -> None:
     """At 20 k/s a backlog of 20 M takes a quarter of an hour, a new engine a minute."""
     work = worker(study)
-    rig = warm(work)
-    journal = Journal(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
-    journal.running.offered_events = left
-    work._left, work._drained_per_s = journal, 2e4
-    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert (used is rig, is_fresh) == (kept, not kept)
+    conductor = warm(work)
+    conductor.left.running.offered_events = left
+    work._drained_per_s = 2e4
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (used is conductor, is_fresh) == (kept, not kept)
 
 
 def warm(work: Sustain, **more: Any) -> Any:
-    """A rig on which a trial has just been made."""
-    rig = SimpleNamespace(
+    """The conductor of a test bed on which a trial has just been made."""
+    rig: Any = SimpleNamespace(
         engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None,
         tick=lambda: drained_tick(fails=False), **more,
     )  # fmt: skip
-    work._rig, work._left = rig, Journal(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
-    return rig
+    conductor = work._conductor = TrialConductor(
+        work.ready, rig, snapshots(lambda shown: work.view.trial_progress(shown))
+    )
+    conductor.left = Journal(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
+    return conductor
 
 
 class Fresh:
@@ -257,7 +257,7 @@ class Fresh:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
     """Rigs that are started from here on."""
     Fresh.made = []
-    monkeypatch.setattr(sustain, "Rig", Fresh)
+    monkeypatch.setattr(trial, "Rig", Fresh)
     return Fresh
 
 
@@ -265,11 +265,11 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
 def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fresh], fails: bool) -> None:
     """The trial is made once more, on a rig of its own; one that can be drained is kept."""
     work = worker(study)
-    rig = warm(work)
-    rig.tick = lambda: drained_tick(fails)
-    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    conductor = warm(work)
+    conductor.rig.tick = lambda: drained_tick(fails)
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert is_fresh is fails
-    assert (used is rig) is not fails
+    assert (used is conductor) is not fails
     assert len(fresh.made) == fails
 
 
@@ -277,10 +277,10 @@ def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fre
 def test_a_rig_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh], alive: bool) -> None:
     """Though all that it was offered is committed: nobody would read what the next trial offers."""
     work = worker(study)
-    rig = warm(work)
-    rig.engine_status = lambda: EngineStatus(alive)
-    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert (used is rig, is_fresh) == (alive, not alive)
+    conductor = warm(work)
+    conductor.rig.engine_status = lambda: EngineStatus(alive)
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (used is conductor, is_fresh) == (alive, not alive)
 
 
 def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
@@ -292,7 +292,7 @@ def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
     monkeypatch.setattr(Fresh, "__init__", lambda rig, *given: folders.append(given[2].name) or started(rig, *given))
     work, outcome = worker(study), TrialOutcome(HELD_PER_S, "sustained")
     work.skip([dataclasses.replace(outcome, engine_start=start) for start in (1, 3, 2)])
-    monkeypatch.setattr(work, "_judged", lambda *_: (outcome, None))
+    monkeypatch.setattr(work, "_judged", lambda *_: outcome)
     assert work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True)).engine_start == 4
     assert folders == ["start-4"]
 
@@ -302,12 +302,12 @@ def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
 ) -> None:
     """Its time grows with the engine's interval."""
     given: list[float] = []
-    monkeypatch.setattr(sustain, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s)))
+    monkeypatch.setattr(trial, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s)))
     values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
     work = Sustain(check(build(values)), study, worker(study).view, 1e6)
-    rig = warm(work)
-    used, is_fresh = work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert (is_fresh, used is rig) == (True, False)
+    conductor = warm(work)
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (is_fresh, used is conductor) == (True, False)
     assert given == [sustain.DRAIN_TIMEOUT_S + 20.0]
 
 
@@ -317,11 +317,11 @@ def test_a_rig_that_is_not_used_again_is_not_drained(
     """Neither after the last trial nor before a fresh one: a minute and a half for nothing, in which a Ctrl-C would
     leave a trial in the memo that the search's result lacks.
     """
-    monkeypatch.setattr(sustain, "drain_backlog", lambda *_: 1 / 0)
+    monkeypatch.setattr(trial, "drain_backlog", lambda *_: 1 / 0)
     before = len(recorded(study))
     with worker(study) as work:
-        outcome, journal = TrialOutcome(HELD_PER_S, "sustained"), Journal(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
-        monkeypatch.setattr(work, "_judged", lambda *_: (outcome, journal))
+        outcome = TrialOutcome(HELD_PER_S, "sustained")
+        monkeypatch.setattr(work, "_judged", lambda *_: outcome)
         for _ in range(2):
             work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
     assert len(recorded(study)) == before + 2
@@ -333,10 +333,15 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
 ) -> None:
     """By the journal of the trial before."""
     drained: list[Any] = []
-    monkeypatch.setattr(sustain, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True)
+    monkeypatch.setattr(trial, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True)
     left = [Journal(SimpleNamespace(start_us=start)) for start in range(3)]  # type: ignore[arg-type]
     work, journals = worker(study), iter(left)
-    monkeypatch.setattr(work, "_judged", lambda *_: (TrialOutcome(HELD_PER_S, "sustained"), next(journals)))
+
+    def judged(conductor: TrialConductor, *_: Any) -> TrialOutcome:
+        conductor.left = next(journals)
+        return TrialOutcome(HELD_PER_S, "sustained")
+
+    monkeypatch.setattr(work, "_judged", judged)
     monkeypatch.setattr(Fresh, "engine_status", lambda self: EngineStatus(True), raising=False)
     for is_fresh in (True, False, False):
         work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=is_fresh))
@@ -349,9 +354,9 @@ def test_draining_is_told_of(study: RunFolder) -> None:
     told: list[str] = []
     work = worker(study)
     work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
-    rig = warm(work)
-    rig.level = lambda: told.append("drained")
-    work._rig_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    conductor = warm(work)
+    conductor.rig.level = lambda: told.append("drained")
+    work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert told == ["draining what the trial left", "drained"]
 
 
@@ -408,10 +413,10 @@ def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> 
 def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search that goes on makes it again; what it writes then comes after the same outcomes."""
     before, work = recorded(study), worker(study)
-    monkeypatch.setattr(work, "_rig_for", lambda request: (None, True))
+    monkeypatch.setattr(work, "_conductor_for", lambda request: (None, True))
     for verdict, written in (("interrupted", 0), ("sustained", 1)):
         outcome = TrialOutcome(HELD_PER_S, verdict)  # type: ignore[arg-type]
-        monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: (outcome, None))
+        monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: outcome)
         assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
         assert len(recorded(study)) == len(before) + written
         assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written

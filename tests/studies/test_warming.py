@@ -9,9 +9,11 @@ import pytest
 
 from streamgauge.events import US
 from streamgauge.experiment import build
+from streamgauge.run import trial
 from streamgauge.run.check import check
-from streamgauge.run.conduct import Conducted, Spans
+from streamgauge.run.conduct import Conducted, Spans, TrialPolicy
 from streamgauge.run.journal import Journal
+from streamgauge.run.trial import TrialConductor
 from streamgauge.studies import warming
 
 RATE_PER_S = 1e5
@@ -25,20 +27,20 @@ def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(
     asked: dict[str, Any] = {}
 
     class Conductor:
-        def __init__(self, rig: Any, plan: Any, spans: Spans, chunk_us: int, **more: Any) -> None:
-            asked.update(plan=plan, spans=spans, **more)
+        def __init__(self, rig: Any, plan: Any, spans: Spans, chunk_us: int, policy: TrialPolicy, _: Any) -> None:
+            asked.update(plan=plan, spans=spans, drain_s=policy.drain_s, pace_us=policy.pace_us)
 
         def conduct(self) -> Conducted:
             return Conducted(Journal(asked["plan"]), asked["spans"], interrupted=interrupted)
 
-    monkeypatch.setattr(warming, "Conductor", Conductor)
+    monkeypatch.setattr(trial, "Conductor", Conductor)
     ready = check(build({"workload": "filter", "load": {"warmup": "20s"}}))
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 10**15), reached_us=0)
     if interrupted:
         with pytest.raises(KeyboardInterrupt):
-            warming.warm(ready, rig, RATE_PER_S, lambda _: None)
+            warming.warm(TrialConductor(ready, rig), RATE_PER_S)
         return
-    spans = warming.warm(ready, rig, RATE_PER_S, lambda _: None).spans
+    spans = warming.warm(TrialConductor(ready, rig), RATE_PER_S).spans
     assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
     first, last = (
         asked["plan"].planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)

@@ -24,6 +24,7 @@ from streamgauge.measure.records import Tick
 from streamgauge.measure.reference_work import ReferenceWork
 from streamgauge.run.journal import Journal
 from streamgauge.run.rig import Rig
+from streamgauge.run.trial_events import BatchesCommitted, Observer, PhaseBegan, PhaseExtended, Progress, unobserved
 from streamgauge.system.interrupts import held_back
 
 if TYPE_CHECKING:
@@ -120,6 +121,46 @@ class Conducted:
         return min([self.spans.end_us, *(reached or [self.spans.start_us])])
 
 
+class TrialPolicy:
+    """What one kind of trial asks of its conductor. This one is for load by which nothing is judged.
+
+    pace_us: the plan stands still while so much event time waits.
+    drain_s: how long results are waited for after the plan's end, and a few intervals.
+    interval_s: how far apart the engine's batches begin, 0 where that is not known.
+    hold_us: how long generators go on past the plan's end while an extension is decided.
+    closes_late: sinks whose results may come one batch after the last input; a short while is waited for that.
+    """
+
+    pace_us: int | None = None
+    drain_s: float = 0.0
+    interval_s: float = 0.0
+    hold_us: int = 0
+    closes_late: tuple[str, ...] = ()
+
+    def warmup_extension_us(self, log: Conducted) -> int:
+        """At the end of the warm-up: how much longer it lasts, 0 for not at all."""
+        return 0
+
+    def early_stop_reason(self, log: Conducted, now_us: int) -> str | None:
+        """After each look: why the trial need not go on, or None."""
+        return None
+
+    def span_extension_us(self, log: Conducted) -> int:
+        """At the end of the span: how much longer it lasts, 0 for not at all."""
+        return 0
+
+    def tail_skip_reason(self, log: Conducted) -> str | None:
+        """At the end of the span: why the tail need not be waited for, or None."""
+        return None
+
+
+class PacedLoad(TrialPolicy):
+    """Load that finds out how fast an engine is, or warms it: no more than `pace_us` of event time may wait."""
+
+    def __init__(self, pace_us: int) -> None:
+        self.pace_us = pace_us
+
+
 class Stop(Exception):
     """Ends the watching; the reason stands in `Conducted`."""
 
@@ -132,16 +173,8 @@ class Conductor:
         plan: the trial's plan; its first event is at `spans.start_us`.
         spans: the planned spans.
         chunk_us: how much event time travels at once.
-        on_tick: called after each look, to show progress.
-        hopeless: says why a trial cannot be sustained any more, or None.
-        levelling: at the end of the warm-up, says by how many microseconds it goes on, 0 for not at all.
-        undecided: at the end of look n, says by how many microseconds to extend, 0 for not at all.
-        failed: at the end of the span, says why the tail need not be waited for, or None.
-        drain_s: how long results may keep us waiting after the plan's end, and a few intervals.
-        interval_s: how far apart the engine's batches begin, 0 where that is not known.
-        closes_late: sinks whose results may come one batch after the last input; a short while is waited for that.
-        hold_us: how long generators go on past the plan's end while it is decided whether to extend.
-        pace_us: let the plan stand still while so much event time waits: a search's overload trial.
+        policy: when a phase is extended, when the trial ends early, what is waited for.
+        observe: hears of all that happens.
     """
 
     def __init__(
@@ -150,22 +183,10 @@ class Conductor:
         plan: Plan,
         spans: Spans,
         chunk_us: int,
-        *,
-        on_tick: Callable[[Conducted], None] = lambda _: None,
-        hopeless: Callable[[Conducted], str | None] = lambda _: None,
-        levelling: Callable[[Conducted], int] = lambda _: 0,
-        undecided: Callable[[Conducted], int] = lambda _: 0,
-        failed: Callable[[Conducted], str | None] = lambda _: None,
-        drain_s: float = DRAIN_S,
-        interval_s: float = 0.0,
-        hold_us: int = 0,
-        pace_us: int | None = None,
-        closes_late: tuple[str, ...] = (),
+        policy: TrialPolicy,
+        observe: Observer = unobserved,
     ) -> None:
-        self._rig, self._on_tick, self._hopeless, self._undecided = rig, on_tick, hopeless, undecided
-        self._drain_s, self._chunk_us, self._pace_us, self._plan = drain_s, chunk_us, pace_us, plan
-        self._closes_late, self._failed, self._hold_us = closes_late, failed, hold_us
-        self._levelling, self._interval_s = levelling, interval_s
+        self._rig, self._plan, self._chunk_us, self._policy, self._observe = rig, plan, chunk_us, policy, observe
         self.done = Conducted(Journal(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
         self._monitors = Monitors(rig.processes, rig.clock.now_us)
         self._reference_work = ReferenceWork()
@@ -177,16 +198,12 @@ class Conductor:
         """Run the trial to its end, whatever that is; only a defect of ours raises."""
         done = self.done
         try:
-            self._rig.begin(self._plan, done.spans.end_us + self._hold_us, self._chunk_us, self._pace_us)
+            end_us = done.spans.end_us + self._policy.hold_us
+            self._rig.begin(self._plan, end_us, self._chunk_us, self._policy.pace_us)
             self._warm_up()
-            self._watch_until(lambda: done.spans.measured_to_us)
-            while extension_us := self._undecided(done):
-                done.spans, done.looks = done.spans.longer(extension_us), done.looks + 1
-                self._rig.extend(done.spans.end_us + self._hold_us)
-                self._watch_until(lambda: done.spans.measured_to_us)
-            self._end_if(self._failed(done))
-            self._set_end()
-            self._watch_until(lambda: done.spans.end_us)
+            self._measure()
+            self._end_if(self._policy.tail_skip_reason(done))
+            self._tail()
             self._drain()
             self._rig.require_kept()
         except Stop:
@@ -197,29 +214,45 @@ class Conductor:
             done.interrupted = True
             # To halt and to judge takes seconds, in which nobody should have to ask again; somebody may all the same.
             with suppress(KeyboardInterrupt):
-                self._on_tick(done)
+                self._show()
         self._wind_up()
         return done
 
     def _warm_up(self) -> None:
         done = self.done
+        self._observe(PhaseBegan("warm-up", done.spans.start_us))
         self._watch_until(lambda: done.spans.measured_from_us)
-        while more_us := self._levelling(done):
+        while more_us := self._policy.warmup_extension_us(done):
             done.spans, done.prolonged_us = done.spans.later(more_us), done.prolonged_us + more_us
-            self._rig.extend(done.spans.end_us + self._hold_us)
+            self._extend("warm-up", more_us)
             self._watch_until(lambda: done.spans.measured_from_us)
+
+    def _measure(self) -> None:
+        done = self.done
+        self._observe(PhaseBegan("measured", done.spans.measured_from_us))
+        self._watch_until(lambda: done.spans.measured_to_us)
+        while more_us := self._policy.span_extension_us(done):
+            done.spans, done.looks = done.spans.longer(more_us), done.looks + 1
+            self._extend("measured", more_us)
+            self._watch_until(lambda: done.spans.measured_to_us)
+
+    def _extend(self, phase: str, by_us: int) -> None:
+        self._rig.extend(self.done.spans.end_us + self._policy.hold_us)
+        self._observe(PhaseExtended(phase, by_us))
+
+    def _tail(self) -> None:
+        """The load must not stop while it is decided, so only now do generators learn where the plan ends."""
+        if self._policy.hold_us:
+            self.done.spans = self.done.spans.ending(self._rig.clock.now_us() + SETTLE_US)
+            self._rig.extend(self.done.spans.end_us)
+        self._observe(PhaseBegan("tail", self.done.spans.measured_to_us))
+        self._watch_until(lambda: self.done.spans.end_us)
 
     def _watch_until(self, when_us: Callable[[], int]) -> None:
         while (now_us := self._rig.clock.now_us()) < when_us():
             time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
             self._look()
-            self._end_if(self._hopeless(self.done))
-
-    def _set_end(self) -> None:
-        """The load must not stop while it is decided, so only now do generators learn where the plan ends."""
-        if self._hold_us:
-            self.done.spans = self.done.spans.ending(self._rig.clock.now_us() + SETTLE_US)
-            self._rig.extend(self.done.spans.end_us)
+            self._end_if(self._policy.early_stop_reason(self.done, self._rig.clock.now_us()))
 
     def _end_if(self, reason: str | None) -> None:
         if reason is not None:
@@ -228,7 +261,9 @@ class Conductor:
 
     def _look(self) -> None:
         journal = self.done.journal
-        look(self._rig, journal)
+        tick = look(self._rig, journal)
+        if tick.commits:
+            self._observe(BatchesCommitted(tick.commits))
         now_us = self._rig.clock.now_us()
         if not journal.usages or now_us - journal.usages[-1].time_us >= US:
             journal.usages.extend(self._monitors.sample())
@@ -238,7 +273,10 @@ class Conductor:
             journal.reference_work.append((now_us, self._reference_work.cpu_us()))
         self._forget_committed()
         self._check_engine()
-        self._on_tick(self.done)
+        self._show()
+
+    def _show(self) -> None:
+        self._observe(Progress(self.done, self._rig.clock.now_us()))
 
     def _forget_committed(self) -> None:
         if before_us := self.done.journal.forgettable_until():
@@ -256,7 +294,8 @@ class Conductor:
         self._busy_us |= dict.fromkeys(status.busy, self._rig.clock.now_us())
 
     def _drain(self) -> None:
-        deadline = time.monotonic() + self._drain_s + DRAIN_INTERVALS * self._interval_s
+        self._observe(PhaseBegan("drain", self.done.spans.end_us))
+        deadline = time.monotonic() + self._policy.drain_s + DRAIN_INTERVALS * self._policy.interval_s
         while time.monotonic() < deadline and not self.done.drained:
             time.sleep(0.1)
             self._look()
@@ -267,7 +306,7 @@ class Conductor:
         # A micro-batch moves the watermark, and the one after it closes the windows. The tail makes more batches, but
         # not where one large batch took it whole; engines that close at once make none, so they get a while.
         whole = self.done.journal
-        late = {commit.query for commit in whole.commits if commit.sink in self._closes_late}
+        late = {commit.query for commit in whole.commits if commit.sink in self._policy.closes_late}
         return all(self._has_closed(query, whole.of_query(query)) for query in late)
 
     def _has_closed(self, query: str, journal: Journal) -> bool:
@@ -281,7 +320,7 @@ class Conductor:
         """How long the batch that closes windows is waited for: no shorter than any batch of the query took so far."""
         commits_us = sorted({commit.committed_us for commit in journal.commits})
         longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
-        return max(CLOSING_US + CLOSING_INTERVALS * self._interval_s * US, longest_us)
+        return max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
 
     def _wind_up(self) -> None:
         try:

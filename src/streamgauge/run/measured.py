@@ -44,7 +44,7 @@ def measured(
             "sut_cpus": list(ready.sut_cpus or cpus()),
         },
         settings={**rig.engine.settings(), **transport(experiment.transport).in_force(ready.transport_options)},
-        verdict=Verdict(value="interrupted", cause=Cause.UNFINISHED, sentence="The run ended before it was judged."),
+        verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before it was judged."),
         rate=figures.rates(done, ceiling_per_s, SLIP_US_MAX),
         backlog=figures.backlog(done),
         driver=figures.driver(done),

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from threading import Event, Thread
-from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.causes import Cause
-from streamgauge.engines.seam import Engine
-from streamgauge.errors import InputError, Problem, StreamgaugeError
-from streamgauge.events import Clock
+from streamgauge.errors import InputError, Problem
 from streamgauge.experiment import Experiment
 from streamgauge.flow.picture import describe
 from streamgauge.load.ceiling import measure_ceiling
-from streamgauge.progress import OnResult, TrialSnapshot, ignore
+from streamgauge.progress import OnResult, ignore
 from streamgauge.result import Result, Verdict
 from streamgauge.run.catalogue import require, start_of
 from streamgauge.run.check import check
 from streamgauge.run.own_job import OwnJob
 from streamgauge.run.ready import Ready, may_extend
 from streamgauge.run.replayed import found_anywhere
-from streamgauge.run.rig import Rig
-from streamgauge.run.trial import START_LEAD_US as LEAD_US
-from streamgauge.run.trial import Judged, TrialSettings, next_start, probes, rig_settings, run_trial
+from streamgauge.run.trial import Judged, TrialConductor, probes
+from streamgauge.run.trial_events import Observer, unobserved
+from streamgauge.run.trial_policy import JudgedTrial
 from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.units import format_rate
 
-Progress = Callable[[TrialSnapshot], None]
-TOLD_EVERY_S = 1.0
 STOPPED_AT_START = "stopped at its start, before anything was measured"
 
 
@@ -75,39 +66,31 @@ def _offerable(ready: Ready) -> float:
     return ceiling
 
 
-def run_single(experiment: Experiment, on_progress: Progress = lambda _: None, on_result: OnResult = ignore) -> Result:
+def run_single(experiment: Experiment, observe: Observer = unobserved, on_result: OnResult = ignore) -> Result:
     """Check, start, run, verify, judge, report. Errors are those of `run_judged`."""
-    return run_judged(experiment, on_progress, on_result=on_result)[0]
+    return run_judged(experiment, observe, on_result=on_result)[0]
 
 
 def run_judged(
     experiment: Experiment,
-    on_progress: Progress = lambda _: None,
+    observe: Observer = unobserved,
     beside: Mapping[str, str] | None = None,
-    look: Callable[[Rig, Judged], None] = lambda *_: None,
     on_result: OnResult = ignore,
 ) -> tuple[Result, Judged | None]:
     """The same, and what the trial left to judge; None where it was stopped before. `beside`: options of the engine's
-    that are no part of what was asked. `look` is called after the trial, while its processes still stand.
+    that are no part of what was asked.
 
     Raises:
         InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
     ready = check(found_anywhere(experiment))
-    experiment = ready.experiment
     require_machine(ready)
-    load = experiment.load
     ceiling = _offerable(ready)
     folder = create_folder(ready)
-    settings = TrialSettings(
-        rate_per_s=load.rate, fresh=True, duration_s=load.duration, keep_results=experiment.keep_results,
-        may_extend=may_extend(load), look_for_late=not isinstance(ready.workload, OwnJob),
-        probe_batches=probes(experiment),
-    )  # fmt: skip
     judged: Judged | None = None
     try:
-        judged = _conducted(ready, folder, settings, on_progress, ceiling, beside or {}, look)
+        judged = _conducted(ready, folder, observe, ceiling, beside or {})
         result = judged.result
     except KeyboardInterrupt:
         result = left_by_stop(folder, "Run it again; nothing here may be used.")
@@ -116,20 +99,21 @@ def run_judged(
 
 
 def _conducted(
-    ready: Ready, folder: RunFolder, settings: TrialSettings, on_progress: Progress, ceiling_per_s: float,
-    beside: Mapping[str, str], look: Callable[[Rig, Judged], None],
-) -> Judged:  # fmt: skip
-    """One trial on a rig of its own."""
-    experiment = ready.experiment
-    starting = f"starting {experiment.engine} and {ready.generators_in_words}"
-    asked = rig_settings(ready)
-    asked = replace(asked, options={**asked.options, **beside})
-    with Rig(asked, start_of(experiment.engine, ready.sut_cpus), folder.path, Clock.fixed_now()) as rig:
-        with failure_noted(folder), told_meanwhile(on_progress, starting, rig.engine):
-            rig.start(ready.plan(next_start(rig) - LEAD_US, settings.rate_per_s, 1.0))
-        judged = run_trial(ready, rig, folder, settings, on_progress=on_progress, ceiling_per_s=ceiling_per_s)
-        look(rig, judged)
-        return judged
+    ready: Ready, folder: RunFolder, observe: Observer, ceiling_per_s: float, beside: Mapping[str, str]
+) -> Judged:
+    """One trial on a test bed of its own."""
+    experiment, load = ready.experiment, ready.experiment.load
+    trial = JudgedTrial(
+        ready, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
+        keep_results=experiment.keep_results, probe_batches=probes(experiment),
+        look_for_late=not isinstance(ready.workload, OwnJob),
+    )  # fmt: skip
+    engine = start_of(experiment.engine, ready.sut_cpus)
+    with TrialConductor.on_test_bed(
+        ready, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
+    ) as conductor:
+        conductor.start(load.rate, f"starting {experiment.engine} and {ready.generators_in_words}", folder)
+        return conductor.run(folder, trial)
 
 
 def left_by_stop(folder: RunFolder, advice: str) -> Result:
@@ -144,35 +128,3 @@ def left_by_stop(folder: RunFolder, advice: str) -> Result:
     result = result.model_copy(update={"verdict": verdict})
     folder.write_result(result)
     return result
-
-
-@contextmanager
-def told_meanwhile(on_progress: Progress, note: str, engine: Engine) -> Iterator[None]:
-    """Reports every second how long a start takes, and what the engine works on if it says so."""
-    begun, over = time.monotonic(), Event()
-
-    def tell() -> None:
-        going_on = True
-        while going_on:
-            on_progress(TrialSnapshot("start", time.monotonic() - begun, 0.0, note=engine.stage() or note))
-            going_on = not over.wait(TOLD_EVERY_S)
-
-    teller = Thread(target=tell, name="teller", daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
-
-
-@contextmanager
-def failure_noted(folder: RunFolder) -> Any:
-    """A start that fails leaves a folder that says why."""
-    try:
-        yield
-    except StreamgaugeError as error:
-        verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
-        noted = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
-        folder.write_result(noted)
-        raise

@@ -3,51 +3,53 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
-from typing import Any
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.causes import WarningCode
-from streamgauge.engines.seam import OperatorCounts
-from streamgauge.errors import DriverError, is_full
-from streamgauge.events import US
+from streamgauge.causes import Cause, WarningCode
+from streamgauge.engines.seam import Engine, OperatorCounts
+from streamgauge.errors import DriverError, StreamgaugeError, is_full
+from streamgauge.events import US, Clock
 from streamgauge.experiment import Experiment
 from streamgauge.measure.histogram import log_line, log_lines
 from streamgauge.measure.latency import SinkLatencies
-from streamgauge.progress import TrialSnapshot
 from streamgauge.result import Caution, Latencies, Result, Verdict, Verification
 from streamgauge.run import figures, operators
-from streamgauge.run.columns import Log
 from streamgauge.run.comparison import Verified
-from streamgauge.run.conduct import DRAIN_S, Conducted, Conductor, Spans, look
+from streamgauge.run.conduct import Conducted, Conductor, Spans, TrialPolicy, drain_backlog, look
 from streamgauge.run.evidence import evidence_of
+from streamgauge.run.journal import Journal
 from streamgauge.run.measured import measured
 from streamgauge.run.native_truth import UNJUDGED, verify_own
 from streamgauge.run.own_job import OwnJob
-from streamgauge.run.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
-from streamgauge.run.ready import HOLD_US, LEVEL_MAX_US, Ready, spare_s
+from streamgauge.run.ready import Ready
 from streamgauge.run.rig import Rig, RigSettings
+from streamgauge.run.trial_events import (
+    Emptying,
+    EngineStarted,
+    EngineStarting,
+    Observer,
+    VerdictReached,
+    VerificationBegan,
+    unobserved,
+)
+from streamgauge.run.trial_policy import JudgedTrial
 from streamgauge.run.unverified import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, unverified
 from streamgauge.run.verdict import judge
 from streamgauge.run.verify import verify
-from streamgauge.run.watching import (
-    holds_too_little,
-    hopeless_reason,
-    invalid_reason,
-    left_open,
-    unsustainable,
-    why_starting,
-)
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.full_disk import full_disk
 from streamgauge.system.machine import only_on
-from streamgauge.transports.seam import Chunk
-from streamgauge.units import format_rate
+
+if TYPE_CHECKING:
+    from streamgauge.load.plan import Plan
 
 _QUERY_STOPPED = "interrupted"
 """DuckDB answers Ctrl-C with a RuntimeError that says so."""
@@ -56,32 +58,12 @@ _LACKING = (OSError, MemoryError)
 EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 """So long may the engine take to tell of its batches; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
 START_LEAD_US = 700_000
-DECIDING_US = 300_000
-"""So long a phase is shown on after its end."""
-LOOK_US = 300_000
-"""So long a look at the generators may take, while they go on."""
-LEVEL_STEP_US = 5 * US
-"""A warm-up at whose end the engine is still starting goes on by such steps."""
+REPORTED_EVERY_S = 1.0
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
 NOT_JUDGED = "not counted, as the answers could not be judged"
 NOT_LOOKED_AT = "not counted: the trial was ended early, and its results were not looked at"
-
-
-@dataclass(frozen=True)
-class TrialSettings:
-    """What differs from trial to trial; `drain_s`: how long results are waited for after the plan's end."""
-
-    rate_per_s: float
-    fresh: bool
-    duration_s: float
-    may_extend: bool = True
-    keep_results: bool = False
-    probe_batches: bool = True
-    skip_answers_when_failed: bool = False
-    look_for_late: bool = False
-    drain_s: float = DRAIN_S
 
 
 @dataclass
@@ -122,45 +104,113 @@ def next_start(rig: Rig, apart_us: int = 0) -> int:
     return -(-earliest_us // US) * US
 
 
-def run_trial(
-    ready: Ready,
-    rig: Rig,
-    folder: RunFolder,
-    settings: TrialSettings,
-    *,
-    on_progress: Callable[[TrialSnapshot], None] = lambda _: None,
-    ceiling_per_s: float | None = None,
-) -> Judged:
-    """Conduct, verify and judge one trial; the folder holds everything when this returns."""
-    prepare()
-    started_us = next_start(rig, (ready.reach_us or 0) + ready.watermark_delay_us)
-    spans = ready.spans(started_us, settings.fresh, settings.duration_s)
-    spare = spare_s(settings.duration_s) if settings.may_extend else 0.0
-    plan = ready.trial_plan(spans, settings.rate_per_s, settings.fresh, spare)
-    conductor = Conductor(
-        rig, plan, spans, ready.chunk_for(settings.rate_per_s),
-        on_tick=lambda done: on_progress(snapshot(done, rig.clock.now_us())),
-        closes_late=ready.closing_sinks, interval_s=ready.interval_s, drain_s=settings.drain_s,
-        hold_us=HOLD_US if settings.may_extend else 0,
-        levelling=lambda done: _levelling_us(ready, done, settings),
-        hopeless=lambda done: _hopeless(ready, done, settings, rig.clock.now_us()),
-        undecided=lambda done: _extension_us(ready, done, settings),
-        failed=lambda done: _failed(ready, done, settings),
-    )  # fmt: skip
-    with only_on(ready.driver_cpus):
-        done = conductor.conduct()
-    told = _told(rig, done) if settings.probe_batches and not done.engine_failed else Told()
-    if done.interrupted:
-        rig.stop()  # first of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end
-    return conclude(ready, rig, folder, settings, done, told, on_progress, ceiling_per_s)
-
-
 @dataclass(frozen=True)
 class Told:
     """What the engine says of its batches, and of the rows of each operator in them; it decides nothing."""
 
     progress: list[dict[str, Any]] = field(default_factory=list)
     counts: OperatorCounts = field(default_factory=OperatorCounts)
+
+
+class TrialConductor:
+    """Owns the life of the trials on one test bed: start, warm up, conduct, drain, verify, judge, write."""
+
+    def __init__(
+        self, ready: Ready, rig: Rig, observe: Observer = unobserved, ceiling_per_s: float | None = None
+    ) -> None:
+        self.ready, self.rig, self.observe, self.ceiling_per_s = ready, rig, observe, ceiling_per_s
+        self.left: Journal | None = None
+        """Of the last trial: what it has left is drained when another one follows."""
+
+    @classmethod
+    @contextmanager
+    def on_test_bed(
+        cls,
+        ready: Ready,
+        make_engine: Callable[[], Engine],
+        folder: Path,
+        observe: Observer = unobserved,
+        *,
+        options: Mapping[str, str] | None = None,
+        ceiling_per_s: float | None = None,
+    ) -> Iterator[TrialConductor]:
+        """A conductor with a test bed of its own, not yet started. `options`: of the engine's, besides those asked."""
+        asked = rig_settings(ready)
+        asked = replace(asked, options={**asked.options, **(options or {})})
+        with Rig(asked, make_engine, folder, Clock.fixed_now()) as rig:
+            yield cls(ready, rig, observe, ceiling_per_s)
+
+    def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
+        """Start the processes. Where that fails, `folder` says why."""
+        with failure_noted(folder), reported_meanwhile(self.observe, note, self.rig.engine):
+            self.rig.start(self.ready.plan(next_start(self.rig) - START_LEAD_US, rate_per_s, 1.0))
+        self.observe(EngineStarted())
+
+    def conduct(self, plan: Plan, spans: Spans, rate_per_s: float, policy: TrialPolicy) -> Conducted:
+        """Offer a plan to its end, or as far as the policy lets it go; nothing is judged."""
+        chunk_us = self.ready.chunk_for(rate_per_s)
+        conductor = Conductor(self.rig, plan, spans, chunk_us, policy, self.observe)
+        with only_on(self.ready.driver_cpus):
+            done = conductor.conduct()
+        self.left = done.journal
+        return done
+
+    def run(self, folder: RunFolder, trial: JudgedTrial) -> Judged:
+        """One trial, conducted, verified and judged; the folder holds everything when this returns."""
+        prepare()
+        spans = trial.spans(next_start(self.rig, trial.apart_us))
+        done = self.conduct(trial.plan(spans), spans, trial.rate_per_s, trial)
+        trial.before_judging(self, done)
+        told = _told(self.rig, done) if trial.probe_batches and not done.engine_failed else Told()
+        if done.interrupted:
+            # First of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end.
+            self.rig.stop()
+        judged = self.conclude(folder, trial, done, told)
+        self.observe(VerdictReached(judged, self.rig))
+        return judged
+
+    def emptied(self, timeout_s: float) -> bool:
+        """Whether all that the last trial has left is committed, in so long at most; True where none was made."""
+        self.observe(Emptying())
+        return self.left is None or drain_backlog(self.rig, self.left, timeout_s)
+
+    def conclude(self, folder: RunFolder, trial: JudgedTrial, done: Conducted, told: Told) -> Judged:
+        """Verify, judge and write down; what was measured is written before it is judged."""
+        ready, rig = self.ready, self.rig
+        folder.forget_answers()
+        base = measured(ready, rig, folder, done, trial.rate_per_s, self.ceiling_per_s)
+        base = _with_operators(ready, folder, done, told, base)
+        folder.write_result(base)
+        counted = ready.engine.own_batches
+        folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
+        folder.write_series(figures.series(done, None))
+        base = _with_appends(rig, done, base)
+        if done.interrupted:
+            return _stopped(ready, folder, trial, done, base)
+        if not trial.verifies(done):
+            result = _with_verdict(base, judge(evidence_of(ready, done, trial.rate_per_s, None, None)))
+            result = result.model_copy(update={"latency": Latencies(notes=(NOT_LOOKED_AT,))})
+            folder.write_result(result)
+            return Judged(result, done, None)
+        try:
+            self.observe(VerificationBegan(done, rig.clock.now_us()))
+            verified = self._verified(folder, trial, done)
+        except (KeyboardInterrupt, RuntimeError, *UNJUDGED, *_LACKING) as error:
+            stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
+            done.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
+            if not done.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
+                raise
+            if done.interrupted:
+                return _stopped(ready, folder, trial, done, base)
+            return _without_answers(ready, folder, trial.rate_per_s, done, base, error)
+        return _judged(ready, folder, trial.rate_per_s, done, base, verified)
+
+    def _verified(self, folder: RunFolder, trial: JudgedTrial, done: Conducted) -> Verified:
+        keep_in = folder if trial.keep_results else None
+        verified = _verified(self.ready, self.rig, done, keep_in)
+        if trial.look_for_late and verified.verification.missing and _late_came(self.rig, done):
+            verified = _verified(self.ready, self.rig, done, keep_in)
+        return verified
 
 
 def _told(rig: Rig, done: Conducted) -> Told:
@@ -174,48 +224,13 @@ def _told(rig: Rig, done: Conducted) -> Told:
         return Told(progress)
 
 
-def conclude(
-    ready: Ready,
-    rig: Rig,
-    folder: RunFolder,
-    settings: TrialSettings,
-    done: Conducted,
-    told: Told,
-    on_progress: Callable[[TrialSnapshot], None],
-    ceiling_per_s: float | None,
+def _judged(
+    ready: Ready, folder: RunFolder, rate_per_s: float, done: Conducted, base: Result, verified: Verified
 ) -> Judged:
-    """Verify, judge and write down; what was measured is written before it is judged."""
-    folder.forget_answers()
-    base = measured(ready, rig, folder, done, settings.rate_per_s, ceiling_per_s)
-    base = _with_operators(ready, folder, done, told, base)
-    folder.write_result(base)
-    counted = ready.engine.own_batches
-    folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
-    folder.write_series(figures.series(done, None))
-    base = _with_appends(rig, done, base)
-    if done.interrupted:
-        return _stopped(ready, folder, settings, done, base)
-    if done.hopeless and settings.skip_answers_when_failed:
-        result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
-        result = result.model_copy(update={"latency": Latencies(notes=(NOT_LOOKED_AT,))})
-        folder.write_result(result)
-        return Judged(result, done, None)
-    on_progress(replace(snapshot(done, rig.clock.now_us()), phase="verification", note="comparing every answer"))
-    try:
-        verified = _verified(ready, rig, done, folder if settings.keep_results else None)
-        if settings.look_for_late and verified.verification.missing and _late_came(rig, done):
-            verified = _verified(ready, rig, done, folder if settings.keep_results else None)
-    except (KeyboardInterrupt, RuntimeError, *UNJUDGED, *_LACKING) as error:
-        stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
-        done.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
-        if not done.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
-            raise
-        if done.interrupted:
-            return _stopped(ready, folder, settings, done, base)
-        return _without_answers(ready, folder, settings.rate_per_s, done, base, error)
+    """The trial with its answers, and the verdict that goes by them."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
-    verdict = judge(evidence_of(ready, done, settings.rate_per_s, verified, slowest.latencies))
+    verdict = judge(evidence_of(ready, done, rate_per_s, verified, slowest.latencies))
     result = _with_verdict(base, verdict).model_copy(
         update={
             "sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification,
@@ -226,6 +241,39 @@ def conclude(
     folder.write_hlog(_hlog(verified, done.spans))
     folder.write_result(result)
     return Judged(result, done, verified)
+
+
+@contextmanager
+def reported_meanwhile(observe: Observer, note: str, engine: Engine) -> Iterator[None]:
+    """Reports every second how long a start takes, and what the engine works on if it says so."""
+    begun, over = time.monotonic(), Event()
+
+    def report() -> None:
+        going_on = True
+        while going_on:
+            observe(EngineStarting(time.monotonic() - begun, engine.stage() or note))
+            going_on = not over.wait(REPORTED_EVERY_S)
+
+    reporter = Thread(target=report, name="reporter", daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reporter.join()
+
+
+@contextmanager
+def failure_noted(folder: RunFolder | None) -> Iterator[None]:
+    """A start that fails leaves a folder that says why."""
+    try:
+        yield
+    except StreamgaugeError as error:
+        if folder is not None:
+            verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
+            noted = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
+            folder.write_result(noted)
+        raise
 
 
 def _with_operators(ready: Ready, folder: RunFolder, done: Conducted, told: Told, base: Result) -> Result:
@@ -256,27 +304,25 @@ def _with_appends(rig: Rig, done: Conducted, base: Result) -> Result:
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": found})})
 
 
-def _stopped(ready: Ready, folder: RunFolder, settings: TrialSettings, done: Conducted, base: Result) -> Judged:
+def _stopped(ready: Ready, folder: RunFolder, trial: JudgedTrial, done: Conducted, base: Result) -> Judged:
     """A trial that somebody stopped: its figures, and how late the results were that came.
 
     Written before the results are looked at, so that a second Ctrl-C may end that.
     """
     begun = done.offered_until() > done.spans.measured_from_us
     latency = Latencies(notes=(NOT_COUNTED if begun else NOT_BEGUN,))
-    result = _with_verdict(base, judge(evidence_of(ready, done, settings.rate_per_s, None, None)))
+    result = _with_verdict(base, judge(evidence_of(ready, done, trial.rate_per_s, None, None)))
     result = result.model_copy(update={"latency": latency})
     folder.write_result(result)
     if begun:
         with suppress(KeyboardInterrupt):
-            result = _with_what_came(ready, folder, settings, done, result)
+            result = _with_what_came(ready, folder, trial, done, result)
     return Judged(result, done, None)
 
 
-def _with_what_came(
-    ready: Ready, folder: RunFolder, settings: TrialSettings, done: Conducted, result: Result
-) -> Result:
+def _with_what_came(ready: Ready, folder: RunFolder, trial: JudgedTrial, done: Conducted, result: Result) -> Result:
     """With latencies that nobody verified; the folder holds them too when this returns."""
-    found = unverified(ready, done, folder if settings.keep_results else None, Budget(BUDGET_S))
+    found = unverified(ready, done, folder if trial.keep_results else None, Budget(BUDGET_S))
     slowest = found.sinks.slowest.latencies
     result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, said) for said in found.warnings))
     result = result.model_copy(update={
@@ -335,97 +381,6 @@ def _late_came(rig: Rig, done: Conducted) -> bool:
             time.sleep(LATE_POLL_S)
             look(rig, done.journal)
     return len(done.journal.commits) > before
-
-
-def snapshot(done: Conducted, now_us: int) -> TrialSnapshot:
-    """What progress shows: the last five seconds, at most."""
-    journal, spans = done.journal, done.spans
-    since = max(spans.start_us, now_us - 5 * US)
-    seconds = max(0.5, (now_us - since) / US)
-    commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
-    latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
-    now = min(now_us, spans.end_us)
-    return TrialSnapshot(
-        # What follows a phase is only known once the look at its end has decided that it does not go on.
-        phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
-        elapsed_s=max(0.0, (now - spans.start_us) / US),
-        planned_s=(spans.end_us - spans.start_us) / US,
-        offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in journal.chunks),
-        ingested_per_s=journal.ingested_since(since) / seconds,
-        backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
-        event_time_p50_us=max(latencies, default=None),
-        note=_note(done, now_us),
-    )
-
-
-def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -> float:
-    """The rate of a generator's chunks that ended since then, over the time that they are of.
-
-    What is under way is of no chunk yet: its time counts as little as its events do, up to as long as a chunk and a
-    look at it take. So a generator that stands still longer shows.
-    """
-    recent = list(takewhile(lambda chunk: chunk.to_us > since_us and chunk.from_us >= start_us, reversed(log)))
-    if not recent:
-        return 0.0
-    last = recent[0]
-    until_us = max(last.to_us, now_us - (last.to_us - last.from_us) - LOOK_US)
-    return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
-
-
-def _note(done: Conducted, now_us: int) -> str:
-    """Why a trial takes longer than was planned, and that its rate is not whole yet."""
-    if done.interrupted:
-        return "stopping; what was measured is kept"
-    notes = []
-    if done.prolonged_us:
-        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as {done.prolonged_for[-1]}")
-    if done.looks > 1:
-        notes.append(f"extended, as {done.extended_for[-1]} was undecided")
-    elif rising := _rising(done, now_us):
-        notes.append(rising)
-    return "; ".join(notes)
-
-
-def _rising(done: Conducted, now_us: int) -> str:
-    """While the rate of a warm-up still rises: to what. Without that it looks as if the generators failed."""
-    plan = done.journal.plan
-    whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
-    now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
-    warming = now_us < done.spans.measured_from_us
-    return f"rising to {format_rate(whole, 'events/s')}" if warming and now < whole else ""
-
-
-def _levelling_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
-    """At the end of the warm-up: how much longer it lasts."""
-    if not settings.may_extend or done.prolonged_us >= LEVEL_MAX_US:
-        return 0
-    if reason := why_starting(done, ready.interval_s):
-        done.prolonged_for.append(reason)
-    return LEVEL_STEP_US if reason else 0
-
-
-def _hopeless(ready: Ready, done: Conducted, settings: TrialSettings, now_us: int) -> str | None:
-    """A search makes an invalid trial again, and need not wait for its end; a run's figures show what happened."""
-    reason = hopeless_reason(ready, done, settings.rate_per_s, now_us)
-    return reason or (invalid_reason(done) if settings.skip_answers_when_failed else None)
-
-
-def _failed(ready: Ready, done: Conducted, settings: TrialSettings) -> str | None:
-    """A search has its answer when a trend failed, or stays undecided: it needs neither tail nor answers then."""
-    return unsustainable(ready, done, settings.rate_per_s) if settings.skip_answers_when_failed else None
-
-
-def _extension_us(ready: Ready, done: Conducted, settings: TrialSettings) -> int:
-    """At the end of a look: how much longer to measure. Judged on trends alone; answers are compared after the run."""
-    if not settings.may_extend or done.looks > EXTENSIONS_MAX:
-        return 0
-    measured_s = (done.spans.measured_to_us - done.spans.measured_from_us) / US
-    extension_s = settings.duration_s * (EXTENSION_SHARE_MAX if holds_too_little(ready, done) else EXTENSION_SHARE)
-    longest = 1 + (EXTENSIONS_MAX + 1 - done.looks) * extension_s / measured_s
-    open_ = left_open(ready, done, settings.rate_per_s, longest)
-    if open_:
-        done.extended_for.append(" and ".join(open_))
-    return round(extension_s * US) if open_ else 0
 
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:

@@ -26,11 +26,13 @@ from streamgauge.progress import OnResult, OnStudy, TrialSnapshot, ignore
 from streamgauge.run.check import check
 from streamgauge.run.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.ready import Ready
-from streamgauge.run.single import Progress, require_machine, run_judged
+from streamgauge.run.single import require_machine, run_judged
+from streamgauge.run.trial_events import Observer, TrialEvent, VerdictReached
+from streamgauge.run.trial_progress import Show, snapshots
 from streamgauge.studies.d_stream import DStream
 from streamgauge.studies.dissect import nothing, taken_apart
 from streamgauge.studies.micro_batch import MicroBatch
-from streamgauge.studies.modes import Mode
+from streamgauge.studies.modes import Evidence, Mode
 from streamgauge.studies.real_time import RealTime
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
@@ -60,7 +62,7 @@ PUBLISHED_WORK_SHARE = 0.11
 
 def anatomy(
     experiment: Experiment,
-    on_progress: Progress = lambda _: None,
+    on_progress: Show = lambda _: None,
     on_study: OnStudy = ignore,
     on_result: OnResult = ignore,
 ) -> dict[str, Any]:
@@ -151,9 +153,20 @@ def _refuse(experiment: Experiment, asked: Anatomy, mode: Mode) -> None:
         raise InputError(problems)
 
 
-def _tell(on_progress: Progress, which: str, snapshot: TrialSnapshot) -> None:
+def _tell(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
     """A trial's progress, with which one it is."""
     on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
+
+
+def _at_the_end(evidence: Evidence, follow: Observer) -> Observer:
+    """An observer that gathers evidence once the trial is judged, while its processes still stand."""
+
+    def observe(event: TrialEvent) -> None:
+        follow(event)
+        if isinstance(event, VerdictReached):
+            evidence.look(event.rig, event.judged)
+
+    return observe
 
 
 def _interval(options: Mapping[str, str], mode: Mode) -> str:
@@ -188,7 +201,7 @@ def _row_by_row(flow: Flow) -> bool:
     return len(flow.sinks) == len(sources) == 1 and all(isinstance(node, _ROW_BY_ROW) for node in nodes)
 
 
-def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress, on_result: OnResult) -> dict[str, Any]:
+def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Show, on_result: OnResult) -> dict[str, Any]:
     """One trial, and what came of its results; of one that could not be made, why."""
     trial, before = ready.experiment, Clock.fixed_now()
     asked = trial.model_copy(update={"out": str(folder)})
@@ -200,7 +213,8 @@ def _trial(ready: Ready, mode: Mode, folder: Path, on_progress: Progress, on_res
     with Scratch("anatomy") as private:
         evidence = mode.evidence(trial, Path(private))
         try:
-            result, judged = run_judged(asked, on_progress, evidence.options, evidence.look, on_result)
+            observe = _at_the_end(evidence, snapshots(on_progress))
+            result, judged = run_judged(asked, observe, evidence.options, on_result)
         except (EngineError, DriverError) as error:
             failed = {"run": "", "verdict": "invalid", "sentence": str(error), "clock_moved_us": None}
             return {**said, **failed, **nothing("it did not start")}

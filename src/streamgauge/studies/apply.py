@@ -17,7 +17,8 @@ from streamgauge.flow import graph
 from streamgauge.progress import OnResult, OnStudy, ignore
 from streamgauge.run.check import check
 from streamgauge.run.replayed import found_anywhere
-from streamgauge.run.single import Progress, run_single
+from streamgauge.run.single import run_single
+from streamgauge.run.trial_progress import Show, snapshots
 from streamgauge.studies.characterize import check_input
 
 APPLIED = "applied.toml"
@@ -51,7 +52,7 @@ def trial_of(experiment: Experiment, instances: int) -> Experiment:
 def apply_advice(
     experiment: Experiment,
     found: Mapping[str, Any],
-    on_progress: Progress,
+    on_progress: Show,
     on_study: OnStudy = ignore,
     on_result: OnResult = ignore,
 ) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def apply_advice(
     trial = found_anywhere(trial_of(experiment, value))
     before = experiment.options.get(SETTING) or str(unless_told(check(trial).generators))
     write_text(folder / APPLIED, to_toml(trial), OUT)
-    result = run_single(trial.model_copy(update={"out": str(folder)}), on_progress, on_result)
+    result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
     applied = {
         "setting": SETTING,
         "before": before,

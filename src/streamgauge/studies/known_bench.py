@@ -10,26 +10,16 @@ from typing import Any
 
 from streamgauge.engines.known.engine import KnownEngine
 from streamgauge.errors import DriverError, Interrupted
-from streamgauge.events import US, Clock
 from streamgauge.experiment import build
 from streamgauge.progress import TrialSnapshot
 from streamgauge.run.check import check
-from streamgauge.run.conduct import Conducted, Conductor, drain_backlog
+from streamgauge.run.conduct import Conducted
 from streamgauge.run.ready import Ready
-from streamgauge.run.rig import Rig
-from streamgauge.run.single import create_folder, told_meanwhile
-from streamgauge.run.trial import (
-    START_LEAD_US,
-    Judged,
-    Told,
-    TrialSettings,
-    conclude,
-    next_start,
-    rig_settings,
-    run_trial,
-    snapshot,
-)
-from streamgauge.run.watching import hopeless_reason
+from streamgauge.run.single import create_folder
+from streamgauge.run.trial import Judged, TrialConductor
+from streamgauge.run.trial_events import Progress
+from streamgauge.run.trial_policy import JudgedTrial
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.system.children import wait_until
 from streamgauge.system.scratch import Scratch
 
@@ -50,11 +40,29 @@ class View:
 SILENT = View()
 
 
-class Bench:
-    """A started rig with a known engine. `disturbed` counts the trials that had to be done again."""
+class HeldBackTrial(JudgedTrial):
+    """A trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
 
-    def __init__(self, ready: Ready, rig: Rig, engine: KnownEngine, view: View) -> None:
-        self.ready, self._rig, self._engine, self._view = ready, rig, engine, view
+    def __init__(self, ready: Ready, rate_per_s: float, duration_s: float, engine: KnownEngine) -> None:
+        super().__init__(ready, rate_per_s, fresh=False, duration_s=duration_s, may_extend=False, probe_batches=False)
+        self.interval_s, self.closes_late = 0.0, ()
+        self._engine = engine
+
+    def before_judging(self, conductor: TrialConductor, log: Conducted) -> None:
+        def let_go() -> bool:
+            conductor.observe(Progress(log, conductor.rig.clock.now_us(), "waiting for what the engine holds back"))
+            return not self._engine.facts()["held"]
+
+        if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
+            raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
+        log.journal.add(conductor.rig.tick())
+
+
+class Bench:
+    """A started test bed with a known engine. `disturbed` counts the trials that had to be done again."""
+
+    def __init__(self, conductor: TrialConductor, engine: KnownEngine, view: View) -> None:
+        self.ready, self._conductor, self._engine, self._view = conductor.ready, conductor, engine, view
         self.disturbed = 0
 
     def facts(self) -> dict[str, Any]:
@@ -62,11 +70,12 @@ class Bench:
 
     def trial(self, rate_per_s: float, duration_s: float, may_extend: bool = False) -> Judged:
         """One warm trial, judged; the backlog it leaves is drained."""
-        settings = self._settings(rate_per_s, duration_s, may_extend)
-        folder = create_folder(self.ready)
-        judged = run_trial(self.ready, self._rig, folder, settings, on_progress=self._view.trial)
-        _stop_if_interrupted(judged)
-        if not drain_backlog(self._rig, judged.done.journal, DRAIN_TIMEOUT_S):
+        judged = self._judged(
+            JudgedTrial(
+                self.ready, rate_per_s, fresh=False, duration_s=duration_s, may_extend=may_extend, probe_batches=False
+            )
+        )
+        if not self._conductor.emptied(DRAIN_TIMEOUT_S):
             raise DriverError("what a trial had left could not be drained, so no other trial may follow")
         return judged
 
@@ -81,40 +90,14 @@ class Bench:
         return self.trial(rate_per_s, duration_s, may_extend=True)
 
     def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> Judged:
-        """One trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
-        settings = self._settings(rate_per_s, duration_s, False)
-        rig, ready = self._rig, self.ready
-        spans = ready.spans(next_start(rig, ready.reach_us or 0), False, duration_s)
-        plan = ready.plan(spans.start_us, rate_per_s, (spans.end_us - spans.start_us) / US)
-        conductor = Conductor(
-            rig,
-            plan,
-            spans,
-            ready.chunk_for(rate_per_s),
-            on_tick=self._show,
-            hopeless=lambda done: hopeless_reason(ready, done, rate_per_s, rig.clock.now_us()),
-        )
-        done = conductor.conduct()
+        """One trial that is judged only when the engine has sent what it had held back."""
+        return self._judged(HeldBackTrial(self.ready, rate_per_s, duration_s, self._engine))
 
-        def let_go() -> bool:
-            self._show(done, "waiting for what the engine holds back")
-            return not self.facts()["held"]
-
-        if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
-            raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
-        done.journal.add(rig.tick())
-        judged = conclude(ready, rig, create_folder(ready), settings, done, Told(), self._view.trial, None)
-        _stop_if_interrupted(judged)
+    def _judged(self, trial: JudgedTrial) -> Judged:
+        judged = self._conductor.run(create_folder(self.ready), trial)
+        if judged.result.verdict.value == "interrupted":
+            raise Interrupted("the self-test was stopped; it proves nothing")
         return judged
-
-    def _show(self, done: Conducted, note: str = "") -> None:
-        shown = snapshot(done, self._rig.clock.now_us())
-        self._view.trial(replace(shown, note=note or shown.note))
-
-    def _settings(self, rate_per_s: float, duration_s: float, may_extend: bool) -> TrialSettings:
-        return TrialSettings(
-            rate_per_s=rate_per_s, fresh=False, duration_s=duration_s, may_extend=may_extend, probe_batches=False
-        )
 
 
 @contextmanager
@@ -141,12 +124,7 @@ def started(
         )  # fmt: skip
         ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
         engine = KnownEngine(ready.sut_cpus)
-        with Rig(rig_settings(ready), lambda: engine, Path(folder) / "rig", Clock.fixed_now()) as rig:
-            with told_meanwhile(view.trial, "starting the engine known", engine):
-                rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
-            yield Bench(ready, rig, engine, view)
-
-
-def _stop_if_interrupted(judged: Judged) -> None:
-    if judged.result.verdict.value == "interrupted":
-        raise Interrupted("the self-test was stopped; it proves nothing")
+        observe = snapshots(view.trial)
+        with TrialConductor.on_test_bed(ready, lambda: engine, Path(folder) / "rig", observe) as conductor:
+            conductor.start(rate_per_s, "starting the engine known")
+            yield Bench(conductor, engine, view)

@@ -15,20 +15,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamgauge.events import US
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import IntervalJoin, Node, Process, WindowJoin
-from streamgauge.progress import TrialSnapshot
 from streamgauge.run.catalogue import heap_of
-from streamgauge.run.conduct import Conducted, Conductor, Spans
+from streamgauge.run.conduct import Conducted, PacedLoad, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S, Ready
-from streamgauge.run.rig import Rig
-from streamgauge.run.trial import next_start, snapshot
-from streamgauge.system.machine import only_on
+from streamgauge.run.trial import TrialConductor, next_start
 
 FIRST_RATE_PER_S = 100_000.0
 STEP, STEP_WHERE_NEAR = 8.0, 2.0
@@ -65,19 +61,13 @@ class Overloaded:
     heap_limits: bool = False
 
 
-def overload(
-    ready: Ready,
-    rig: Rig,
-    most_per_s: float,
-    on_progress: Callable[[TrialSnapshot], None],
-    to_the_end: bool = False,
-) -> Overloaded:
+def overload(conductor: TrialConductor, most_per_s: float, to_the_end: bool = False) -> Overloaded:
     """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure.
 
     `to_the_end`: stay there also where the stair is far too high for a guess, since what is drained is compared.
     """
-    climber = _Climber(ready, rig, on_progress)
-    highest = min(most_per_s, most_within_heap(ready))
+    climber = _Climber(conductor)
+    highest = min(most_per_s, most_within_heap(conductor.ready))
     rate, seconds, climbed = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0
     while True:
         done, drained, stayed = climber.stair(rate, seconds, 0.0 if to_the_end else climbed)
@@ -112,8 +102,8 @@ def _keeps_rows(node: Node) -> bool:
 class _Climber:
     """Makes stairs, again where only the start of the engine may have been slow."""
 
-    def __init__(self, ready: Ready, rig: Rig, on_progress: Callable[[TrialSnapshot], None]) -> None:
-        self._ready, self._rig, self._on_progress = ready, rig, on_progress
+    def __init__(self, conductor: TrialConductor) -> None:
+        self._conductor = conductor
         self._began = time.monotonic()
 
     def stair(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[Conducted, float, bool]:
@@ -144,7 +134,7 @@ class _Climber:
     def _made(
         self, rate_per_s: float, seconds: float, before: float, pace_s: float = PACE_S
     ) -> tuple[Conducted, float]:
-        done = _step(self._ready, self._rig, rate_per_s, seconds, self._on_progress, pace_s)
+        done = _step(self._conductor, rate_per_s, seconds, pace_s)
         # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
         return done, _drained(done) or before
 
@@ -153,26 +143,13 @@ class _Climber:
         return not done.ended_early and drained < CLIMB_SHARE * rate_per_s
 
 
-def _step(
-    ready: Ready,
-    rig: Rig,
-    rate_per_s: float,
-    seconds: float,
-    on_progress: Callable[[TrialSnapshot], None],
-    pace_s: float = PACE_S,
-) -> Conducted:
+def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: float = PACE_S) -> Conducted:
     """One stair; it ends with its time, not with its events. At most `pace_s` of event time waits."""
-    start = next_start(rig)
+    ready, start = conductor.ready, next_start(conductor.rig)
     end = start + round(seconds * US)
     spans = Spans(start, end - round(seconds * US / 2), end, end)
-
-    def show(done: Conducted) -> None:
-        on_progress(snapshot(done, rig.clock.now_us()))
-
-    plan, pace = ready.plan(start, rate_per_s, seconds), pace_us(ready, rate_per_s, pace_s)
-    chunk_us = ready.chunk_for(rate_per_s)
-    with only_on(ready.driver_cpus):
-        return Conductor(rig, plan, spans, chunk_us, on_tick=show, drain_s=0.0, pace_us=pace).conduct()
+    policy = PacedLoad(pace_us(ready, rate_per_s, pace_s))
+    return conductor.conduct(ready.plan(start, rate_per_s, seconds), spans, rate_per_s, policy)
 
 
 def pace_us(ready: Ready, rate_per_s: float, pace_s: float) -> int:

@@ -17,31 +17,29 @@ from pathlib import Path
 from streamgauge import reproduce
 from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.errors import DriverError, InputError, Problem, StreamgaugeError
-from streamgauge.events import US, Clock
+from streamgauge.events import US
 from streamgauge.experiment import Experiment
 from streamgauge.experiment import Search as AskedSearch
 from streamgauge.experiment import read as read_experiment
 from streamgauge.flow.picture import describe
-from streamgauge.progress import OnResult, SearchObserver, TrialSnapshot, ignore
+from streamgauge.progress import OnResult, SearchObserver, ignore
 from streamgauge.result import Result, VerdictValue
 from streamgauge.run import figures
 from streamgauge.run.catalogue import start_of
 from streamgauge.run.check import check
-from streamgauge.run.conduct import DRAIN_INTERVALS, drain_backlog
-from streamgauge.run.journal import Journal
+from streamgauge.run.conduct import DRAIN_INTERVALS
 from streamgauge.run.own_job import changed
 from streamgauge.run.ready import Ready
 from streamgauge.run.replayed import found_anywhere
-from streamgauge.run.rig import Rig
 from streamgauge.run.single import (
     ceiling_of,
     create_folder,
-    failure_noted,
     left_by_stop,
     require_machine,
-    told_meanwhile,
 )
-from streamgauge.run.trial import START_LEAD_US, Judged, TrialSettings, next_start, probes, rig_settings, run_trial
+from streamgauge.run.trial import Judged, TrialConductor, probes
+from streamgauge.run.trial_policy import SearchTrial
+from streamgauge.run.trial_progress import snapshots
 from streamgauge.studies.overload import Overloaded, overload
 from streamgauge.studies.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.search_result import EndedBy, result_of, resuming, wrong_answers
@@ -61,7 +59,7 @@ MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
 class Sustain:
-    """One search: owns the rig in use and the study's folder."""
+    """One search: owns the test bed in use, by its conductor, and the study's folder."""
 
     def __init__(
         self,
@@ -74,9 +72,7 @@ class Sustain:
         self.ready, self.folder, self.view, self.ceiling_per_s = ready, folder, view, ceiling_per_s
         self.on_result = on_result
         self._stack = ExitStack()
-        self._rig: Rig | None = None
-        self._left: Journal | None = None
-        """Of the last trial on the rig: what it left is drained when another one follows there."""
+        self._conductor: TrialConductor | None = None
         self._drained_per_s: float | None = None
         """By the last trial that told."""
         self._start_s = 0.0
@@ -105,9 +101,11 @@ class Sustain:
         """Carry out what the search asks for, and write it down."""
         self._number += 1
         started = time.monotonic()
-        rig, fresh = self._rig_for(request)
-        overloaded = request.purpose == "overload"
-        outcome, self._left = self._overload(rig, request) if overloaded else self._judged(rig, request, fresh)
+        conductor, fresh = self._conductor_for(request)
+        if request.purpose == "overload":
+            outcome = outcome_of_overload(request, overload(conductor, request.rate_per_s))
+        else:
+            outcome = self._judged(conductor, request, fresh)
         self._drained_per_s = outcome.drained_per_s or self._drained_per_s
         outcome = TrialOutcome(
             **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
@@ -124,81 +122,75 @@ class Sustain:
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
         write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
 
-    def _rig_for(self, request: TrialRequest) -> tuple[Rig, bool]:
-        reusable = self._rig is not None and not request.fresh and self._drains_faster_than_it_starts()
-        if self._rig is not None and reusable and self._emptied(self._rig):
-            return self._rig, False
+    def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
+        """(the conductor of a started test bed, whether its engine is a new one)."""
+        there = self._conductor
+        reusable = there is not None and not request.fresh and self._drains_faster_than_it_starts(there)
+        if there is not None and reusable and self._emptied(there):
+            return there, False
         self._stack.close()
-        self._rig, self._left = None, None
+        self._conductor = None
         self._engine_starts += 1
-        starting = f"starting {self.ready.experiment.engine}, start {self._engine_starts}"
-        cpus, folder = self.ready.sut_cpus, self.folder.path / "engine" / f"start-{self._engine_starts}"
-        settings = rig_settings(self.ready)
-        engine = start_of(self.ready.experiment.engine, cpus)
-        rig = self._rig = self._stack.enter_context(Rig(settings, engine, folder, Clock.fixed_now()))
-        with failure_noted(self.folder), told_meanwhile(self.view.trial_progress, starting, rig.engine):
-            rig.start(self.ready.plan(next_start(rig) - START_LEAD_US, request.rate_per_s, 1.0))
-        return rig, True
+        ready, begun = self.ready, time.monotonic()
+        engine, folder = start_of(ready.experiment.engine, ready.sut_cpus), self.folder.path / "engine"
+        test_bed = TrialConductor.on_test_bed(
+            ready, engine, folder / f"start-{self._engine_starts}", snapshots(self.view.trial_progress),
+            ceiling_per_s=self.ceiling_per_s,
+        )  # fmt: skip
+        conductor = self._conductor = self._stack.enter_context(test_bed)
+        note = f"starting {ready.experiment.engine}, start {self._engine_starts}"
+        conductor.start(request.rate_per_s, note, self.folder)
+        self._start_s = time.monotonic() - begun
+        return conductor, True
 
-    def _overload(self, rig: Rig, request: TrialRequest) -> tuple[TrialOutcome, Journal]:
-        found = overload(self.ready, rig, request.rate_per_s, self.view.trial_progress)
-        return outcome_of_overload(request, found), found.journal
-
-    def _judged(self, rig: Rig, request: TrialRequest, fresh: bool) -> tuple[TrialOutcome, Journal]:
+    def _judged(self, conductor: TrialConductor, request: TrialRequest, fresh: bool) -> TrialOutcome:
         experiment = self.ready.experiment
         warmed = fresh and self.ready.reach_us is not None
-        if warmed and (drained_per_s := self._warm(rig, request.rate_per_s)):
-            assert self._left is not None
-            return outcome_of_warm_up(request, drained_per_s), self._left
+        if warmed and (drained_per_s := self._warm(conductor, request.rate_per_s)):
+            return outcome_of_warm_up(request, drained_per_s)
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
             "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
         }), self.ready.workload.files)  # fmt: skip
-        settings = TrialSettings(
-            rate_per_s=request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
-            keep_results=experiment.keep_results, probe_batches=probes(experiment), skip_answers_when_failed=True,
+        trial = SearchTrial(
+            self.ready, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
+            keep_results=experiment.keep_results, probe_batches=probes(experiment),
         )  # fmt: skip
-        judged = run_trial(
-            self.ready, rig, folder, settings, on_progress=self.view.trial_progress, ceiling_per_s=self.ceiling_per_s
-        )
+        judged = conductor.run(folder, trial)
         self.on_result(folder, describe(self.ready.flow))
-        return outcome_of(request, judged, folder, self.ready.engine.own_batches), judged.done.journal
+        return outcome_of(request, judged, folder, self.ready.engine.own_batches)
 
-    def _warm(self, rig: Rig, rate_per_s: float) -> float | None:
+    def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
         """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
 
         Where it cannot be emptied, that trial will say so; or there is none, if the engine fell far behind: then what
         it drained is returned.
         """
-        done = warm(self.ready, rig, rate_per_s, self.view.trial_progress)
-        self._left = done.journal
-        cold = cold_s(rig, done)
-        if cold and self._emptied(rig, cold):
+        done = warm(conductor, rate_per_s)
+        cold = cold_s(conductor, done)
+        if cold and self._emptied(conductor, cold):
             return None
-        drained_per_s = drained_where_far_behind(self.ready, rig, done, rate_per_s)
+        drained_per_s = drained_where_far_behind(conductor, done, rate_per_s)
         if drained_per_s is None:
-            self._emptied(rig)
+            self._emptied(conductor)
         return drained_per_s
 
-    def _emptied(self, rig: Rig, timeout_s: float | None = None) -> bool:
-        """Whether the rig is empty for another trial; one that cannot be emptied, or whose driver failed, is given up.
+    def _emptied(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
+        """Whether another trial may follow; a test bed that cannot be emptied, or whose driver failed, is given up.
 
-        Only asked where a trial follows on it: a rig that is stopped next would keep somebody waiting for nothing.
+        Only asked where a trial follows on it: one that is stopped next would keep somebody waiting for nothing.
         """
         with suppress(DriverError):
-            if not rig.engine_status().alive:
-                return False
-            self._note("drain", "draining what the trial left")  # for up to a minute and a half nothing else is said
-            timeout_s = timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s
-            return self._left is None or drain_backlog(rig, self._left, timeout_s)
+            if conductor.rig.engine_status().alive:
+                return conductor.emptied(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s)
         return False
 
-    def _drains_faster_than_it_starts(self) -> bool:
+    def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
         """Whether what the last trial left is worked off before a new engine would have started and warmed up."""
-        if self._left is None or not self._drained_per_s:
+        if conductor.left is None or not self._drained_per_s:
             return True
-        left = self._left.offered_events() - self._left.running.taken_events()
+        left = conductor.left.offered_events() - conductor.left.running.taken_events()
         start_s = self._start_s + self.ready.warmup_s(True, self.ready.experiment.load.duration)
         return left / self._drained_per_s <= start_s
 
@@ -206,9 +198,6 @@ class Sustain:
         path = self.folder.path / MEMO
         with disk(path), path.open("a") as memo:
             memo.write(_line(outcome))
-
-    def _note(self, phase: str, note: str) -> None:
-        self.view.trial_progress(TrialSnapshot(phase, 0.0, 0.0, note=note))
 
 
 def outcome_of(request: TrialRequest, judged: Judged, folder: RunFolder, own_batches: bool = True) -> TrialOutcome:
