@@ -67,9 +67,8 @@ def problems(
     for name in keys:
         if types[name].has(MAP):
             way_out = "name other columns in keys; F.array_sort(F.map_entries(...)) makes a key of a map"
-            yield Problem(
-                job, f"must have keys that are told apart by value, and {name} has a map", types[name], way_out
-            )
+            rule = f"must have keys that are told apart by value, and {name} has a map"
+            yield Problem(job, rule, str(types[name]), way_out)
     for name, wanted in reference.items():
         for place, expected, found in differences(wanted, types[name], name):
             rule = f"must give {place} in a type that can be compared with the reference's, {expected}"
