@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.errors import EngineError
@@ -193,7 +193,6 @@ def _compare(shape: Shape, expected: list[Any], came: list[Any], by_value: bool 
 CASES = SHAPES.flatmap(lambda shape: st.tuples(st.just(shape), _values(shape), _values(shape)))
 
 
-@settings(deadline=None, max_examples=60)
 @given(case=CASES)
 def test_what_differs_in_form_alone_matches(case: tuple[Shape, Any, Any]) -> None:
     """Last places of floats, widths, scales, zones, the order of maps and of fields; null at every level."""
@@ -201,7 +200,6 @@ def test_what_differs_in_form_alone_matches(case: tuple[Shape, Any, Any]) -> Non
     assert _compare(shape, values, values) == Counts(2, matched=2)
 
 
-@settings(deadline=None, max_examples=80)
 @given(data=st.data(), case=CASES)
 def test_one_changed_leaf_is_wrong(data: st.DataObject, case: tuple[Shape, Any, Any]) -> None:
     """However deep it lies, and whether the column has floats, which are joined, or not, which are hashed."""

@@ -439,11 +439,6 @@ def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
     assert table.column("batch_id").to_pylist() == [1]
 
 
-def test_no_progress_is_an_empty_table(make: Any) -> None:
-    """As where the probes are off."""
-    assert figures.batches([], START, make.story().journal()).num_rows == 0
-
-
 def test_a_batch_told_twice_is_one(make: Any) -> None:
     """Spark repeats a batch's number while it idles; the last word counts."""
     table = figures.batches([progress(3, 1, addBatch=9), progress(3, 2)], START, make.story().journal())

@@ -139,12 +139,6 @@ def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> No
     assert journal_of(make, reads, commits=both).committed_until() == START + 3 * US
 
 
-def test_commits_of_batches_that_read_nothing_move_nothing(make: Any) -> None:
-    """Engines commit batches without input, to close windows."""
-    commits = (make.commit(0, START + 2 * US), make.commit(7, START + 3 * US))
-    assert journal_of(make, [part("purchases", 0, 1, 5, 1.1, 0)], commits=commits).committed_until() == START + US
-
-
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     """A second counts what was available soon after its end; of ten chunks 150 ms late, the last is too late."""
     story = make.story(slip_us=150_000)
@@ -153,17 +147,6 @@ def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     assert kept.tolist() == [900] * 5
     _, kept = story.journal().kept_events(START, START + 5 * US, 150_000)
     assert kept.tolist() == [1000] * 5
-
-
-def test_one_late_second_is_seen_in_that_second(make: Any) -> None:
-    """A generator that stood still for a second has that second against it and no other."""
-    journal = make.story().journal()
-    journal.chunks = [
-        [Chunk(c.from_us, c.to_us, c.events, c.published_us + (c.from_us // US == START // US + 3) * US) for c in log]
-        for log in journal.chunks
-    ]
-    _, kept = journal.kept_events(START, START + 6 * US, 100_000)
-    assert kept.tolist() == [1000, 1000, 1000, 0, 1000, 1000]
 
 
 def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> None:
@@ -230,11 +213,6 @@ def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any
     assert np.flatnonzero(slips.min(axis=1) > 300_000).tolist() == [3, 12]
 
 
-def test_no_chunks_no_slips(make: Any) -> None:
-    """Before anything was offered there is nothing to be late."""
-    assert Journal(make.plan()).slips(START, START + US).size == 0
-
-
 def test_backlog_is_sampled_once_a_batch_before_its_first_hand_out(make: Any) -> None:
     """What had gathered when a batch began to read; its other partitions and its re-reads add no samples."""
     journal = journal_of(
@@ -245,12 +223,6 @@ def test_backlog_is_sampled_once_a_batch_before_its_first_hand_out(make: Any) ->
     times, events = journal.backlog_peaks()
     assert (times - START).tolist() == [1_250_000, 2_750_000]
     assert events.tolist() == [1250, 1750]
-
-
-def test_backlog_of_a_steady_trial_is_steady(make: Any) -> None:
-    """One second of the rate, plus what comes until the read; no trend."""
-    _, events = make.story(read_after_us=5000).journal().backlog_peaks()
-    assert events.tolist() == pytest.approx([1005] * 20, abs=1)
 
 
 def test_the_wait_is_how_long_ago_the_oldest_event_was_due(make: Any) -> None:
@@ -313,15 +285,6 @@ def test_an_engine_that_reads_ahead_is_sampled_at_its_commits(make: Any) -> None
     assert np.ptp(waits) < 0.01
     assert journal.output_lags_at_reads() is None
     assert lags[-1] - lags[0] == pytest.approx(5.5)
-
-
-def test_an_engine_that_falls_behind_shows_in_both(make: Any) -> None:
-    """A tenth of a second more a batch: backlog and output lag grow by a tenth of the rate a second."""
-    journal = make.story(growth_us=100_000, seconds=15).journal()
-    _, events = journal.backlog_peaks()
-    _, lags = journal.output_lags()
-    assert np.diff(events).tolist() == pytest.approx([100] * 14, abs=1)
-    assert np.diff(lags).tolist() == pytest.approx([0.1] * 14)
 
 
 # --- ingest times ---

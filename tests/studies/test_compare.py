@@ -453,12 +453,6 @@ def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> 
     assert compare(a, b).gates == ()
 
 
-def test_a_gate_wants_other_runs_on_the_other_side(three: Three) -> None:
-    """A baseline compared with itself would pass for ever."""
-    a = three("a", 10)
-    assert "stands in A too" in refused(a, a, ["rate -5%"])
-
-
 ends = st.floats(-0.9, 2)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge import cli
-from streamgauge.result import Comparison, Verdict, Verification
+from streamgauge.result import Comparison, Verdict
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -69,24 +69,6 @@ def test_a_gate_is_the_exit_code(say: Say, three: Three, slower: float, code: in
     assert "limit +20 %" in line
 
 
-def test_wrong_answers_fail_any_gate(say: Say, three: Three) -> None:
-    """Exit code 1 with a line that says so, though the rate is the same."""
-    wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
-    code, _, err = say(three("a", 10), three("b", 20, verification=wrong), "--fail-if", "rate -5%")
-    assert code == 1
-    (line,) = [line for line in err.splitlines() if " answers   B has " in line]
-    assert line.startswith("failed")
-    assert "wrong answers (1 wrong)" in line
-
-
-def test_an_invalid_run_of_b_passes_no_gate(say: Say, three: Three, make: Make) -> None:
-    """It is refused as what it is, before any gate."""
-    bad = make("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
-    code, _, err = say(three("a", 10), f"{three('b', 20)},{bad}", "--fail-if", "rate -5%")
-    assert code == 2
-    assert "and not invalid: the driver starved" in err
-
-
 def test_html_is_written_beside_the_answer(say: Say, make: Make, tmp_path: Path) -> None:
     """One file that needs nothing else; the exit code and the table stay."""
     page = tmp_path / "comparison.html"
@@ -125,14 +107,6 @@ def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None
         assert said in err, words
         assert "try:" in err
         assert "Traceback" not in err
-
-
-def test_a_slip_in_a_rule_hides_not_that_there_are_too_few_runs(say: Say, make: Make) -> None:
-    """Both are told at once: mending the one would only show the other."""
-    code, _, err = say(make("a", 1), make("b", 2), "--fail-if", "p50 -10%")
-    assert code == 2
-    assert "only + can fail" in err
-    assert "needs at least 3 runs a side" in err
 
 
 @pytest.mark.parametrize("words", [(), ("one",), ("one", "two", "three"), ("one", "two", "--no-such-option")])
