@@ -92,7 +92,7 @@ def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),
         ((f"{a},{a}", b), "stands there twice"),
-        ((a, bad), "and not invalid: the driver starved"),
+        ((a, bad), "and not invalid (the driver starved)"),
         ((a, b, "--fail-if", "p99 +10%"), "needs at least 3 runs a side"),
         ((a, b, "--fail-if", "p98 +10%"), "FIGURE must be one of rate"),
         ((a, b, "--fail-if", "p99 up"), "must be FIGURE"),
