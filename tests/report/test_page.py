@@ -194,18 +194,8 @@ def test_invalid_run_says_not_to_use_it(bare_folder: RunFolder, make_result: Mak
     verdict = Verdict(value="invalid", checks=(check,), decided_by=("driver",), sentence="Late.", advice="Fewer rows.")
     bare_folder.write_result(make_result(verdict=verdict))
     first = shown(bare_folder).sections["200 k events/s"]
-    for text in ("must not be used", "driver: 250 ms, limit 100 ms: Slip.", "Next: Fewer rows."):
+    for text in ("must not be used", "Late.", "driver: 250 ms, limit 100 ms", "Next: Fewer rows."):
         assert text in first
-
-
-def test_a_check_that_the_sentence_tells_of_is_not_told_twice(bare_folder: RunFolder, make_result: Make) -> None:
-    """Its number and its limit stand below the sentence, and no more."""
-    check = Check(name="driver", value=250_000, limit=100_000, unit="us", ok=False, state="invalid", sentence="Slip.")
-    verdict = Verdict(value="invalid", checks=(check,), decided_by=("driver",), sentence="invalid (driver: Slip.)")
-    bare_folder.write_result(make_result(verdict=verdict))
-    first = shown(bare_folder).sections["200 k events/s"]
-    assert first.count("Slip.") == 1
-    assert "driver: 250 ms, limit 100 ms" in first
 
 
 def test_killed_run_still_has_a_page(tmp_path: Path, now: Any) -> None:

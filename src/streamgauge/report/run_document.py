@@ -66,7 +66,7 @@ def brief(result: Result) -> Document:
     lead = [
         Paragraph(sentences.unusable(result), "unusable", terminal=True),
         Paragraph(verdict.sentence, "because", terminal=True),
-        *(Paragraph(_decided(check, verdict.sentence)) for check in _deciding(result)),
+        *(Paragraph(_decided(check)) for check in _deciding(result)),
         *map(Paragraph, sentences.three(result)),
     ]
     remarks = [
@@ -111,10 +111,10 @@ def _deciding(result: Result) -> list[Check]:
     return [check for check in result.verdict.checks if check.name in result.verdict.decided_by]
 
 
-def _decided(check: Check, sentence: str) -> str:
+def _decided(check: Check) -> str:
+    """Its number and limit; the verdict's own sentence says the rest."""
     number, limit = format_quantity(check.value, check.unit), format_quantity(check.limit, check.unit)
-    more = "" if check.sentence in sentence else f": {check.sentence}"
-    return f"{check.name}: {number}, limit {limit}{more}"
+    return f"{check.name}: {number}, limit {limit}"
 
 
 def _facts(result: Result) -> list[Fact]:
