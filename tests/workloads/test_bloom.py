@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgauge.flow.keyed import load, save
 from streamgauge.workloads.bloom import Bloom, SeenInBloom
-from streamgauge.workloads.decayed import SHARDS, WORD, Seen, seen_sql
+from streamgauge.workloads.decayed import SHARDS, WORD, Seen
 
 LARGE, SMALL = Bloom(100_000, 0.0001), Bloom(SHARDS, 0.3)
 KEYS_MOST = 2**31 - 1
@@ -93,17 +93,3 @@ def test_sql_finds_the_cells_that_the_library_takes(numbers: list[tuple[int, int
         bits = np.unpackbits(np.frombuffer(filled.save_bytes()[8:], np.uint8), bitorder="little")
         assert set(np.flatnonzero(bits).tolist()) == {cell - 3 * size.width for cell in row}
         assert len(row) == size.hashes >= 1
-
-
-@given(ROWS, st.integers(1, 12))
-def test_sql_sees_the_same_keys(rows: list[tuple[int, int, int]], memory: int) -> None:
-    """In filters so small that others' keys are taken for known."""
-    first, second, steps = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    when = np.cumsum(steps)
-    con = duckdb.connect()
-    con.register("given", pa.table({"a": first, "b": second, "_time": when, "_row": np.arange(len(when))}))
-    cells = ", ".join(SMALL.sql(f"(a % {SHARDS})", "a", "b"))
-    placed = f"(SELECT *, unnest([{cells}]) AS cell FROM given)"
-    query = f"SELECT bool_or(fresh) FROM ({seen_sql(placed, 'cell', memory)}) GROUP BY _row ORDER BY _row"
-    expected = SeenInBloom(memory, SMALL).add(first * WORD + second, when)
-    assert [fresh for (fresh,) in con.sql(query).fetchall()] == expected.tolist()

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from streamgauge.flow.keyed import load, save
 from streamgauge.workloads.decayed import (
-    BLOCK_DECAYS,
     HASHES_MAX,
     MULTIPLIERS,
     SHARDS,
@@ -22,8 +21,6 @@ from streamgauge.workloads.decayed import (
     Exact,
     Filter,
     Seen,
-    decayed_sql,
-    seen_sql,
 )
 
 KEYS_MOST = 2**31 - 1
@@ -155,30 +152,3 @@ def test_sql_finds_the_same_cells(numbers: list[int], width: int) -> None:
     for place in (Exact(), Filter(HASHES_MAX, width)):
         found = con.sql(f"SELECT {', '.join(place.sql(f'(key % {SHARDS})', 'key'))} FROM given").fetchall()
         assert found == [tuple(row) for row in place.addresses(keys % SHARDS, keys).T.tolist()]
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=40),
-    st.sampled_from([0, BLOCK_DECAYS - 10, 10 * BLOCK_DECAYS - 10]),
-)
-def test_sql_gives_the_same_sums(rows: list[tuple[int, int, int]], start: int) -> None:
-    """Wherever its blocks begin: with a decay of a microsecond they are 500 long."""
-    keys, amounts, steps = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    times = start + np.cumsum(steps)
-    expected = DecayedSums((1, 3)).add(keys[None], times, np.stack((amounts, amounts)).astype(np.float64))
-    con = duckdb.connect()
-    con.register("given", pa.table({"k": keys, "x": amounts, "_time": times, "_row": np.arange(len(keys))}))
-    query = decayed_sql("given", "k", {"fast": ("x", 1), "slow": ("x", 3)})
-    found = np.array(con.sql(f"SELECT fast, slow FROM ({query}) ORDER BY _row").fetchall()).T
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-100)
-
-
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), min_size=1, max_size=40), st.integers(1, 12))
-def test_sql_sees_the_same_keys(rows: list[tuple[int, int]], memory: int) -> None:
-    """New, known, and new again."""
-    keys, steps = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    times = np.cumsum(steps)
-    con = duckdb.connect()
-    con.register("given", pa.table({"k": keys, "_time": times, "_row": np.arange(len(keys))}))
-    found = con.sql(f"SELECT fresh FROM ({seen_sql('given', 'k', memory)}) ORDER BY _row").fetchall()
-    assert [fresh for (fresh,) in found] == Seen(memory).add(keys, times).tolist()

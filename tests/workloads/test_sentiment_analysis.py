@@ -145,28 +145,6 @@ def test_the_classifier_worked_by_hand() -> None:
     assert answers(english(*texts), "basic") == dict(enumerate(texts.values()))
 
 
-PARTS = [
-    "good", "GOOD", "happy", "bad", "Sad", "no", "won", "won't", "I'll", "’tis", "don’t", "the", "day", "xgood",
-    "goodx", "'good'", "'", "''", "naïve", "İ", "\u212aiss", "ſad", "😀", "#love", "@hate", "3", "good2",
-]  # fmt: skip
-BETWEEN = [" ", "  ", ",", "\n", "\t", "-", "", "…", "' '"]
-TEXTS = st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(BETWEEN)), max_size=8).map(
-    lambda pairs: "".join(part + between for part, between in pairs)
-)
-
-
-@given(st.lists(TEXTS, min_size=1, max_size=12))
-def test_as_plain_python_scores(texts: list[str]) -> None:
-    """Whatever is written."""
-    assert answers(english(*texts)) == {number: scored(text) for number, text in enumerate(texts)}
-
-
-@given(st.lists(TEXTS, min_size=1, max_size=12))
-def test_as_plain_python_classifies(texts: list[str]) -> None:
-    """The same of the other way."""
-    assert answers(english(*texts), "basic") == {number: classified(text) for number, text in enumerate(texts)}
-
-
 def test_every_word_of_the_lists_is_known_and_no_other() -> None:
     """Each word alone, a part of it, and it with more behind it; twice, since words stand side by side."""
     known = [*lexicon(), *stop_words()]

@@ -36,7 +36,6 @@ from streamgauge.workloads.traffic_monitoring import (
     is_near,
     map_in_sql,
     match_roads,
-    turns,
 )
 
 WORKLOAD = base.get("traffic_monitoring")
@@ -321,13 +320,6 @@ def test_a_road_goes_on_beyond_the_end_of_its_batch() -> None:
         *((road, speed, count) for count in range(1, 7) for road, speed in ((7, 50.0), (8, 20.0))),
         (7, 50.0, 7), (9, 30.0, 1),
     ]  # fmt: skip
-
-
-def test_turns_are_the_rows_of_each_code_one_after_the_other() -> None:
-    """First ones first; none of nothing."""
-    codes = np.array([2, 0, 2, 2, 1, 0], np.int64)
-    assert [sorted(turn.tolist()) for turn in turns(codes)] == [[0, 1, 4], [2, 5], [3]]
-    assert [turn.tolist() for turn in turns(np.empty(0, np.int64)) if len(turn)] == []
 
 
 def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
