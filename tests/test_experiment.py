@@ -10,6 +10,8 @@ from tests.run.asked import GOOD
 
 from streamgauge import experiment
 from streamgauge.errors import InputError
+from streamgauge.experiment import SETTINGS, Experiment, setting_of
+from streamgauge.settings import COMMANDS
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -72,3 +74,38 @@ def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch
     assert experiment.read(tmp_path / "there" / "asked.toml").workload == str(tmp_path / "there" / "job.py")
     (tmp_path / "job.py").touch()
     assert experiment.read(tmp_path / "there" / "asked.toml").workload == "job.py"
+
+
+def test_every_field_says_how_it_is_asked_for() -> None:
+    """A field without metadata would have no option, and no command would refuse it."""
+    sections = {"load": experiment.Load, "search": experiment.Search, "anatomy": experiment.Anatomy,
+                "characterize": experiment.Characterize}  # fmt: skip
+    fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
+    fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload"}
+    assert set(SETTINGS) == fields
+    for info in SETTINGS.values():
+        assert info.help
+        assert set(info.commands) <= set(COMMANDS)
+        assert info.metavar or info.is_switch
+    assert len({info.flag for info in SETTINGS.values()}) == len(SETTINGS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_default_is_read_as_it_is_typed(command: str) -> None:
+    """What `--help` shows is what holds where nothing is asked for: typed, it changes nothing."""
+    nothing = experiment.build({"command": command, "workload": "identity"})
+    typed: dict[str, Any] = {"command": command, "workload": "identity"}
+    for info in (info.in_command(command) for info in SETTINGS.values() if command in info.commands):
+        section, _, key = info.name.rpartition(".")
+        if isinstance(info.default, str):
+            (typed.setdefault(section, {}) if section else typed)[key] = info.default
+    assert experiment.build(typed).model_dump(exclude={"anatomy", "characterize"}) == nothing.model_dump(
+        exclude={"anatomy", "characterize"}
+    )
+
+
+def test_an_entry_of_a_table_belongs_to_its_setting() -> None:
+    """Of a section that is no setting itself nothing is known."""
+    assert setting_of("parameters.range") is SETTINGS["parameters"]
+    assert setting_of("load.rate") is SETTINGS["load.rate"]
+    assert setting_of("load.rte") is None

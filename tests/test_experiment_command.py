@@ -60,14 +60,27 @@ def test_generate_without_a_place_is_refused(tmp_path: Path) -> None:
     assert [problem.setting for problem in done.exception.problems] == ["out"]
 
 
-def test_generate_shows_itself_as_a_file_that_does_the_same(tmp_path: Path) -> None:
-    """What `generate --print-toml` prints, `experiment` accepts and prints again unchanged."""
-    options = ["identity", "--rate", "1k", "--duration", "1s", "--out", str(tmp_path / "input"), "--print-toml"]
-    shown = CliRunner().invoke(cli.app, ["generate", *options]).stdout
-    again = asked(tmp_path, shown, "--print-toml")
-    assert 'command = "generate"' in shown
-    assert again.stdout == shown
-    assert not (tmp_path / "input").exists()
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("run", ["--rate", "1k", "--chunk", "20ms", "--set", "data=rows.csv"]),
+        ("sustain", ["--tolerance", "7%", "--quick", "--limit", "event_time_p50<=2s"]),
+        ("generate", ["--rate", "1k", "--out", "input"]),
+        ("anatomy", ["--rates", "1k,2k", "--batch-windows", "0s"]),
+        ("characterize", ["--slices", "200", "--multipliers", "1,3", "--apply"]),
+    ],
+)
+def test_a_command_shows_itself_as_a_file_that_does_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: list[str]
+) -> None:
+    """What `--print-toml` prints, `experiment` accepts and prints again unchanged; nothing is started or written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("user_id,gem_pack_id,price\n1,2,3\n")
+    shown = CliRunner().invoke(cli.app, [command, "identity", *options, "--print-toml"])
+    assert shown.exit_code == 0, shown.exception
+    assert f'command = "{command}"' in shown.stdout
+    assert asked(tmp_path, shown.stdout, "--print-toml").stdout == shown.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "asked.toml"}
 
 
 def test_a_share_may_be_written_in_percent(tmp_path: Path) -> None:

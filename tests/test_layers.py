@@ -61,7 +61,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli_options": {"settings", "experiment"},
     "cli_asked": BASE | {"run", "artifacts", "settings", "experiment"},
     "cli_shown": {"errors", "result", "studies", "run", "report", "experiment", "artifacts"},
-    "cli": BASE | {"cli_options", "cli_asked", "cli_shown", "studies", "run", "report", "experiment", "artifacts"},
+    "cli": BASE
+    | {"cli_options", "cli_asked", "cli_shown", "studies", "workloads", "run", "report", "experiment", "artifacts"},
     "__main__": {"cli"},
 }
 """Room to the rooms that it may import, itself too."""

@@ -110,9 +110,9 @@ def workloads(
 ) -> None:
     """The workloads there are; of one, its streams, operators and parameters too."""
     from streamgauge.report.listing import show_workload, show_workloads
-    from streamgauge.run.catalogue import workload_rows
+    from streamgauge.workloads.base import catalogue
 
-    rows = workload_rows(workload)
+    rows = catalogue(name=workload)
     if json_:
         print(json.dumps(rows, indent=2))
     elif workload:

@@ -130,7 +130,7 @@ class Load(Asked):
         per_command={"sustain": {"default": "30s"}, "anatomy": {"default": "30s"}},
     )  # fmt: skip
     warmup: Duration | None = setting(
-        None, "warm-up before the span", "TIME",
+        None, "warm-up before the span", "TIME", example="45s",
         default_text="45s on a fresh JVM, 75s in real-time mode that keeps how far it is once a minute, more for spans "
         "above 70s",
     )  # fmt: skip
@@ -155,7 +155,7 @@ class Load(Asked):
         default_text="none",
     )  # fmt: skip
     chunk: Duration | None = setting(
-        None, "how much event time travels at once", "TIME", only=("run", "sustain", "anatomy"),
+        None, "how much event time travels at once", "TIME", only=("run", "sustain", "anatomy"), example="50ms",
         default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
     )  # fmt: skip
     bound: Duration = _judged("30s", "the queue's bound, in seconds of the rate", "TIME")
@@ -259,7 +259,7 @@ class Experiment(Asked):
         None, "first port of the endpoints", "N", default_text="free ones", example="5000"
     )
     out: str | None = _everywhere(
-        None, "where run folders go", "DIR", default_text="runs",
+        None, "where run folders go", "DIR", default_text="runs", example="DIR",
         per_command={"generate": {
             "help": "folder to write to: DIR/<stream>/part-<partition>.parquet", "default_text": "", "required": True,
         }},

@@ -26,7 +26,7 @@ def test_every_engine_that_runs_streams_can_be_made_and_refuses(name: str) -> No
     make = catalogue.start_of(name, None)
     assert make() is not make()
     with pytest.raises(InputError, match="no_such_option"):
-        catalogue.check_wanted(name, Wanted(None, {"no_such_option": "1"}, None, "common"))
+        catalogue.entry(name).check(Wanted(None, {"no_such_option": "1"}, None, "common"))
 
 
 def test_the_list_loads_no_engine() -> None:

@@ -15,7 +15,7 @@ from streamgauge.events import US
 from streamgauge.experiment import build
 from streamgauge.measure.records import Commit
 from streamgauge.run import trial
-from streamgauge.run.catalogue import heap_of
+from streamgauge.run.catalogue import entry
 from streamgauge.run.check import check
 from streamgauge.run.conduct import Conducted, Spans, TrialPolicy
 from streamgauge.run.journal import Journal
@@ -230,7 +230,7 @@ def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str
     highest = most_within_heap(ready)
     assert (highest < math.inf) is bounded
     if bounded:
-        heap = heap_of(engine, ready.experiment.options)
+        heap = entry(engine).heap_bytes(ready.experiment.options)
         assert ready.reach_us is not None
         rows = highest * (PACE_S + ready.reach_us / US) * ready.event_bytes(highest)
         assert rows == pytest.approx(heap / 8, rel=0.01)

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streamgauge.engines.seam import BatchInterval, Capabilities, Engine, Entry, Wanted
+from streamgauge.engines.seam import Capabilities, Engine, Entry
 from streamgauge.flow.nodes import InWindows
 from streamgauge.options import Setting
 from streamgauge.transports import catalogue as transports
+
+
+def _on_spark(way: str) -> Callable[[Sequence[int] | None], Engine]:
+    """What starts Spark in one of its ways; loaded only then."""
+
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.spark import ways
+        from streamgauge.engines.spark.engine import SparkEngine
+
+        return SparkEngine(cpus, getattr(ways, way))
+
+    return make
 
 
 def _spark() -> Entry:
@@ -18,12 +30,7 @@ def _spark() -> Entry:
     from streamgauge.engines.spark.settings import CAPABILITIES, heap_bytes
     from streamgauge.engines.spark.watermark import delay_us
 
-    def make(cpus: Sequence[int] | None) -> Engine:
-        from streamgauge.engines.spark.engine import SparkEngine
-
-        return SparkEngine(cpus)
-
-    return Entry(CAPABILITIES, check, longest_interval, delay_us, heap_bytes, jars_for, make)
+    return Entry(CAPABILITIES, check, longest_interval, delay_us, heap_bytes, jars_for, _on_spark("MICRO_BATCH"))
 
 
 def _spark_rtm() -> Entry:
@@ -31,12 +38,7 @@ def _spark_rtm() -> Entry:
     from streamgauge.engines.spark.realtime import CAPABILITIES, check, warmup_s
     from streamgauge.engines.spark.settings import heap_bytes
 
-    def make(cpus: Sequence[int] | None) -> Engine:
-        from streamgauge.engines.spark.engine import SparkEngine
-        from streamgauge.engines.spark.ways import REAL_TIME
-
-        return SparkEngine(cpus, REAL_TIME)
-
+    make = _on_spark("REAL_TIME")
     return Entry(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make, warmup_s=warmup_s)
 
 
@@ -44,13 +46,7 @@ def _spark_dstream() -> Entry:
     from streamgauge.engines.spark.dstream import CAPABILITIES, check, interval
     from streamgauge.engines.spark.settings import heap_bytes
 
-    def make(cpus: Sequence[int] | None) -> Engine:
-        from streamgauge.engines.spark.engine import SparkEngine
-        from streamgauge.engines.spark.ways import DSTREAM
-
-        return SparkEngine(cpus, DSTREAM)
-
-    return Entry(CAPABILITIES, check, interval, heap_bytes=heap_bytes, make=make)
+    return Entry(CAPABILITIES, check, interval, heap_bytes=heap_bytes, make=_on_spark("DSTREAM"))
 
 
 def _known() -> Entry:
@@ -82,38 +78,23 @@ _ENGINES: dict[str, Callable[[], Entry]] = {
 
 def capabilities() -> dict[str, Capabilities]:
     """Every engine's capabilities, the reference included."""
-    return {name: entry().capabilities for name, entry in _ENGINES.items()}
+    return {name: entry(name).capabilities for name in _ENGINES}
 
 
 def streaming_engines() -> tuple[str, ...]:
     return tuple(name for name, each in capabilities().items() if each.runs_streams)
 
 
+def entry(engine: str) -> Entry:
+    """What an engine can be asked before it is started."""
+    return _ENGINES[engine]()
+
+
 def start_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
     """What makes a fresh start of an engine that runs streams, on the processors given."""
-    make = _ENGINES[engine]().make
+    make = entry(engine).make
     assert make is not None
     return lambda: make(cpus)
-
-
-def check_wanted(engine: str, wanted: Wanted) -> None:
-    """Refuse what an engine cannot use; InputError with every problem."""
-    _ENGINES[engine]().check(wanted)
-
-
-def interval_of(engine: str, wanted: Wanted) -> BatchInterval:
-    """How far apart an engine's batches would be, as far as that is known before a start."""
-    return _ENGINES[engine]().interval(wanted)
-
-
-def fresh_warmup_of(engine: str, wanted: Wanted) -> float:
-    """How long a fresh start of an engine warms up at least, seconds."""
-    return _ENGINES[engine]().warmup_s(wanted)
-
-
-def watermark_delay_of(engine: str, wanted: Wanted) -> int:
-    """How far behind the latest event an engine's watermark would stay, microseconds."""
-    return _ENGINES[engine]().watermark_delay_us(wanted)
 
 
 def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
@@ -121,19 +102,7 @@ def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
     cannot get it.
     """
     transports.transport(transport).require(options)
-    _ENGINES[engine]().require(transport, options)
-
-
-def heap_of(engine: str, options: Mapping[str, str]) -> int:
-    """How much memory an engine would be given, bytes; 0 where that is not known."""
-    return _ENGINES[engine]().heap_bytes(options)
-
-
-def workload_rows(name: str = "") -> list[dict[str, Any]]:
-    """Every workload as plain data, with its parameters and its flow; the one of that name alone where it is given."""
-    from streamgauge.workloads.base import catalogue
-
-    return catalogue(name=name)
+    entry(engine).require(transport, options)
 
 
 def matrix() -> list[dict[str, Any]]:

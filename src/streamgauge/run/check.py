@@ -29,11 +29,8 @@ from streamgauge.load.rates import RATE_MAX_PER_S, parse_profile
 from streamgauge.result import PERCENTILES
 from streamgauge.run.catalogue import (
     capabilities,
-    check_wanted,
-    heap_of,
-    interval_of,
+    entry,
     streaming_engines,
-    watermark_delay_of,
 )
 from streamgauge.run.kinds import latencies_of
 from streamgauge.run.memory import QUEUE_BYTES, Budget
@@ -52,7 +49,13 @@ from streamgauge.workloads.base import Job, Workload
 BOUND_INTERVALS_MIN = 3
 """So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
 one more is what a batch that takes too long for once leaves behind."""
-DURATION_S, BOUND_S = (1, 7 * 86_400), (1, 3600)
+SPANS_S = {
+    "duration": (1, 7 * 86_400, "from 1 s to 7 days"),
+    "warmup": (0, 3600, "at most an hour"),
+    "chunk": (0.001, 1, "from 1 ms to 1 s"),
+    "bound": (1, 3600, "from 1 s to an hour of the rate"),
+}
+"""Of times of a load: the least and greatest, and that in words."""
 DECIDING = ("run", "sustain")
 """The commands that start an engine and judge it."""
 
@@ -67,7 +70,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
     flow = _as_done(flow, engine)
-    limits = [attempt(partial(parse_limit, text), problems) for text in experiment.limits]
+    limits = [level for text in experiment.limits if (level := attempt(partial(parse_limit, text), problems))]
     load = experiment.load
     if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
         attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
@@ -78,7 +81,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
     started = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_beside(started)
     wanted = wanted_of(experiment, flow, bytes_max, generators, budget.reserved_bytes(started))
-    interval = interval_of(engine.name, wanted) if engine else BatchInterval()
+    interval = entry(engine.name).interval(wanted) if engine else BatchInterval()
     apart = _apart(flow, interval)
     problems += [
         *reproduce.not_taken(experiment), *_text_problems(experiment),
@@ -87,8 +90,8 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         *budget.problems(started),
         *(_engine_problems(experiment, workload, wanted, engine) if engine else []),
         *(_interval_problems(experiment, interval, apart) if engine else []),
-        *_level_problems(experiment, apart, [level for level in limits if level is not None]),
-        *(_kind_problems(flow, [level for level in limits if level is not None]) if flow else []),
+        *_level_problems(experiment, apart, limits),
+        *(_kind_problems(flow, limits) if flow else []),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -101,7 +104,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> Ready:
         experiment, workload, parameters, engine, flow,
         generators=generators,
         bytes_max=bytes_max,
-        tail_us=input_tail_us(flow) + watermark_delay_of(engine.name, wanted),
+        tail_us=input_tail_us(flow) + entry(engine.name).watermark_delay_us(wanted),
         reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
@@ -337,9 +340,14 @@ def _kind_problems(flow: Flow, levels: Sequence[ServiceLevel]) -> Iterator[Probl
             yield Problem("limits", rule, level.text, f'--limit "{instead}"')
 
 
+def _in_range(name: str, seconds: float) -> bool:
+    least, greatest, _ = SPANS_S[name]
+    return least <= seconds <= greatest
+
+
 def _longest_s(load: Load) -> float | None:
     """How long the span can get by extensions, seconds; None where its duration itself is refused."""
-    if not DURATION_S[0] <= load.duration <= DURATION_S[1]:
+    if not _in_range("duration", load.duration):
         return None
     return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
 
@@ -353,11 +361,13 @@ def _span_in_words(load: Load) -> str:
 def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
     """A queue that batches fill by being far apart is full at any rate: that says nothing of the engine."""
     bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
-    if not BOUND_S[0] <= bound < least:
+    if bound >= least or not _in_range("bound", bound):
         return
     rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
     shorter = f"a shorter --option {interval.option}"
-    way_out = f"--bound {least:g}s, or {shorter}" if least <= BOUND_S[1] else f"{shorter}: --bound is at most an hour"
+    way_out = (
+        f"--bound {least:g}s, or {shorter}" if _in_range("bound", least) else f"{shorter}: --bound is at most an hour"
+    )
     yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
 
 
@@ -383,7 +393,7 @@ def _rounded_down(rate_per_s: float) -> str:
 
 def _wanted_problems(wanted: Wanted, engine: Capabilities) -> list[Problem]:
     found: list[Problem] = []
-    attempt(lambda: check_wanted(engine.name, wanted), found)
+    attempt(lambda: entry(engine.name).check(wanted), found)
     return found
 
 
@@ -393,7 +403,8 @@ NUL = "\0"
 
 def _text_problems(experiment: Experiment) -> Iterator[Problem]:
     """Words that no system call takes. An empty address is every address there to a socket, and none to a transport."""
-    examples = {"bind": "--bind 127.0.0.1", "out": "--out DIR", "workload": "streamgauge workloads lists them"}
+    examples = {name: SETTINGS[name].way_out for name in ("bind", "out")}
+    examples["workload"] = "streamgauge workloads lists them"
     for name, way_out in examples.items():
         if NUL in (getattr(experiment, name) or ""):
             yield Problem(name, "must not hold a NUL character", getattr(experiment, name), way_out)
@@ -447,17 +458,14 @@ def _port_problem(host: str, port: int) -> str:
 
 def _load_problems(experiment: Experiment) -> Iterator[Problem]:
     load = experiment.load
-    if not DURATION_S[0] <= load.duration <= DURATION_S[1]:
-        yield Problem("load.duration", "must be from 1 s to 7 days", f"{load.duration:g}s", "--duration 60s")
-    if load.warmup is not None and load.warmup > 3600:
-        yield Problem("load.warmup", "must be at most an hour", f"{load.warmup:g}s", "--warmup 45s")
+    for name, (*_, words) in SPANS_S.items():
+        seconds = getattr(load, name)
+        if seconds is not None and not _in_range(name, seconds):
+            setting = f"load.{name}"
+            yield Problem(setting, f"must be {words}", f"{seconds:g}s", SETTINGS[setting].way_out)
     for setting, rate in (("load.rate", load.rate), ("search.start_rate", experiment.search.start_rate)):
         if rate is not None and rate > RATE_MAX_PER_S:
             yield Problem(setting, "must be at most 1G events/s", rate, f"{SETTINGS[setting].flag} 1M")
-    if load.chunk is not None and not 0.001 <= load.chunk <= 1:
-        yield Problem("load.chunk", "must be from 1 ms to 1 s", f"{load.chunk:g}s", "--chunk 50ms")
-    if not BOUND_S[0] <= load.bound <= BOUND_S[1]:
-        yield Problem("load.bound", "must be from 1 s to an hour of the rate", f"{load.bound:g}s", "--bound 30s")
     if experiment.isolation == "pinned" and len(cpus()) < 2:
         yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")
 
@@ -465,7 +473,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
 def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[Problem]) -> Budget:
     """What the engine and the queue take of the memory; a queue that is refused counts as one not asked for."""
     there, text = memory_bytes(), experiment.load.memory
-    heap = heap_of(engine.name, experiment.options) if engine else 0
+    heap = entry(engine.name).heap_bytes(experiment.options) if engine else 0
     if text is None:
         return Budget(there, heap, None)
     asked = attempt(partial(parse_setting, parse_size, "load.memory", text), problems)

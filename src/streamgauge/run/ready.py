@@ -19,7 +19,7 @@ from streamgauge.load.fields import Payload, StreamSpec
 from streamgauge.load.plan import Plan
 from streamgauge.load.rates import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.load.recorded import require_times
-from streamgauge.run.catalogue import fresh_warmup_of, interval_of, watermark_delay_of
+from streamgauge.run.catalogue import entry
 from streamgauge.run.conduct import Spans
 from streamgauge.run.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.run.slo import ServiceLevel
@@ -118,12 +118,12 @@ class Ready:
     @property
     def interval_s(self) -> float:
         """How far apart the engine's batches begin, at least; 0 where that is not known."""
-        return interval_of(self.engine.name, self._wanted).seconds
+        return entry(self.engine.name).interval(self._wanted).seconds
 
     @property
     def watermark_delay_us(self) -> int:
         """How far behind the latest event the engine's watermark stays."""
-        return watermark_delay_of(self.engine.name, self._wanted)
+        return entry(self.engine.name).watermark_delay_us(self._wanted)
 
     @property
     def _wanted(self) -> Wanted:
@@ -152,7 +152,7 @@ class Ready:
         of_state = (self.reach_us or 0) / US
         if fresh:
             rise_s = _rise_s(FRESH_WARMUP_S, fresh)
-            of_engine = fresh_warmup_of(self.engine.name, self._wanted)
+            of_engine = entry(self.engine.name).warmup_s(self._wanted)
             return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state, of_engine)
         return max(of_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + of_state)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from streamgauge.events import US
 from streamgauge.flow import graph
 from streamgauge.flow.nodes import IntervalJoin, Node, Process, WindowJoin
-from streamgauge.run.catalogue import heap_of
+from streamgauge.run.catalogue import entry
 from streamgauge.run.conduct import Conducted, PacedLoad, Spans
 from streamgauge.run.journal import Journal
 from streamgauge.run.ready import FRESH_WARMUP_S, Ready
@@ -89,7 +89,7 @@ def most_within_heap(ready: Ready) -> float:
 
     Event time passes at the plan's rate however little is drained, so state holds rows at that rate.
     """
-    heap = heap_of(ready.engine.name, ready.experiment.options)
+    heap = entry(ready.engine.name).heap_bytes(ready.experiment.options)
     if not heap or ready.reach_us is None or not any(map(_keeps_rows, graph.operators(ready.flow))):
         return math.inf
     return heap * HEAP_SHARE / (ready.event_bytes(FIRST_RATE_PER_S) * (PACE_S + ready.reach_us / US))
