@@ -37,6 +37,7 @@ from streamgauge.run.comparison import SinkVerified, Verified
 from streamgauge.run.conduct import Conducted, Spans
 from streamgauge.run.measured import cautions, measured
 from streamgauge.run.trial import START_LEAD_US, Judged, TrialConductor, next_start
+from streamgauge.run.trial_events import EngineStarted, EngineStarting, VerdictReached
 from streamgauge.run.trial_policy import JudgedTrial, SearchTrial
 from streamgauge.run.trial_progress import snapshot
 from streamgauge.run.unverified import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
@@ -179,6 +180,29 @@ def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
     TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
     assert seen == [ready.driver_cpus or tuple(there), tuple(there)]
     assert isolation == "shared" or set(there) > set(seen[0])
+
+
+def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start before the processes are up, its end after; the verdict while they still stand, once it is written."""
+    heard: list[Any] = []
+    done = make.story().done(engine_failed="gone")
+    engine = SimpleNamespace(stage=lambda: "")
+    rig: Any = SimpleNamespace(
+        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, engine=engine, start=lambda plan: heard.append("up")
+    )
+    monkeypatch.setattr(trial, "Conductor", lambda *_: SimpleNamespace(conduct=lambda: done))
+    judged = Judged(make_believe := object(), done, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: heard.append("written") or judged)
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    conductor = TrialConductor(ready, rig, heard.append)
+    conductor.start(1000.0, "starting spark", folder)
+    conductor.run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    assert [one if isinstance(one, str) else type(one) for one in heard if not isinstance(one, EngineStarting)] == [
+        "up", EngineStarted, "written", VerdictReached,
+    ]  # fmt: skip
+    assert any(isinstance(one, EngineStarting) and one.note == "starting spark" for one in heard)
+    assert (heard[-1].judged.result, heard[-1].rig) == (make_believe, rig)
+    assert conductor.left is done.journal
 
 
 def test_nothing_is_imported_for_a_look() -> None:
