@@ -160,9 +160,9 @@ def _memory(sampled: Found | None) -> tuple[Block, ...]:
     """The distribution, and whose memory that is."""
     if sampled is None:
         return (Paragraph("- (no operator was timed)", "none", "memory", terminal=True),)
-    figures = "   ".join(f"{name} {format_size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
+    figures = ", ".join(f"{name} {format_size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
     kind = f"{sampled['behaviour']}, {sampled['level']}; {format_count(sampled['samples'])} samples"
-    said = Paragraph(f"{figures}   {kind}. Of {sampled['of']}.", label="memory", terminal=True)
+    said = Paragraph(f"{figures}; {kind}. Of {sampled['of']}.", label="memory", terminal=True)
     return blocks(Drawing(lambda: characterization_plots.memory(sampled)), said)
 
 

@@ -159,7 +159,8 @@ def _figures(comparison: Comparison) -> Table:
     )
     several = any(labels.OF_THE_RUNS in one.label for one in comparison.figures)
     notes = (*([_PERCENTILES] if several else []), *grouped((_label(one), one.reason) for one in comparison.figures))
-    return table("Every figure on both sides", columns, rows, notes=notes, terminal=True)
+    caption = f"Every figure on both sides{', means over the runs' if several else ''}"
+    return table(caption, columns, rows, notes=notes, terminal=True)
 
 
 def _label(of: Difference) -> str:

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamgauge.report.document import Block, Document
+from streamgauge.report.sentences import capital
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -36,5 +37,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"svg": Markup, "kind": _kind_of, "coded": _coded}
+    environment.filters |= {"svg": Markup, "kind": _kind_of, "coded": _coded, "capital": capital}
     return environment
