@@ -82,6 +82,16 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def backquote(name: str) -> str:
+    """A name as Spark SQL reads it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_text(plain: str) -> str:
+    """A text as Spark SQL reads it."""
+    return "'" + plain.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def quoted(names: Iterable[str]) -> str:
     """Names as DuckDB reads a list of them."""
     return ", ".join(map(quote, names))

@@ -25,6 +25,7 @@ from streamgauge.events import (
     LINEAGE,
     WINDOW_END,
     WINDOW_START,
+    backquote,
 )
 from streamgauge.flow import expressions, graph, schema
 from streamgauge.flow.nodes import (
@@ -306,7 +307,7 @@ def _side(original: Node, carried: Node, times: Times, prefix: str, names: dict[
 
 def _quoted(name: str) -> str:
     """A column as an expression; backticks only where Spark SQL needs them."""
-    return name if name.isidentifier() and name.islower() else "`" + name.replace("`", "``") + "`"
+    return name if name.isidentifier() and name.islower() else backquote(name)
 
 
 def _wanted(flow: Flow) -> dict[Node, set[str]]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.errors import DriverError, InputError, Problem
-from streamgauge.events import arrow_type
+from streamgauge.events import arrow_type, quote
 from streamgauge.load import text_files
 from streamgauge.load.sample import COMPRESSED, READERS
 from streamgauge.load.text_files import NONE_LEFT_OUT, LeftOut, quoted_path
@@ -234,7 +234,7 @@ def _source(path: Path, kind: str, columns: Columns, typed: bool = False, reject
         # Line by line, one that is no JSON is a row without values.
         options = ", format = 'newline_delimited', ignore_errors = true" if kind in JSON_LINES else ""
         # A guessed type of texts with a number among them would be JSON, which keeps its quotes.
-        texts = ", ".join(f"'{name}': 'VARCHAR'" for name, _ in columns)
+        texts = ", ".join(f"{text_files.quoted_text(name)}: 'VARCHAR'" for name, _ in columns)
         options += f", columns = {{{texts}}}" if typed else ""
     return f"{reader}({quoted_path(path)}{options})"
 
@@ -262,7 +262,7 @@ def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns:
 def _unreadable(
     connection: duckdb.DuckDBPyConnection, source: str, name: str, kind: str, row: int, count: int
 ) -> Unreadable:
-    text = f'CAST("{name}" AS VARCHAR)'
+    text = f"CAST({quote(name)} AS VARCHAR)"
     ((first,),) = connection.sql(f"SELECT {text} FROM {source} LIMIT 1 OFFSET {row}").fetchall()
     large = 0
     if kind in ("int", "bigint"):
@@ -273,7 +273,7 @@ def _unreadable(
 
 def _as(name: str, kind: str, there: str, reader: str) -> tuple[str, str, str]:
     """SQL of a column of type `there`: (as it stands, as the type `kind`, whether that is another value or none)."""
-    raw, type_ = f'"{name}"', _SQL[kind]
+    raw, type_ = quote(name), _SQL[kind]
     if there == "VARCHAR" and kind in ("string", "binary"):
         return raw, raw if kind == "string" else f"encode({raw})", "false"
     if reader == "read_csv":

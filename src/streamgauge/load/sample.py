@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from streamgauge.errors import InputError, Problem
 from streamgauge.events import LINEAGE, arrow_type, quote
@@ -111,7 +112,10 @@ def _read(path: Path) -> tuple[pa.Table, str]:
                 text_files.require_whole_array(path, _setting(path))
             if reader == "read_csv":
                 return _csv(connection, path)
-            return connection.sql(_sampled(f"{reader}({text_files.quoted_path(path)})")).to_arrow_table(), ""
+            source = f"{reader}({text_files.quoted_path(path)})"
+            table = connection.sql(_sampled(source)).to_arrow_table()
+            _require_unlike(path, _names(connection, path, reader))
+            return table, ""
         except (duckdb.Error, OSError) as error:
             raise _refuse(path, "must be readable", str(error).partition("\n")[0]) from None
 
@@ -125,10 +129,28 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, s
     setting, first = _setting(path), text_files.header(path)
     _require_header(path, first)
     text_files.require_names(first, path, setting)
+    _require_unlike(path, first.given)
     connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
     left_out = text_files.in_words(text_files.left_out(connection, path, setting))
     values = ", ".join(f"{_best_type(connection, name)} AS {quote(name)}" for name in first.names)
     return connection.sql(f"SELECT {values} FROM sampled").to_arrow_table(), left_out
+
+
+def _names(connection: duckdb.DuckDBPyConnection, path: Path, reader: str) -> list[str]:
+    """The columns as the file names them: DuckDB renames those that differ by case alone."""
+    if reader == "read_parquet":
+        return list(pq.read_schema(path).names)
+    objects = f"SELECT json FROM read_json_objects({text_files.quoted_path(path)}) LIMIT {ROWS_MAX}"
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM ({objects}) WHERE json_type(json) = 'OBJECT'"
+    return [name for (name,) in connection.sql(keys).fetchall()]
+
+
+def _require_unlike(path: Path, names: Sequence[str]) -> None:
+    """InputError if Spark would take two columns for one."""
+    alike = sorted(name for name in names if name and sum(_same(name, other) for other in names) > 1)
+    if alike:
+        rule = "must have columns whose names differ by more than case, which Spark does not see"
+        raise _refuse(path, rule, ", ".join(alike), "rename one of them")
 
 
 def _require_header(path: Path, first: text_files.Header) -> None:

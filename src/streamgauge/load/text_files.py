@@ -155,7 +155,7 @@ def _told_apart(names: Iterable[str]) -> Iterator[str]:
 
 def csv_source(path: Path, of: Header, rejects: bool = False) -> str:
     """A CSV as DuckDB SQL, every column a text; lines that are no rows are passed over, and told in `REJECTS`."""
-    columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in of.names)
+    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in of.names)
     told = f", store_rejects = true, rejects_table = '{REJECTS}'" if rejects else ""
     return f"read_csv({quoted_path(path)}, {_CSV}, delim = '{of.separator}', columns = {{{columns}}}{told})"
 
@@ -197,8 +197,8 @@ def require_names(of: Header, path: Path, setting: str, needed: Sequence[str] | 
 
 def quoted_path(path: Path) -> str:
     """A path as an SQL text that names this file alone, and no pattern of others."""
-    return _text("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
+    return quoted_text("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
 
 
-def _text(plain: str) -> str:
+def quoted_text(plain: str) -> str:
     return "'" + plain.replace("'", "''") + "'"

@@ -20,7 +20,7 @@ from __future__ import annotations
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -35,6 +35,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark.blocks import PACKED, Packing
+from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.lowering import TIME, Lowering
 from streamgauge.engines.spark.native import Native, load
 from streamgauge.engines.spark.reason import own_reason
@@ -139,7 +140,7 @@ class OnSpark:
         """Every source without a row, in memory as the others: else Spark would plan nothing at all for it."""
         if not self._empty:
             for source in self._operator.sources:
-                frame = self._session.createDataFrame([], _ddl(_kinds(source)))
+                frame = self._session.createDataFrame([], ddl(_kinds(source)))
                 frame = frame.coalesce(1).persist(StorageLevel.MEMORY_ONLY)
                 frame.count()
                 self._empty[source.name] = frame
@@ -150,14 +151,14 @@ class OnSpark:
         kinds = _kinds(source)
         files = self._operator.files(source, number)
         if not files:
-            return self._session.createDataFrame([], _ddl(kinds)).persist(StorageLevel.MEMORY_ONLY)
+            return self._session.createDataFrame([], ddl(kinds)).persist(StorageLevel.MEMORY_ONLY)
         there = {name: kinds[name] for name in pq.ParquetFile(files[0]).schema_arrow.names}
         # Told what is there, Spark does not run a job to find out; times are the exception: see below.
-        reader = self._session.read if "timestamp" in there.values() else self._session.read.schema(_ddl(there))
+        reader = self._session.read if "timestamp" in there.values() else self._session.read.schema(ddl(there))
         found = reader.parquet(*files)
         # The reference writes times without a zone, which are another type to Spark; a session's zone is UTC.
-        columns = [F.col(f"`{name}`").cast(kind).alias(name) for name, kind in there.items()]
-        return found.select(*columns).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+        typed = [column(name).cast(kind).alias(name) for name, kind in there.items()]
+        return found.select(*typed).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
 
 
 class JobOnSpark(OnSpark):
@@ -177,10 +178,6 @@ class JobOnSpark(OnSpark):
 
 def _kinds(source: Source) -> dict[str, str]:
     return {**source.schema.types(), **dict.fromkeys((*source.lineage, EVENT_TIME), "bigint")}
-
-
-def _ddl(kinds: Mapping[str, str]) -> str:
-    return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
 
 
 def _reader(frames: dict[str, DataFrame]) -> Read:

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.instances import SETTING
 from streamgauge.engines.spark.kept import Batch, Closing, Kept, closing
 from streamgauge.engines.spark.lowering import TIME, WINDOW, Lowering, aggregated, lowering_of, window_of
@@ -58,7 +59,7 @@ class Batchwise(Lowering):
         before = self._kept.values(node.name)
         # Joined even where there is nothing to join: every batch has rows of one type then, nulls or not.
         both = part if before is None else part.unionByName(before.withColumn(TOUCHED, F.lit(False)))
-        grouped = both.groupBy(*[F.col(key) for key in node.keys])
+        grouped = both.groupBy(*columns(node.keys))
         whole = grouped.agg(*joined(node), F.max(TOUCHED).alias(TOUCHED))
         now = self._kept.replace(node.name, whole.select(*_as_in(part)))
         return now.where(TOUCHED).drop(TOUCHED)
@@ -86,7 +87,7 @@ def _closed(rows: DataFrame, ends: Closing) -> DataFrame:
 
 def _as_in(frame: DataFrame) -> list[Any]:
     """Columns with the types that they have there: a sum of sums may be wider than they are."""
-    return [F.col(field.name).cast(field.dataType).alias(field.name) for field in frame.schema]
+    return [column(field.name).cast(field.dataType).alias(field.name) for field in frame.schema]
 
 
 def _never(*_: Any) -> DataFrame:

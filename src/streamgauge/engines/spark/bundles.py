@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from streamgauge.engines.spark.columns import column, columns
 from streamgauge.events import INGEST_TIME
 
 EVENTS = 4096
@@ -50,7 +51,7 @@ def single(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> 
     """The same events, declared as they are; ValueError where a value is null that may not be."""
     for batch in batches:
         fields = [field.with_nullable(field.name in nullable) for field in batch.schema]
-        holed = [field.name for field, column in zip(fields, batch.columns, strict=True) if column.null_count]
+        holed = [field.name for field, values in zip(fields, batch.columns, strict=True) if values.null_count]
         if any(name not in nullable for name in holed):
             raise ValueError(f"a stream holds nulls in {', '.join(holed)}, which was declared to hold none")
         yield pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
@@ -72,12 +73,12 @@ def _borders(batch: pa.RecordBatch) -> np.ndarray:
 
 def _bundles(batch: pa.RecordBatch, borders: np.ndarray) -> pa.RecordBatch:
     each, ends, first = _each(batch.schema.names), pa.array(borders), pa.array(borders[:-1])
-    columns, fields = [], []
-    for field, column in zip(batch.schema, batch.columns, strict=True):
+    arrays, fields = [], []
+    for field, values in zip(batch.schema, batch.columns, strict=True):
         type_ = pa.list_(field.with_name("element")) if field.name in each else field.type
         fields.append(pa.field(field.name, type_, nullable=False))
-        columns.append(pa.ListArray.from_arrays(ends, column, type=type_) if field.name in each else column.take(first))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        arrays.append(pa.ListArray.from_arrays(ends, values, type=type_) if field.name in each else values.take(first))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def unbundled(frame: DataFrame, place_column: str = _PLACE) -> DataFrame:
@@ -87,9 +88,11 @@ def unbundled(frame: DataFrame, place_column: str = _PLACE) -> DataFrame:
     """
     each = _each(frame.columns)
     first = each[0]
+    while place_column.lower() in map(str.lower, frame.columns):
+        place_column = f"_{place_column}"
     others = [name for name in frame.columns if name != first]
-    placed = frame.select(F.posexplode(first).alias(place_column, first), *others)
-    place = F.col(place_column)
+    placed = frame.select(F.posexplode(column(first)).alias(place_column, first), *columns(others))
+    place = column(place_column)
     return placed.select(
-        *[F.col(name)[place].alias(name) if name in each and name != first else F.col(name) for name in frame.columns]
+        *[column(name)[place].alias(name) if name in each and name != first else column(name) for name in frame.columns]
     )

@@ -13,6 +13,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.columns import column, columns
+from streamgauge.events import backquote
 from streamgauge.flow.nodes import Distinct
 
 FIRST = "_first"
@@ -23,7 +25,7 @@ def first_of_all(frame: DataFrame, node: Distinct, time: str, sorted_already: bo
     and `ties`, and one task takes all of them.
     """
     if not sorted_already:
-        frame = frame.repartition(*node.keys).sortWithinPartitions(time, *node.ties)
+        frame = frame.repartition(*columns(node.keys)).sortWithinPartitions(time, *columns(node.ties))
     return frame.dropDuplicates(list(node.keys))
 
 
@@ -31,8 +33,9 @@ def first_of_each_window(marked: DataFrame, node: Distinct, time: str, window: C
     """Each key's first row of each window, when the window closes: the input's columns, and the window."""
     others = [name for name in marked.columns if name not in (time, *node.keys, *node.ties)]
     ties = [name for name in node.ties if name not in node.keys]
-    first = F.min(F.struct(time, *ties, *others)).alias(FIRST)
-    found = marked.groupBy(window, *node.keys).agg(first)
-    columns = [name for name in marked.columns if name != time]
-    picked = [F.col(name if name in node.keys else f"{FIRST}.{name}").alias(name) for name in columns]
-    return found.select(*picked, *[name for name in found.columns if name not in (FIRST, *node.keys)])
+    first = F.min(F.struct(time, *columns([*ties, *others]))).alias(FIRST)
+    found = marked.groupBy(window, *columns(node.keys)).agg(first)
+    of_first = [name for name in marked.columns if name not in (time, *node.keys)]
+    picked = {name: F.col(f"{FIRST}.{backquote(name)}").alias(name) for name in of_first}
+    own = [picked.get(name, column(name)) for name in marked.columns if name != time]
+    return found.select(*own, *columns(name for name in found.columns if name not in (FIRST, *node.keys)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.panes import MARK
 from streamgauge.events import US
 from streamgauge.flow import schema
@@ -20,9 +21,9 @@ def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: s
     bounds = f"{RIGHT} >= {LEFT} + {_interval(node.earliest_us)} AND {RIGHT} <= {LEFT} + {_interval(node.latest_us)}"
     same = F.expr(bounds)
     for key in node.keys:
-        same = (F.col(key) == F.col(f"_right_{key}")) & same
+        same = (column(key) == column(f"_right_{key}")) & same
     joined = ours.join(theirs, same, "inner")
-    return joined.select(*schema.columns(node), F.greatest(LEFT, RIGHT).alias(time, metadata=MARK))
+    return joined.select(*columns(schema.columns(node)), F.greatest(LEFT, RIGHT).alias(time, metadata=MARK))
 
 
 def _interval(us: int) -> str:

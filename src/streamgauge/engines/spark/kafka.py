@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgauge.engines.seam import Edges
-from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, backquote
 from streamgauge.flow.nodes import Source
 from streamgauge.transports.kafka.encodings import encoding
 from streamgauge.transports.kafka.names import results_of, stream_of, topic_of
@@ -153,7 +153,7 @@ def columns_of(sinks: dict[str, Types]) -> dict[str, str]:
 
 
 def _struct(columns: dict[str, str]) -> str:
-    return f"struct({', '.join(f'{text} AS `{name}`' for name, text in columns.items())})"
+    return f"struct({', '.join(f'{text} AS {backquote(name)}' for name, text in columns.items())})"
 
 
 def positions_in(log: str, run: str) -> Iterable[Position]:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.engines.spark.blocks import ROWS, Packing
+from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.combining import can_be_joined
 from streamgauge.engines.spark.counted import counted_by_spark
 from streamgauge.engines.spark.distinct import first_of_all, first_of_each_window
@@ -167,9 +168,9 @@ class Lowering:
 
     @_lowered.register
     def _(self, node: WindowAggregate) -> DataFrame:
-        keys = [F.col(key) for key in node.keys]
+        keys = columns(node.keys)
         rows = self._windows(node)
-        return rows.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
+        return rows.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
 
     @_lowered.register
     def _(self, node: RunningAggregate) -> DataFrame:
@@ -189,10 +190,10 @@ class Lowering:
 
     def _so_far(self, node: RunningAggregate, each: InWindows) -> DataFrame:
         """Values of windows that are still open, by Spark's own window, so that it forgets those that have closed."""
-        keys = [F.col(key) for key in node.keys if key not in (WINDOW_START, WINDOW_END)]
+        keys = columns(key for key in node.keys if key not in (WINDOW_START, WINDOW_END))
         grouped = self._marked(each.input).groupBy(window_of(each.windows).alias(WINDOW), *keys)
         found = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-        return found.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates])
+        return found.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates))
 
     @_lowered.register
     def _(self, node: WindowJoin) -> DataFrame:
@@ -207,18 +208,19 @@ class Lowering:
         frame, array = self.lower(node.input), F.expr(node.array)
         marked = self._probe.column(node.name) if node in self._counted_by_spark else ""
         if node.ordinal is None:
-            column = marked or node.column
-            return frame.select("*", F.explode(array).alias(column)).withColumnRenamed(column, node.column)
+            made = marked or node.column
+            return frame.select("*", F.explode(array).alias(made)).withColumnRenamed(made, node.column)
         place = marked or node.ordinal
         rows = frame.select("*", F.posexplode(array).alias(place, node.column))
-        return rows.withColumn(place, F.col(place).cast("bigint")).withColumnRenamed(place, node.ordinal)
+        return rows.withColumn(place, column(place).cast("bigint")).withColumnRenamed(place, node.ordinal)
 
     @_lowered.register
     def _(self, node: Lookup) -> DataFrame:
         frame = self.lower(node.input)
         table = frame.sparkSession.createDataFrame(node.table.to_arrow())
         joined = frame.join(F.broadcast(table), list(node.keys), node.how)
-        return joined.select(*frame.columns, *[name for name in table.columns if name not in node.keys])
+        found = [name for name in table.columns if name not in node.keys]
+        return joined.select(*columns([*frame.columns, *found]))
 
     @_lowered.register
     def _(self, node: Union) -> DataFrame:
@@ -227,10 +229,10 @@ class Lowering:
     @_lowered.register
     def _(self, node: SessionAggregate) -> DataFrame:
         session = F.session_window(TIME, f"{node.session.gap_us} microseconds").alias(WINDOW)
-        keys = [F.col(key) for key in node.keys]
+        keys = columns(node.keys)
         rows = self._marked(node.input).groupBy(session, *keys)
         found = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-        return found.select(*keys, *_borders(), *[F.col(name) for name, _ in node.aggregates], *_window_time())
+        return found.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
 
     @_lowered.register
     def _(self, node: Distinct) -> DataFrame:
@@ -263,8 +265,8 @@ class Lowering:
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
         joined = left.join(right, [WINDOW, *node.keys], "inner")
-        columns = [F.col(name) for name in joined.columns if name not in (WINDOW, TIME)]
-        return joined.select(*columns, *_borders(), *_window_time())
+        kept = columns(name for name in joined.columns if name not in (WINDOW, TIME))
+        return joined.select(*kept, *_borders(), *_window_time())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)
@@ -277,7 +279,7 @@ class Lowering:
 
 def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more: Any) -> DataFrame:
     """The aggregates of a node by its keys, and by more columns."""
-    grouped = frame.groupBy(*more, *[F.col(key) for key in node.keys])
+    grouped = frame.groupBy(*more, *columns(node.keys))
     return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
 
 

@@ -19,6 +19,7 @@ from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streamgauge.engines.spark import result_types
+from streamgauge.engines.spark.columns import column
 from streamgauge.engines.spark.user_function import WITHOUT_SINK, no_query, reported
 from streamgauge.errors import JobError, Problem
 from streamgauge.events import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
@@ -169,7 +170,7 @@ def _plain_windows(frame: DataFrame) -> DataFrame:
     if not isinstance(kind, StructType) or kind.names != ["start", "end"]:
         return frame
     borders = [F.col(f"{WINDOW}.start").alias(WINDOW_START), F.col(f"{WINDOW}.end").alias(WINDOW_END)]
-    return frame.select(*borders, *[F.col(f"`{name}`") for name in frame.columns if name != WINDOW])
+    return frame.select(*borders, *[column(name) for name in frame.columns if name != WINDOW])
 
 
 def _ship(session: SparkSession, path: Path, folder: Path) -> None:

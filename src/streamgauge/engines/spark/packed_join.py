@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
+from streamgauge.engines.spark.columns import by_reference, columns, ddl
 from streamgauge.engines.spark.panes import MARK
 from streamgauge.events import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type
 from streamgauge.flow import schema
@@ -92,7 +93,7 @@ def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | No
     if not isinstance(node, Select) or (below := plain_columns(node.input)) is None:
         return None
     source, columns = below
-    there = dict(columns)
+    there = by_reference(dict(columns))
     if any(text not in there for _, text in node.columns):
         return None
     return source, tuple((name, there[text]) for name, text in node.columns)
@@ -101,9 +102,9 @@ def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | No
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:
     pane_us = gcd(node.window.range_us, node.window.slide_us)
     keyed = frame.select(
-        *[name for name in frame.columns if name != TIME],
+        *columns(name for name in frame.columns if name != TIME),
         F.unix_micros(TIME).alias(TIME),
-        F.pmod(F.hash(*node.keys), F.lit(buckets)).alias(BUCKET),
+        F.pmod(F.hash(*columns(node.keys)), F.lit(buckets)).alias(BUCKET),
     )
     return keyed.mapInArrow(_packer(side, buckets, pane_us), PACKED)
 
@@ -152,8 +153,7 @@ def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str])
 
 def _ddl(node: WindowJoin) -> str:
     """The joined rows' columns; window borders in microseconds until the last step."""
-    kinds = schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"}
-    return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+    return ddl(schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"})
 
 
 def _arrow_schema(kinds: dict[str, str]) -> pa.Schema:

@@ -12,8 +12,10 @@ from math import gcd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.columns import columns
 from streamgauge.engines.spark.combining import joins, stuck
 from streamgauge.errors import EngineError
+from streamgauge.events import backquote
 from streamgauge.flow.nodes import RunningAggregate, WindowAggregate
 
 MARK = {"spark.watermarkDelayMs": 0}
@@ -37,7 +39,7 @@ def panes_of(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
     end = F.timestamp_micros(micros - F.pmod(micros, F.lit(pane_us)) + F.lit(pane_us))
     return (
         marked.withColumn(time, end.alias(time, metadata=MARK))
-        .groupBy(time, *[F.col(key) for key in node.keys])
+        .groupBy(time, *columns(node.keys))
         .agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
     )
 
@@ -47,10 +49,9 @@ def windows_of(panes: DataFrame, node: WindowAggregate, time: str, window: str) 
     # The last microsecond of a pane lies in exactly the windows that its events lie in.
     inside = F.timestamp_micros(F.unix_micros(time) - F.lit(1)).alias(time, metadata=MARK)
     slid = F.window(time, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
-    keys = [F.col(key) for key in node.keys]
-    return panes.withColumn(time, inside).groupBy(slid.alias(window), *keys).agg(*joined(node))
+    return panes.withColumn(time, inside).groupBy(slid.alias(window), *columns(node.keys)).agg(*joined(node))
 
 
 def joined(node: WindowAggregate | RunningAggregate) -> list[Column]:
     """Every aggregate of a node, from those of parts."""
-    return [F.expr(f"{how}(`{name}`)").alias(name) for name, how in joins(node).items()]
+    return [F.expr(f"{how}({backquote(name)})").alias(name) for name, how in joins(node).items()]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark.blocks import ROWS
-from streamgauge.events import arrow_type
+from streamgauge.events import arrow_type, backquote
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import Process, RunningAggregate
 
@@ -111,7 +111,7 @@ def with_parts(
     names = [f"_sink_{number}" for number in range(len(aggregates))]
     grouped = [_grouping(node) for node in aggregates]
     texts = [
-        f"{name} struct<{', '.join(f'`{each}`: {kind}' for each, kind in of_parts(node).items())}>"
+        f"{name} struct<{', '.join(f'{backquote(each)}: {kind}' for each, kind in of_parts(node).items())}>"
         for name, node in zip(names, aggregates, strict=True)
     ]
     made = _maker(process, grouped, behind, sides, [*names, ROWS])

@@ -29,6 +29,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from streamgauge.engines.instance import Instance, shapes
 from streamgauge.engines.spark import blocks
 from streamgauge.engines.spark.blocks import BLOCK, BUCKET, ONE_PANE_US, PACKED, SIDE, TIME, Packing
+from streamgauge.engines.spark.columns import column, columns, ddl
 from streamgauge.engines.spark.onward import ONWARD, Onward
 from streamgauge.engines.spark.packed_join import plain_columns
 from streamgauge.engines.spark.panes import MARK
@@ -87,8 +88,8 @@ def _stateless(node: Process, frame: DataFrame) -> DataFrame:
 
 def _rows(frame: DataFrame, side: pa.Schema, *more: Any) -> DataFrame:
     """The columns that a process takes of an input, `_time` as microseconds."""
-    columns = [F.unix_micros(TIME).alias(TIME) if name == TIME else F.col(f"`{name}`") for name in side.names]
-    return frame.select(*columns, *more)
+    taken = [F.unix_micros(TIME).alias(TIME) if name == TIME else column(name) for name in side.names]
+    return frame.select(*taken, *more)
 
 
 def _timed(frame: DataFrame, marked: bool) -> DataFrame:
@@ -99,7 +100,7 @@ def _timed(frame: DataFrame, marked: bool) -> DataFrame:
 
 def _ddl(results: pa.Schema, node: Process) -> str:
     kinds = {**schema.columns(node), TIME: "bigint"}
-    return ", ".join(f"`{name}` {kinds[name]}" for name in results.names)
+    return ddl({name: kinds[name] for name in results.names})
 
 
 def _packed_inputs(
@@ -142,7 +143,7 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int) -> DataFrame:
     marked = "spark.watermarkDelayMs" in frame.schema[TIME].metadata
-    by_key = F.pmod(F.hash(*[F.col(f"`{key}`") for key in node.keys]), F.lit(buckets))
+    by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
     rows = _rows(frame, shapes(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
     packed = _placed(rows, node, number, buckets)

@@ -10,8 +10,10 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.columns import by_reference, column, columns
 from streamgauge.engines.spark.parts import Side, aggregated, given, parts_of, taken
 from streamgauge.engines.spark.queries import process_of, steps_to
+from streamgauge.events import backquote
 from streamgauge.flow import schema
 from streamgauge.flow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.flow.process import TIME
@@ -56,34 +58,34 @@ def apart(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[
     sides = []
     for number, (steps, own) in enumerate(branches):
         came = _as_it_came(steps, rows.columns)
-        columns = {name: f"_as_{came[name]}" if name in came else f"_{number}_{name}" for name in own}
+        renamed = {name: f"_as_{came[name]}" if name in came else f"_{number}_{name}" for name in own}
         # From the row itself: behind a condition of this branch they are null where it keeps the row out.
-        as_they_came |= {f"_as_{came[name]}": F.col(f"{INPUT}.`{came[name]}`") for name in own if name in came}
+        as_they_came |= {f"_as_{came[name]}": F.col(f"{INPUT}.{backquote(came[name])}") for name in own if name in came}
         kept = f"{KEPT}_{number}" if any(isinstance(step, Where) for step in steps) else ""
-        sides.append(Side(columns, kept))
-        new = [_column(name).alias(theirs) for name, theirs in columns.items() if name not in came]
+        sides.append(Side(renamed, kept))
+        new = [_column(name).alias(theirs) for name, theirs in renamed.items() if name not in came]
         new += [F.col(KEPT).alias(kept)] if kept else []
-        frame = _stepped(frame, steps, [INPUT, *made]).select(INPUT, *made, *new)
+        frame = _stepped(frame, steps, [INPUT, *made]).select(INPUT, *columns(made), *new)
         made = frame.columns[1:]
-    return frame.select(*made, *[column.alias(name) for name, column in as_they_came.items()]), sides
+    return frame.select(*columns(made), *[each.alias(name) for name, each in as_they_came.items()]), sides
 
 
 def _stepped(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
     """The columns `aside`, KEPT, and what the steps make of INPUT, null where a condition has kept the row out."""
-    frame = frame.select(*aside, F.lit(True).alias(KEPT), f"{INPUT}.*")
+    frame = frame.select(*columns(aside), F.lit(True).alias(KEPT), f"{INPUT}.*")
     for step in steps:
         if isinstance(step, Where):
             holds = F.when(F.col(KEPT), F.expr(step.predicate))
             frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
         else:
             chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
-            frame = frame.select(*aside, KEPT, *chosen)
+            frame = frame.select(*columns(aside), KEPT, *chosen)
     return frame
 
 
 def _column(name: str) -> Column:
     """A column behind steps; a row's time goes along with it, whatever its columns are."""
-    return F.col(f"{INPUT}.{TIME}" if name == TIME else f"`{name}`")
+    return F.col(f"{INPUT}.{TIME}") if name == TIME else column(name)
 
 
 def _as_it_came(steps: Iterable[Select | Where], there: Iterable[str]) -> dict[str, str]:
@@ -91,7 +93,8 @@ def _as_it_came(steps: Iterable[Select | Where], there: Iterable[str]) -> dict[s
     came = {name: name for name in there}
     for step in steps:
         if isinstance(step, Select):
-            came = {name: came[text] for name, text in step.columns if text in came} | {TIME: TIME}
+            there_ = by_reference(came)
+            came = {name: there_[text] for name, text in step.columns if text in there_} | {TIME: TIME}
     return came
 
 
@@ -141,20 +144,20 @@ def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
     each = []
     for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
         sink = f"_sink_{number}"
-        key_of = {place: f"{sink}.`{name}`" for name, (place, _) in of_node.items()}
-        columns = [_or_null(key_of.get(place), kind).alias(place) for place, kind in kinds.items()]
-        columns += [
-            _or_null(f"{sink}.`{name}`" if name in node.inputs else None, kind).alias(name)
+        key_of = {place: f"{sink}.{backquote(name)}" for name, (place, _) in of_node.items()}
+        values_ = [_or_null(key_of.get(place), kind).alias(place) for place, kind in kinds.items()]
+        values_ += [
+            _or_null(f"{sink}.{backquote(name)}" if name in node.inputs else None, kind).alias(name)
             for name, kind in inputs.items()
         ]
-        each.append(F.when(F.col(sink).isNotNull(), F.struct(F.lit(number).alias(TAG), *columns)))
+        each.append(F.when(F.col(sink).isNotNull(), F.struct(F.lit(number).alias(TAG), *values_)))
     exploded = rows.select(F.explode(F.array(*each)).alias(ROW)).where(f"{ROW} IS NOT NULL")
     texts = list(dict.fromkeys(text for node in aggregates for _, text in node.aggregates))
     computed = [F.expr(text).alias(f"_value_{number}") for number, text in enumerate(texts)]
-    found = exploded.select(f"{ROW}.*").groupBy(TAG, *kinds).agg(*computed)
+    found = exploded.select(f"{ROW}.*").groupBy(TAG, *columns(kinds)).agg(*computed)
     sinks = []
     for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
-        keys = [F.col(of_node[key][0]).alias(key) for key in node.keys]
+        keys = [column(of_node[key][0]).alias(key) for key in node.keys]
         values = [F.col(f"_value_{texts.index(text)}").alias(name) for name, text in node.aggregates]
         sinks.append(F.when(F.col(TAG) == number, F.struct(*keys, *values)).alias(f"_sink_{number}"))
     return found.select(*sinks)
@@ -170,5 +173,5 @@ def _places(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _or_null(column: str | None, kind: str) -> Column:
-    return F.col(column) if column is not None else F.lit(None).cast(kind)
+def _or_null(text: str | None, kind: str) -> Column:
+    return F.col(text) if text is not None else F.lit(None).cast(kind)

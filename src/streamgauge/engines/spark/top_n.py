@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from streamgauge.engines.spark.columns import column, columns
+from streamgauge.events import backquote
 from streamgauge.flow import expressions, schema
 from streamgauge.flow.nodes import TopN
 
@@ -15,14 +17,14 @@ def top_n(marked: DataFrame, node: TopN, time: str) -> DataFrame:
     """Ranked rows of a marked frame, whose `time` lies at its windows' ends."""
     ties = schema.tie_order(node)
     numbered = marked.withColumn(ORDER, _downwards(node)).where(F.col(ORDER).isNotNull())
-    rows = F.collect_list(F.struct(ORDER, *ties)).alias(ROWS)
-    latest = [F.max(name).alias(name) for name in node.latest]
-    windows = numbered.groupBy(time, *node.groups).agg(rows, *latest)
+    rows = F.collect_list(F.struct(ORDER, *columns(ties))).alias(ROWS)
+    latest = [F.max(column(name)).alias(name) for name in node.latest]
+    windows = numbered.groupBy(time, *columns(node.groups)).agg(rows, *latest)
     best = F.slice(F.sort_array(ROWS), 1, node.n)
-    ranked = windows.select(time, *node.groups, *node.latest, F.posexplode(best).alias(PLACE, ROW))
-    columns = [F.col(f"{ROW}.{name}").alias(name) for name in ties]
+    ranked = windows.select(time, *columns([*node.groups, *node.latest]), F.posexplode(best).alias(PLACE, ROW))
+    tied = [F.col(f"{ROW}.{backquote(name)}").alias(name) for name in ties]
     rank = (F.col(PLACE) + 1).alias(schema.RANK)
-    return ranked.select(*node.groups, rank, *columns, *node.latest, time)
+    return ranked.select(*columns(node.groups), rank, *tied, *columns(node.latest), time)
 
 
 def _downwards(node: TopN) -> Column:

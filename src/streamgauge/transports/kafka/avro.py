@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.events import spark_text
+
 Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int64]
 Piece = tuple[Bytes, Lengths]
@@ -48,7 +50,8 @@ class Avro:
     @property
     def schema(self) -> str:
         """Avro's own, as JSON."""
-        fields = [{"name": name, "type": ["null", _TYPES[kind]]} for name, kind in self._columns]
+        kinds = [["null", _TYPES[kind]] for _, kind in self._columns]
+        fields = [{"name": name, "type": kind} for name, kind in zip(self._names, kinds, strict=True)]
         return json.dumps({"type": "record", "name": "event", "fields": fields})
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
@@ -60,10 +63,17 @@ class Avro:
         return found
 
     def opened(self, value: str) -> str:
-        return f"from_avro({value}, '{self.schema}')"
+        return f"from_avro({value}, {spark_text(self.schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
-        return {name: f"{opened}.{name}" for name, _ in self._columns}
+        return {name: f"{opened}.{ours}" for (name, _), ours in zip(self._columns, self._names, strict=True)}
+
+    @property
+    def _names(self) -> list[str]:
+        """Those of the columns, or numbered ones: Avro allows ASCII letters, digits and _ alone."""
+        names = [name for name, _ in self._columns]
+        fit = all(name.isascii() and name.isidentifier() for name in names)
+        return names if fit else [f"column_{place}" for place in range(len(names))]
 
 
 def _pieces(column: pa.Array, kind: str) -> Iterator[Piece]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.events import quote
+from streamgauge.events import backquote, quote, spark_text
 
 _WIRED = {"timestamp": "bigint", "binary": "string"}
 
@@ -36,11 +36,11 @@ class JsonObjects:
         return found
 
     def opened(self, value: str) -> str:
-        schema = ", ".join(f"`{name}` {_WIRED.get(kind, kind)}" for name, kind in self._columns)
-        return f"from_json(cast({value} AS string), {_text(schema)})"
+        schema = ", ".join(f"{backquote(name)} {_WIRED.get(kind, kind)}" for name, kind in self._columns)
+        return f"from_json(cast({value} AS string), {spark_text(schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
-        return {name: _read(f"{opened}.`{name}`", kind) for name, kind in self._columns}
+        return {name: _read(f"{opened}.{backquote(name)}", kind) for name, kind in self._columns}
 
     @cached_property
     def _duckdb(self) -> Any:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from streamgauge.events import EMISSION_TIME, arrow_type
+from streamgauge.events import EMISSION_TIME, arrow_type, backquote
 
 MARK = b"mark"
 Types = dict[str, str]
@@ -65,7 +65,7 @@ def key_of(query: str, batch: int) -> str:
 
 def wire(name: str, kind: str, of: str = "") -> str:
     """Spark SQL that makes a column, or one of the struct `of`, fit for JSON, without loss."""
-    column = f"{of}.`{name}`" if of else f"`{name}`"
+    column = f"{of}.{backquote(name)}" if of else backquote(name)
     if kind == "timestamp":
         return f"unix_micros({column})"
     if kind == "double":
