@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.measure.monitors import machine_percent
-from streamgauge.result import Result
-from streamgauge.run.facts import OTHERS_SHARE_MAX
+from streamgauge.results.run import Result
+from streamgauge.system.machine import machine_percent
+from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX
 
 ASKED = "run windowed_aggregation --rate 200k --duration 30s"
 """With the warm-up of a fresh JVM as it is by default: in a span that began after 25 s, batches took half as long again
@@ -45,7 +45,7 @@ def lacking(result: Result) -> str:
 def _by_neighbours(result: Result) -> bool:
     """Whether other processes made a run invalid: by themselves, or by keeping our own from the processors."""
     by_themselves = not any(check.state == "invalid" for check in result.verdict.checks)
-    return by_themselves or (result.others_cpu_percent or 0.0) > OTHERS_SHARE_MAX * machine_percent()
+    return by_themselves or (result.others_cpu_percent or 0.0) > BACKGROUND_SHARE_MAX * machine_percent()
 
 
 if __name__ == "__main__":

@@ -8,37 +8,37 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import DriverError, EngineError
+from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.errors import DriverError, EngineError
-from streamgauge.events import Clock
-from streamgauge.experiment import build
-from streamgauge.flow.lineage import needed_columns
-from streamgauge.progress import TrialSnapshot
-from streamgauge.report.terminal import progress
-from streamgauge.run.check import check
-from streamgauge.run.ready import Ready
-from streamgauge.run.rig import Rig, RigSettings
-from streamgauge.run.trial import TrialConductor, rig_settings
-from streamgauge.run.trial_progress import snapshots
-from streamgauge.studies.overload import Overloaded, overload
+from streamgauge.harness.testbed import TestBed, TestBedSettings
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.report.terminal.console import progress
+from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
+from streamgauge.trial.conductor import TrialConductor, testbed_settings
+from streamgauge.trial.progress import snapshots
 
 MOST_PER_S = 30e6
 
-Change = Callable[[Ready, RigSettings], RigSettings]
+Change = Callable[[ResolvedExperiment, TestBedSettings], TestBedSettings]
 """What a side of a comparison does to the rig that a run would have."""
 
 
-def ready_for(workload: str, **options: str) -> Ready:
+def ready_for(workload: str, **options: str) -> ResolvedExperiment:
     return check(build({"workload": workload, "options": {name.replace("__", "."): v for name, v in options.items()}}))
 
 
-def without_lineage(ready: Ready, settings: RigSettings) -> RigSettings:
+def without_lineage(ready: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     """The same query with nothing of ours carried through it."""
     return replace(settings, flow=ready.flow, columns=needed_columns(ready.flow))
 
 
 def drained_per_s(
-    ready: Ready,
+    ready: ResolvedExperiment,
     change: Change = lambda _, settings: settings,
 ) -> float:
     """Events a second that a fresh Spark drains, once warm, when there is always more.
@@ -46,20 +46,20 @@ def drained_per_s(
     Raises:
         StreamgaugeError: Spark or the driver failed. What was drained before is the rate of nothing.
     """
-    settings = change(ready, rig_settings(ready))
+    settings = change(ready, testbed_settings(ready))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
-        rig = stack.enter_context(Rig(settings, SparkEngine, folder, Clock.fixed_now()))
+        rig = stack.enter_context(TestBed(settings, SparkEngine, folder, Clock.fixed_now()))
         conductor = TrialConductor(ready, rig, snapshots(_show))
         conductor.start(1e6, "starting Spark")
-        return rate_of(overload(conductor, MOST_PER_S, to_the_end=True))
+        return rate_of(probe_saturation(conductor, MOST_PER_S, to_the_end=True))
 
 
 def _show(snapshot: TrialSnapshot) -> None:
     print(progress(snapshot), flush=True)
 
 
-def rate_of(found: Overloaded) -> float:
+def rate_of(found: SaturationResult) -> float:
     """Events a second, where the drain went to its end."""
     if found.driver_failed:
         raise DriverError(f"the driver failed while Spark was drained: {found.driver_failed}")

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from bench._row import Row, row
-from streamgauge.load.fields import Integer, Key, StreamSpec
-from streamgauge.load.plan import Plan
-from streamgauge.load.rates import parse_profile
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
 
 REPEATS = 7
 CHUNK_EVENTS = 200_000

@@ -1,6 +1,6 @@
 """What the runner keeps of a trial in an hour, of whatever it is told of: nothing of that is ever thrown away.
 
-A trial's answers of generators and recorder, made by rule and as JSON gives them, are taken in as `run.conduct` does,
+A trial's answers of generators and recorder, made by rule and as JSON gives them, are taken in as `trial.phases` does,
 twice a second; nothing is started, and no time passes. Memory is what Python's allocator holds (tracemalloc), so that
 neither the machine nor its other processes play a part; one processor. Generators and recorder forget what was told.
 Baseline: what the same answers take as they came. Run alone: `python -m bench.journal`.
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench._row import Row, row
-from streamgauge.events import US
-from streamgauge.load.fields import Integer, Key, StreamSpec
-from streamgauge.load.plan import Plan
-from streamgauge.load.rates import parse_profile
-from streamgauge.measure.records import Role, Usage
-from streamgauge.run.journal import Journal
-from streamgauge.run.rig import tick_of
+from streamgauge.core.clock import US
+from streamgauge.harness.testbed import tick_of
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.records import Role, Usage
 
 START_US, TICK_US = 1_700_000_000 * US, US // 2
 GENERATORS = TASKS = 2
@@ -94,7 +94,7 @@ def told(case: Case, tick: int) -> Any:
     return json.loads(json.dumps(answers(case, tick)))
 
 
-def look(case: Case, journal: Journal, tick: int) -> None:
+def look(case: Case, journal: TrialLog, tick: int) -> None:
     """One look at a trial, and what is asked of it then."""
     journal.add(tick_of(*told(case, tick)))
     now_us = START_US + (tick + 1) * TICK_US
@@ -112,11 +112,11 @@ def kept_mb_an_hour(case: Case) -> float:
     return grown_mb_an_hour(lambda tick: look(case, journal, tick))
 
 
-def empty() -> Journal:
+def empty() -> TrialLog:
     """That of a trial of an hour, before its first look."""
     purchases = StreamSpec("purchases", (Key("gem_pack_id", 100), Integer("price", 1, 100)), 1.0)
     profile = parse_profile("constant", RATE_PER_S, 3600.0)
-    return Journal(Plan((purchases,), profile, START_US, 3600.0, GENERATORS, 1), ("revenue",))
+    return TrialLog(Plan((purchases,), profile, START_US, 3600.0, GENERATORS, 1), ("revenue",))
 
 
 def as_told_mb_an_hour(case: Case) -> float:

@@ -23,15 +23,16 @@ import pyarrow as pa
 
 from bench._row import Row, row
 from bench.transport import PURCHASES, START_US
-from streamgauge.events import EVENT_TIME, US
-from streamgauge.load.plan import Plan
-from streamgauge.load.rates import parse_profile
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.machine import cpus, only_on
-from streamgauge.transports.kafka.broker import Broker
-from streamgauge.transports.kafka.encodings import Encoding, encoding
-from streamgauge.transports.kafka.producer import Messages, Producer
-from streamgauge.transports.kafka.settings import ENCODINGS, KafkaSettings
-from streamgauge.transports.kafka.topics import Topics
+from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.client.producer import Messages, Producer
+from streamgauge.transports.kafka.client.settings import ENCODINGS, KafkaSettings
+from streamgauge.transports.kafka.codecs.api import Encoding, encoding
 
 REPEATS = 5
 RATE_PER_S, CHUNK_US, SECONDS = 1_000_000, 50_000, 4

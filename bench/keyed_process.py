@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from bench._drain import drained_per_s, ready_for
 from bench._row import Row, row
-from streamgauge.events import Schema
-from streamgauge.flow.keyed import by_key, load, save
-from streamgauge.flow.process import ROW, Processor
-from streamgauge.flow.stream import Stream, source
-from streamgauge.run.ready import Ready
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import Stream, source
+from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import group_by_key, load, save
+from streamgauge.preflight.resolved import ResolvedExperiment
 
 REPEATS = 3
 PACKS = 1000
@@ -43,7 +43,7 @@ class RunningCount(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         packs = batch.column("gem_pack_id").to_numpy()
-        order = by_key(packs)
+        order = group_by_key(packs)
         grouped = packs[order]
         rank = np.arange(len(order)) - np.searchsorted(grouped, grouped) + 1
         count = np.empty(len(order), np.int64)
@@ -59,7 +59,7 @@ class RunningCount(Processor):
         self._counts = load(state)["counts"].to_numpy().copy()
 
 
-def ready_with(operator: type[Processor], keyed: bool) -> Ready:
+def ready_with(operator: type[Processor], keyed: bool) -> ResolvedExperiment:
     """The purchases of `filter` through a class, one result in a thousand kept."""
     ready = ready_for("filter")
     bought = source("purchases", ready.streams(1e6)[0].schema)

@@ -31,19 +31,20 @@ from pyspark.sql.types import _parse_datatype_string
 
 from bench._drain import ready_for
 from bench._row import Row, row
-from streamgauge.engines.spark.blocks import Packing
-from streamgauge.engines.spark.bundles import bundle_schema, bundled, unbundled
-from streamgauge.engines.spark.lowering import Lowering, Probe, Uncounted
-from streamgauge.engines.spark.probes import Probes
-from streamgauge.engines.spark.queries import Query, queries
-from streamgauge.engines.spark.session import end_session, open_session
-from streamgauge.engines.spark.settings import JVM_OPTIONS, PROBED, defaults
-from streamgauge.events import EVENT_ID, EVENT_TIME, INGEST_TIME, US
-from streamgauge.flow import graph
-from streamgauge.flow.lineage import added
-from streamgauge.flow.nodes import Flow, Source, Where
-from streamgauge.load.export import write_input
-from streamgauge.run.ready import Ready
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.lineage import added
+from streamgauge.dataflow.nodes import Flow, Source, Where
+from streamgauge.engines.spark.io.event_batching import pack, packed_schema, unpack
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing
+from streamgauge.engines.spark.lowering.dataframe import Lowering, Probe, Uncounted
+from streamgauge.engines.spark.lowering.queries import Query, queries
+from streamgauge.engines.spark.observe.row_counts import RowCounters
+from streamgauge.engines.spark.options import JVM_OPTIONS, PROBED, defaults
+from streamgauge.engines.spark.session.session import end_session, open_session
+from streamgauge.loadgen.export import write_input
+from streamgauge.preflight.resolved import ResolvedExperiment
 
 FLOOR, GOAL = 0.98, 1.0
 PAIRS, WARM_UP = 61, 15
@@ -52,14 +53,14 @@ DEAR = 95
 """Purchases above it are one in twenty: what a join spares that is given only them is seen."""
 
 
-def filtered_join() -> Ready:
+def filtered_join() -> ResolvedExperiment:
     """The windowed join, and of what it gives only the dear purchases: a condition that could stand before the join."""
     ready = ready_for("windowed_join")
     sink = ready.flow.sink
     return replace(ready, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
 
 
-FLOWS: dict[str, tuple[Callable[[], Ready], int]] = {
+FLOWS: dict[str, tuple[Callable[[], ResolvedExperiment], int]] = {
     "windows": (lambda: ready_for("windowed_aggregation"), 4_000_000),
     "updates": (lambda: ready_for("word_count"), 400_000),
     "parts beside a process": (lambda: ready_for("log_processing"), 150_000),
@@ -80,7 +81,7 @@ class Sides:
         self, session: Any, flow: Flow, query: Query, frames: dict[str, DataFrame], events: dict[str, int]
     ) -> None:
         self._session, self._query, self._frames, self._events = session, query, frames, events
-        self._probes = Probes(session, added(flow))
+        self._probes = RowCounters(session, added(flow))
         self._counted, self._uncounted = self._lowered(self._probes), self._lowered(Uncounted())
 
     def counted(self) -> float:
@@ -106,7 +107,7 @@ class Sides:
 
         def read(source: Source) -> DataFrame:
             column = probe.column(source.name)
-            return unbundled(self._frames[source.name], column) if column else unbundled(self._frames[source.name])
+            return unpack(self._frames[source.name], column) if column else unpack(self._frames[source.name])
 
         output = Lowering(read, _nothing_packed, {}, 1, probe=probe).output(self._query)
         return output._jdf.queryExecution().analyzed()
@@ -132,7 +133,9 @@ def spark(folder: Path) -> Iterator[Any]:
         end_session()
 
 
-def held(session: Any, ready: Ready, events: int, folder: Path) -> tuple[dict[str, DataFrame], dict[str, int]]:
+def held(
+    session: Any, ready: ResolvedExperiment, events: int, folder: Path
+) -> tuple[dict[str, DataFrame], dict[str, int]]:
     """A batch of each source as bundles in Spark's memory, in as many parts as generators would send, as if handed out
     at once; and how many events are in it.
     """
@@ -152,8 +155,8 @@ def in_bundles(rows: DataFrame, source: Source) -> DataFrame:
     """Rows as the adapter's source gives them."""
     kinds = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "bigint")}
     nullable = [field.name for field in source.schema.fields if field.nullable]
-    wanted = bundle_schema({name: _parse_datatype_string(kinds[name]) for name in rows.columns}, nullable)
-    return rows.mapInArrow(lambda batches: bundled(batches, nullable), wanted)
+    wanted = packed_schema({name: _parse_datatype_string(kinds[name]) for name in rows.columns}, nullable)
+    return rows.mapInArrow(lambda batches: pack(batches, nullable), wanted)
 
 
 def pairs(sides: Sides) -> list[tuple[float, float]]:
@@ -175,7 +178,7 @@ def interval(values: list[float]) -> tuple[float, float]:
     return ranked[len(ranked) // 2 - aside], ranked[len(ranked) // 2 + aside]
 
 
-def measured(session: Any, name: str, ready: Ready, events: int) -> Row:
+def measured(session: Any, name: str, ready: ResolvedExperiment, events: int) -> Row:
     """The row of a flow: uncounted over counted, that is how much of the rate is left."""
     query, *_ = queries(ready.lineage_flow)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:

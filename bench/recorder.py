@@ -23,10 +23,12 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from bench._row import Row, row
-from streamgauge.events import EVENT_ID, EVENT_TIME, FAR_FUTURE_US, INGEST_TIME, US, Clock
-from streamgauge.measure.latency import LatencyRule, sink_latencies
-from streamgauge.measure.recorder import RecorderSettings
-from streamgauge.system.children import Child, serve
+from streamgauge.core.clock import US, Clock
+from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.harness.recorder import RecorderSettings
+from streamgauge.metrics.latency.event_latency import LatencyRule, sink_latencies
+from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.flight import client
 
 REPEATS = 5
@@ -113,7 +115,7 @@ def main() -> list[Row]:
         settings = Path(folder) / "settings.json"
         settings.write_text(json.dumps(asdict(RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(spool)))))
         log = Path(folder) / "log"
-        recorder = Child("recorder", "streamgauge.measure.recorder", [str(settings)], log, core)
+        recorder = Child("recorder", "streamgauge.harness.recorder", [str(settings)], log, core)
         bare = Child("bare", "bench.recorder", ["serve"], log, core)
         try:
             location, plain = recorder.ask("listen")["location"], bare.ask("listen")

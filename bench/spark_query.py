@@ -20,11 +20,11 @@ from typing import Any
 
 from bench._drain import drained_per_s, ready_for, without_lineage
 from bench._row import Row, row
-from streamgauge.engines.spark.settings import WINDOWED_INTERVAL, defaults
-from streamgauge.flow import graph
-from streamgauge.flow.nodes import NativeJob
-from streamgauge.run.ready import Ready
-from streamgauge.run.rig import RigSettings
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.engines.spark.options import WINDOWED_INTERVAL, defaults
+from streamgauge.harness.testbed import TestBedSettings
+from streamgauge.preflight.resolved import ResolvedExperiment
 
 REPEATS = 4
 """Even, so that each side comes first equally often."""
@@ -42,14 +42,14 @@ def by_hand(spark: Any, inputs: dict[str, Any]) -> Any:
     )
 
 
-def alike(_: Ready, settings: RigSettings) -> RigSettings:
+def alike(_: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     """The same rig, with options for what Spark is else given by the kind of its job."""
     with_raw, without = (defaults(2, local_checkpoint=True, raw_files=raw) for raw in (True, False))
     raw_files = {name: value for name, value in with_raw.items() if name not in without}
     return replace(settings, options={**settings.options, **raw_files, "trigger": WINDOWED_INTERVAL})
 
 
-def written_by_hand(ready: Ready, settings: RigSettings) -> RigSettings:
+def written_by_hand(ready: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     """`alike`, with the function above in the place of the flow's operators."""
     flow = settings.flow
     job = NativeJob(graph.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())

@@ -12,7 +12,7 @@ settings, our heap from the start, our JVM options, a fresh JVM each time, warme
 engine. Gem packs are normally distributed as in the workload; events are as dense in time, and batches as large, as our
 interval of batches makes them at `DENSITY_PER_S`. They follow each other without a pause, since a drain has none.
 
-After each figure stands the reference work beside it (`measure.reference_work`): where it differs by more than 15 %,
+After each figure stands the reference work beside it (`harness.machine_speed`): where it differs by more than 15 %,
 the machine was not the same, and neither are the figures. Run alone: `python -m bench.sustained`.
 """
 
@@ -37,15 +37,16 @@ import numpy as np
 
 from bench._drain import ready_for
 from bench._row import Row, row
-from streamgauge.engines.spark.queries import queries
-from streamgauge.engines.spark.session import end_session, open_session
-from streamgauge.engines.spark.settings import JVM_OPTIONS, WINDOWED_INTERVAL, defaults, split
-from streamgauge.events import EVENT_TIME, US
-from streamgauge.load.keys import probabilities
-from streamgauge.measure.reference_work import ReferenceWork
-from streamgauge.run.ready import Ready
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.engines.spark.lowering.queries import queries
+from streamgauge.engines.spark.options import JVM_OPTIONS, WINDOWED_INTERVAL, defaults, split
+from streamgauge.engines.spark.session.session import end_session, open_session
+from streamgauge.harness.machine_speed import MachineSpeed
+from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.system.machine import cpus
-from streamgauge.workloads.purchases import PRICE_MAX
+from streamgauge.workloads.micro.purchases import PRICE_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -137,21 +138,21 @@ def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> flo
     return 0.0
 
 
-def configuration(ready: Ready) -> dict[str, str]:
+def configuration(ready: ResolvedExperiment) -> dict[str, str]:
     """What a run of this experiment would start Spark with."""
     ours, users = split(ready.experiment.options)
     conf = defaults(max(2, ready.generators), local_checkpoint=True)
     return {**conf, "spark.driver.memory": ours["driver_memory"], **users}
 
 
-def packs_by_lane(ready: Ready) -> list[int]:
+def packs_by_lane(ready: ResolvedExperiment) -> list[int]:
     """The workload's distribution of gem packs: the pack of each of `LANES` equally likely lanes."""
     share = probabilities(ready.parameters.distribution, ready.parameters.packs).cumsum()
     middles = (np.arange(LANES) + 0.5) / LANES
     return np.minimum(np.searchsorted(share, middles), ready.parameters.packs - 1).tolist()
 
 
-def columns(ready: Ready) -> tuple[str, ...]:
+def columns(ready: ResolvedExperiment) -> tuple[str, ...]:
     """Purchases from the rate source's running number, as Spark's SQL."""
     packs = ",".join(str(pack) for pack in packs_by_lane(ready))
     return (
@@ -161,20 +162,20 @@ def columns(ready: Ready) -> tuple[str, ...]:
     )
 
 
-def jvm_options(ready: Ready) -> tuple[str, ...]:
+def jvm_options(ready: ResolvedExperiment) -> tuple[str, ...]:
     """What a run of this experiment would tell the JVM."""
     ours, _ = split(ready.experiment.options)
     return JVM_OPTIONS[ours["jit"]]
 
 
-def aggregated(ready: Ready, way: Way, events: DataFrame) -> DataFrame:
+def aggregated(ready: ResolvedExperiment, way: Way, events: DataFrame) -> DataFrame:
     """The revenue of each gem pack and window, by hand or as our engine does it; nothing of our lineage is carried."""
     if way == "by hand":
         from pyspark.sql import functions as F
 
         timed = events.withColumn("t", F.timestamp_micros(EVENT_TIME)).withWatermark("t", "0 seconds")
         return timed.groupBy(F.window("t", "8 seconds", "4 seconds"), "gem_pack_id").agg(F.sum("price"))
-    from streamgauge.engines.spark.lowering import Lowering
+    from streamgauge.engines.spark.lowering.dataframe import Lowering
 
     def read(*_: object) -> DataFrame:
         return events
@@ -199,7 +200,7 @@ def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
             query = writer.format("noop").option("checkpointLocation", str(folder / "checkpoint")).start()
             query.awaitTermination(ready.warmup_s(True, ready.experiment.load.duration))  # raises where it failed
             warm = len(query.recentProgress)
-            work = ReferenceWork()
+            work = MachineSpeed()
             works = [work.cpu_us() for _ in _seconds_of(query, measured_s)]
             progress = query.recentProgress[warm:]
         finally:

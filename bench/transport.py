@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from bench._row import Row, row
-from streamgauge.events import EVENT_TIME, INGEST_TIME, US, Clock
-from streamgauge.load.fields import Integer, Key, StreamSpec
-from streamgauge.load.plan import Plan
-from streamgauge.load.rates import parse_profile
-from streamgauge.system.children import Child, serve
+from streamgauge.core.clock import US, Clock
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.endpoint import Endpoint
 from streamgauge.transports.flight.queue import FlightQueue

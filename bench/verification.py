@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from bench._row import Row, row
-from streamgauge.events import EMISSION_TIME, EVENT_ID, EVENT_TIME, FAR_FUTURE_US, INGEST_TIME
-from streamgauge.measure.answers import compare
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.diff.compare import compare
 
 REPEATS = 5
 ROWS = 4_000_000

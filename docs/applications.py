@@ -80,10 +80,10 @@ def _rows_of(table: str) -> list[tuple[str, ...]]:
 
 
 def _rate(found: Found) -> tuple[str, ...]:
-    from streamgauge.flow import graph
-    from streamgauge.studies.published import best_on_one_node
-    from streamgauge.units import NONE, format_us
-    from streamgauge.workloads.base import get
+    from streamgauge.core.formatting import NONE, format_us
+    from streamgauge.dataflow import graph
+    from streamgauge.studies.operator_profile.published import best_on_one_node
+    from streamgauge.workloads.registry import get
 
     workload = get(str(found["workload"]))
     flow = workload.build(workload.parameters(), 1000.0).flow
@@ -104,7 +104,7 @@ MEDIAN = 3
 
 
 def _operators(found: Sequence[Found]) -> str:
-    from streamgauge.report.characterization_document import cells
+    from streamgauge.report.documents.profile import cells
 
     head = (
         "application", "operator", "type", "rows come", "selectivity", "bytes of a tuple", "time of a tuple, median",
@@ -122,7 +122,7 @@ def _operators(found: Sequence[Found]) -> str:
 
 
 def _memory(found: Sequence[Found]) -> str:
-    from streamgauge.units import format_size
+    from streamgauge.core.formatting import format_size
 
     rows = [
         (f"`{one['workload']}`", *(format_size(one["memory"][name]) for name in ("min", "p50", "p95", "max")),
@@ -184,7 +184,7 @@ def _place(block: str) -> re.Pattern[str]:
 
 def measured(out: Path) -> list[str]:
     """Every workload characterized, those anew that the folder does not hold whole; gives their folders."""
-    from streamgauge.workloads.base import names
+    from streamgauge.workloads.registry import names
 
     out.mkdir(parents=True, exist_ok=True)
     folders = whole(out)

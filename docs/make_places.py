@@ -8,7 +8,7 @@ from __future__ import annotations
 from mmdb_writer import MMDBWriter
 from netaddr import IPAddress, IPSet, iprange_to_cidrs
 
-from streamgauge.workloads.places import MADE, networks
+from streamgauge.workloads.helpers.places import MADE, networks
 
 
 def main() -> None:

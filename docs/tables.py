@@ -1,7 +1,8 @@
 """The tables in the documents that are made from the code, so that the two cannot disagree.
 
     python docs/tables.py           write them between their markers
-    python docs/tables.py --check   exit 1 where one is not as it would be written (`tests/test_docs.py` asks the same)
+    python docs/tables.py --check   exit 1 where one is not as it would be written (`tests/docs/test_docs.py` asks the
+    same)
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
 """
@@ -35,7 +36,7 @@ def page_of(workload: str) -> str:
 
 
 def workload_list() -> str:
-    from streamgauge.workloads.base import catalogue
+    from streamgauge.workloads.registry import catalogue
 
     rows = [
         (f"[{code(row['name'])}]({page_of(row['name'])}#{row['name']})", row["summary"],
@@ -46,8 +47,27 @@ def workload_list() -> str:
     return table(("workload", "what it does", "streams", "results", "source"), rows)
 
 
+def packages() -> str:
+    """Every package and sub-package: its purpose, its modules, and what it may import by `tests/test_layers.py`."""
+    import ast
+    import runpy
+
+    import streamgauge
+
+    source = Path(streamgauge.__file__).parent
+    allowed: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
+    rows = []
+    for name, imports in allowed.items():
+        folder = source / name.replace(".", "/")
+        if folder.is_dir():
+            purpose = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+            modules = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+            rows.append((code(name), " ".join(purpose.split()), ", ".join(map(code, modules)), imports))
+    return table(("package", "purpose", "modules", "may import"), rows)
+
+
 def parameters_of(name: str) -> str:
-    from streamgauge.workloads.base import catalogue
+    from streamgauge.workloads.registry import catalogue
 
     row = next(row for row in catalogue() if row["name"] == name)
     return table(
@@ -57,7 +77,7 @@ def parameters_of(name: str) -> str:
 
 
 def flow_of(name: str) -> str:
-    from streamgauge.workloads.base import catalogue
+    from streamgauge.workloads.registry import catalogue
 
     row = next(row for row in catalogue() if row["name"] == name)
     return table(
@@ -69,8 +89,8 @@ def flow_of(name: str) -> str:
 
 def features() -> str:
     """What workloads ask of an engine, by what each states of itself."""
-    from streamgauge.workloads.base import get, names
     from streamgauge.workloads.features import MEANING
+    from streamgauge.workloads.registry import get, names
 
     def stating(feature: object) -> Iterable[str]:
         for name in names():
@@ -83,8 +103,8 @@ def features() -> str:
 
 
 def engine_matrix() -> str:
-    from streamgauge.report.listing import TRUTH
-    from streamgauge.run.catalogue import matrix
+    from streamgauge.engines.registry import matrix
+    from streamgauge.report.terminal.catalogue import TRUTH
 
     engines = matrix()
     nodes = list(dict.fromkeys(node for engine in engines for node in engine["nodes"]))
@@ -105,8 +125,8 @@ def pairs() -> str:
     """Every workload on every engine over every transport that it reads, by the check before a run; what is refused has
     the number of its reason below.
     """
-    from streamgauge.run.catalogue import capabilities, streaming_engines
-    from streamgauge.workloads.base import names
+    from streamgauge.engines.registry import capabilities, streaming_engines
+    from streamgauge.workloads.registry import names
 
     ways = [(name, transport) for name in streaming_engines() for transport in capabilities()[name].transports]
     reasons: list[str] = []
@@ -124,9 +144,9 @@ def pairs() -> str:
 
 def refused(workload: str, engine: str, transport: str) -> list[str]:
     """Why a pair cannot be, each reason once, of whichever operator."""
-    from streamgauge.run.pairs import refusal
+    from streamgauge.preflight.compatibility import incompatibility
 
-    problems = refusal(workload, engine, transport)
+    problems = incompatibility(workload, engine, transport)
     return list(dict.fromkeys(f"`{one.setting}` {_OPERATOR.sub('', one.rule)}" for one in problems))
 
 
@@ -142,8 +162,8 @@ def _number(reason: str, reasons: list[str]) -> int:
 
 def latencies_of_the_thesis() -> str:
     """Of each application that it measured, on each system: the configuration on one node with the least p95."""
-    from streamgauge.studies.published import best_on_one_node
-    from streamgauge.workloads.base import names
+    from streamgauge.studies.operator_profile.published import best_on_one_node
+    from streamgauge.workloads.registry import names
 
     best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
     return table(
@@ -167,7 +187,7 @@ MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
 
 def words_of_engines() -> str:
     """Which engine runs which word, by what each says of itself."""
-    from streamgauge.run.catalogue import matrix
+    from streamgauge.engines.registry import matrix
 
     engines = matrix()
     nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob"}
@@ -187,7 +207,7 @@ def _yes(holds: bool) -> str:
 
 
 def engine_options() -> str:
-    from streamgauge.run.catalogue import matrix
+    from streamgauge.engines.registry import matrix
 
     rows = [(engine["name"], option) for engine in matrix() for option in engine["options"]]
     return table(
@@ -197,7 +217,7 @@ def engine_options() -> str:
 
 
 def transport_options() -> str:
-    from streamgauge.run.catalogue import transport_rows
+    from streamgauge.engines.registry import transport_rows
 
     rows = [option for transport in transport_rows() for option in transport["options"]]
     return table(
@@ -215,7 +235,7 @@ def commands() -> dict[str, Any]:
     """Command name to the parsed command, in the order of the help."""
     import typer
 
-    from streamgauge.cli import app
+    from streamgauge.cli.app import app
 
     group: Any = typer.main.get_command(app)
     return dict(group.commands)
@@ -246,9 +266,9 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 
 def check_list() -> str:
-    """The checks of `run.criteria` with the limits that stand there."""
-    from streamgauge.measure.heartbeat import STILL_US_MIN
-    from streamgauge.run import criteria as c
+    """The checks of `verdict.criteria` with the limits that stand there."""
+    from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
+    from streamgauge.verdict import criteria as c
 
     rows = {
         "driver": (
@@ -303,18 +323,19 @@ def check_list() -> str:
 
 def codes_of(name: str) -> str:
     """The codes of an enumeration in `causes`, each with what it means; they stand in one column, and are no fields."""
-    from streamgauge import causes
+    from streamgauge.results import causes
 
     return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(causes, name)])
 
 
 def makers() -> dict[str, Callable[[], str]]:
     """Every table that there is, by the name in its markers."""
-    from streamgauge.workloads.base import names
+    from streamgauge.workloads.registry import names
 
     found: dict[str, Callable[[], str]] = {
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
+        "packages": packages,
         "commands": command_list, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "latencies of the thesis": latencies_of_the_thesis,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from streamgauge.errors import MachineError
+from streamgauge.core.errors import MachineError
 from streamgauge.stats import bootstrap
 from streamgauge.system.java import find_java
 
@@ -80,6 +80,6 @@ def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def quick_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same intervals of slopes, at a fiftieth of their cost for 60 points: for tests that ask for many."""
-    from tests.stats.quick_draws import replicates
+    from tests.helpers_quick_draws import replicates
 
     monkeypatch.setattr(bootstrap, "_replicates", replicates)

@@ -1,9 +1,11 @@
-"""The rooms' import table [design 3]: arrows point one way, and light commands stay light."""
+"""The table of allowed imports, for packages and sub-packages: imports point one way, and light commands stay light."""
 
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
@@ -12,79 +14,172 @@ import pytest
 import streamgauge
 
 ROOT = "streamgauge"
-BASE = {"errors", "events", "units", "value_types"}
-LOAD_AND_FLOW = {"load", "flow"}
-ABOVE_RUN = {
-    "options",
-    "system",
-    "causes",
-    "jobs",
-    "stats",
-    "result",
-    "experiment",
-    "transports",
-    "engines",
-    "measure",
-    "workloads",
-    "labels",
-    "artifacts",
-    "progress",
-    "reproduce",
-}
+SOURCE = Path(streamgauge.__file__).parent
+MODULES_MAX = 15
+"""A folder with more modules than this holds more than one purpose."""
 
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "units": set(),
-    "value_types": set(),
-    "events": {"errors"},
-    "options": {"errors"},
-    "stats": {"errors"},
-    "system": {"errors"},
-    "causes": set(),
-    "result": BASE | {"causes"},
-    "load": BASE,
-    "flow": BASE,
-    "jobs": BASE | {"load"},
-    "transports": BASE | {"options", "system"},
-    "workloads": BASE | LOAD_AND_FLOW,
-    "engines": BASE | {"options", "flow", "transports", "system"},
-    "labels": BASE | {"result"},
-    "settings": set(),
-    "experiment": BASE | {"settings", "workloads", "load"},
-    "artifacts": BASE | {"causes", "result", "experiment"},
-    "progress": BASE | {"result", "artifacts"},
-    "reproduce": BASE | {"settings", "experiment"},
-    "measure": BASE | {"transports", "result", "stats", "system", "artifacts"},
-    "report": BASE | {"causes", "result", "stats", "experiment", "labels", "artifacts", "progress", "reproduce"},
-    "run": BASE | LOAD_AND_FLOW | ABOVE_RUN,
-    "studies": BASE | LOAD_AND_FLOW | ABOVE_RUN | {"run"},
-    "cli_options": {"settings", "experiment"},
-    "cli_asked": BASE | {"run", "artifacts", "settings", "experiment"},
-    "cli_shown": {"errors", "result", "studies", "run", "report", "experiment", "artifacts"},
-    "cli": BASE
-    | {"cli_options", "cli_asked", "cli_shown", "studies", "workloads", "run", "report", "experiment", "artifacts"},
-    "__main__": {"cli"},
+MAY_IMPORT: dict[str, str] = {
+    "core": "",
+    "stats": "",
+    "system": "core",
+    "results": "core",
+    "transports": "core transports.flight transports.kafka.broker transports.kafka.client transports.socket",
+    "transports.flight": "core transports",
+    "transports.kafka": "",
+    "transports.kafka.broker": "core system transports transports.kafka transports.kafka.client",
+    "transports.kafka.client": "core transports transports.kafka transports.kafka.codecs",
+    "transports.kafka.codecs": "core",
+    "transports.socket": "core transports",
+    "dataflow": "core dataflow.expressions dataflow.operators",
+    "dataflow.expressions": "core",
+    "dataflow.operators": "core dataflow dataflow.expressions",
+    "loadgen": "core loadgen.random",
+    "loadgen.datasets": "core loadgen loadgen.random",
+    "loadgen.datasets.traffic": "core loadgen loadgen.random",
+    "loadgen.random": "",
+    "loadgen.replay": "core loadgen loadgen.random",
+    "workloads": "core dataflow dataflow.expressions loadgen",
+    "workloads.dspbench": "",
+    "workloads.dspbench.finance": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
+    "workloads.dspbench.sensors": (
+        "core dataflow dataflow.operators loadgen loadgen.datasets loadgen.datasets.traffic workloads"
+    ),
+    "workloads.dspbench.telecom": (
+        "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
+    ),
+    "workloads.dspbench.text": (
+        "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
+    ),
+    "workloads.dspbench.web": "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers",
+    "workloads.helpers": "core dataflow dataflow.operators loadgen.random",
+    "workloads.micro": "core dataflow loadgen loadgen.datasets loadgen.random workloads",
+    "workloads.yahoo": "core dataflow loadgen workloads",
+    "jobs": "core loadgen",
+    "diff": "core",
+    "config": "core loadgen.datasets results",
+    "artifacts": "config core results",
+    "metrics": "transports",
+    "metrics.latency": "artifacts core dataflow metrics metrics.log results stats transports",
+    "metrics.log": "core loadgen metrics transports",
+    "metrics.summary": "artifacts core dataflow metrics metrics.latency metrics.log results stats system transports",
+    "engines": (
+        "core dataflow dataflow.operators engines.duckdb_oracle engines.spark engines.spark.dstream "
+        "engines.spark.session engines.spark.structured engines.synthetic transports"
+    ),
+    "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
+    "engines.spark": (
+        "core dataflow engines engines.spark.dstream engines.spark.lowering engines.spark.session "
+        "engines.spark.structured engines.spark.userjob system"
+    ),
+    "engines.spark.dstream": (
+        "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
+        "engines.spark.structured transports.flight transports.socket"
+    ),
+    "engines.spark.io": (
+        "core dataflow engines engines.spark engines.spark.lowering engines.spark.observe "
+        "engines.spark.session transports.flight transports.kafka transports.kafka.client "
+        "transports.kafka.codecs"
+    ),
+    "engines.spark.lowering": (
+        "core dataflow dataflow.expressions dataflow.operators engines engines.spark engines.spark.observe"
+    ),
+    "engines.spark.observe": "core dataflow system",
+    "engines.spark.session": "core system",
+    "engines.spark.structured": (
+        "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
+        "engines.spark.session engines.spark.userjob system transports.kafka.client"
+    ),
+    "engines.spark.userjob": (
+        "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"
+    ),
+    "engines.synthetic": "core dataflow engines system transports.flight",
+    "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
+    "preflight": (
+        "config core dataflow dataflow.expressions engines jobs loadgen loadgen.replay metrics.latency "
+        "results stats system transports workloads"
+    ),
+    "verification": (
+        "artifacts core dataflow dataflow.expressions diff engines.duckdb_oracle loadgen loadgen.replay "
+        "metrics.latency metrics.log preflight results system transports"
+    ),
+    "verification.user_job": (
+        "artifacts core diff engines.spark.userjob metrics.latency metrics.log preflight system verification"
+    ),
+    "verdict": "config core metrics.latency metrics.log metrics.summary preflight results stats system verification",
+    "trial": (
+        "artifacts config core dataflow engines harness loadgen metrics metrics.latency metrics.log "
+        "metrics.summary preflight results stats system transports verdict verification verification.user_job "
+        "workloads"
+    ),
+    "studies": "",
+    "studies.capacity": (
+        "artifacts config core dataflow engines metrics.log metrics.summary preflight results system trial verdict"
+    ),
+    "studies.compare": "artifacts core metrics.latency results stats verdict",
+    "studies.latency_breakdown": (
+        "artifacts config core dataflow harness metrics.log preflight stats studies.latency_breakdown.probes "
+        "system trial verification"
+    ),
+    "studies.latency_breakdown.probes": (
+        "artifacts config core engines.spark engines.spark.dstream engines.spark.observe harness metrics.log "
+        "studies.latency_breakdown transports trial"
+    ),
+    "studies.operator_profile": (
+        "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
+        "engines.spark.userjob loadgen preflight stats system trial"
+    ),
+    "studies.selftest": (
+        "artifacts config core engines.synthetic metrics.log preflight results studies.capacity system trial"
+    ),
+    "report": "artifacts core report.documents report.html report.terminal",
+    "report.charts": "artifacts core report results",
+    "report.documents": "artifacts config core report report.charts report.html report.text results stats",
+    "report.html": "report report.text",
+    "report.terminal": "artifacts core report report.documents results",
+    "report.text": "core results stats",
+    "cli": (
+        "artifacts config core engines preflight report report.documents report.terminal results "
+        "studies.capacity studies.compare studies.latency_breakdown studies.operator_profile studies.selftest "
+        "trial workloads"
+    ),
+    "__main__": "cli",
 }
-"""Room to the rooms that it may import, itself too."""
+"""Package to the packages that it may import; a sub-package is named whole, and `jobs` is a module of its own."""
 
 Imports = Iterable[tuple[str, str]]
 
 
-def room_of(module: str) -> str:
-    """`streamgauge.run.check` as `run`; the package itself as nothing."""
-    return module.removeprefix(ROOT).lstrip(".").partition(".")[0]
+def packages() -> set[str]:
+    """Every folder with an `__init__.py`, dotted, without the root."""
+    return {
+        ".".join(path.parent.relative_to(SOURCE).parts) for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE
+    }
 
 
-def violations(imports: Imports) -> list[str]:
+def package_of(module: str, known: set[str]) -> str:
+    """`streamgauge.engines.spark.watermark` as `engines.spark`; a module of the root as itself."""
+    name = module.removeprefix(ROOT).lstrip(".")
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        if ".".join(parts[:length]) in known:
+            return ".".join(parts[:length])
+    return name
+
+
+def allowed(package: str) -> set[str]:
+    return set(MAY_IMPORT.get(package, "").split())
+
+
+def violations(imports: Imports, known: set[str]) -> list[str]:
     """Each import that the table does not allow, as one line that says what would be allowed."""
-    found = []
+    lines = []
     for importer, imported in imports:
-        here, there = room_of(importer), room_of(imported)
-        if not here or not there or here == there or there in MAY_IMPORT.get(here, set()):
+        here, target = package_of(importer, known), package_of(imported, known)
+        if not here or not target or here == target or target in allowed(here):
             continue
-        allowed = ", ".join(sorted(MAY_IMPORT.get(here, set()))) or "nothing of ours"
-        found.append(f"{importer} imports {imported}; {here} may import {allowed} [design 3]")
-    return sorted(found)
+        instead = ", ".join(sorted(allowed(here))) or "nothing of ours"
+        lines.append(f"{importer} imports {imported}; {here} may import {instead}")
+    return sorted(lines)
 
 
 def imports_of(graph: grimp.ImportGraph) -> list[tuple[str, str]]:
@@ -99,74 +194,136 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph(ROOT, cache_dir=None)
 
 
-def test_rooms_import_only_what_the_table_allows(graph: grimp.ImportGraph) -> None:
-    """A lower room never knows of a higher one."""
-    assert violations(imports_of(graph)) == []
+def test_packages_import_only_what_the_table_allows(graph: grimp.ImportGraph) -> None:
+    """A lower package never knows of a higher one."""
+    assert violations(imports_of(graph), packages()) == []
 
 
-def test_the_report_is_a_leaf() -> None:
-    """Nothing that measures depends on how it is shown."""
-    assert {room for room, allowed in MAY_IMPORT.items() if "report" in allowed} == {"cli", "cli_shown"}
+def test_every_package_is_in_the_table(graph: grimp.ImportGraph) -> None:
+    """A new package says what it may import before it is built, and a package that is gone leaves the table."""
+    known = packages()
+    assert {package_of(module, known) for module in graph.modules} - {""} == set(MAY_IMPORT)
 
 
-def test_every_room_is_in_the_table(graph: grimp.ImportGraph) -> None:
-    """A new room says what it may import before it is built."""
-    assert {room_of(module) for module in graph.modules} - {""} <= set(MAY_IMPORT)
+def test_the_table_allows_nothing_that_is_not_used(graph: grimp.ImportGraph) -> None:
+    """An import that ended is taken out of the table, so that it cannot come back unnoticed."""
+    known = packages()
+    used = {(package_of(a, known), package_of(b, known)) for a, b in imports_of(graph)}
+    assert [(a, b) for a in MAY_IMPORT for b in allowed(a) if (a, b) not in used] == []
+
+
+def families(table: dict[str, str]) -> dict[str, set[str]]:
+    """The table for top-level packages: sub-packages stand for their parent."""
+    tops: dict[str, set[str]] = {}
+    for package, names in table.items():
+        top = package.partition(".")[0]
+        tops.setdefault(top, set()).update(name.partition(".")[0] for name in names.split())
+    return {top: others - {top} for top, others in tops.items()}
 
 
 def test_the_table_has_no_circles() -> None:
-    """What a room may import can never import it back."""
-    for room, allowed in MAY_IMPORT.items():
-        assert not [other for other in allowed if room in MAY_IMPORT[other]], room
+    """What a top-level package may import can never import it back, by any way round."""
+    TopologicalSorter(families(MAY_IMPORT)).prepare()
+
+
+def test_a_circle_is_found() -> None:
+    """The check itself: two packages that import each other's sub-packages are a circle."""
+    with pytest.raises(ValueError, match="cycle"):
+        TopologicalSorter(families({"a.x": "b", "b": "a.y"})).prepare()
+
+
+def test_siblings_do_not_import_each_other_in_circles() -> None:
+    """Sub-packages of one package point one way too; only a parent and its child may know each other."""
+    siblings = {
+        package: {name for name in allowed(package) if name.rpartition(".")[0] == package.rpartition(".")[0]}
+        for package in MAY_IMPORT
+        if "." in package
+    }
+    TopologicalSorter(siblings).prepare()
+
+
+def test_nothing_but_the_command_line_imports_report() -> None:
+    """`report` is a leaf."""
+    assert {
+        package
+        for package in MAY_IMPORT
+        if "report" in families({package: MAY_IMPORT[package]})[package.partition(".")[0]]
+    } == {"cli"}
+
+
+def test_report_and_studies_do_not_know_each_other() -> None:
+    """`cli` connects both."""
+    tops = families(MAY_IMPORT)
+    assert "studies" not in tops["report"]
+    assert "report" not in tops["studies"]
+
+
+def test_every_folder_is_a_package() -> None:
+    """Without an `__init__.py` the modules of a folder would not be in the checked graph."""
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_the_graph_has_every_module(graph: grimp.ImportGraph) -> None:
+    """As many modules as there are files."""
+    assert len(graph.modules) == len(list(SOURCE.rglob("*.py")))
+
+
+def test_no_folder_has_more_modules_than_a_person_can_survey() -> None:
+    """`__init__.py` is not counted."""
+    counts = Counter(str(path.parent.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.stem != "__init__")
+    assert {folder: count for folder, count in counts.items() if count > MODULES_MAX} == {}
 
 
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [
-        ("measure.recorder", "engines.spark.engine"),
-        ("report.page", "run.verify"),
-        ("engines.spark.engine", "workloads.count"),
-        ("flow.nodes", "load.plan"),
-        ("errors", "events"),
-        ("workloads.count", "engines.seam"),
-        ("run.check", "studies.search"),
-        ("experiment", "engines.seam"),
-        ("new_room.file", "errors"),
+        ("harness.recorder", "engines.spark.engine"),
+        ("report.html.render", "verification.expected"),
+        ("engines.spark.engine", "workloads.micro.count"),
+        ("dataflow.nodes", "loadgen.plan"),
+        ("core.errors", "system.lock"),
+        ("workloads.micro.count", "engines.spi"),
+        ("preflight.validate", "studies.capacity.search"),
+        ("config.experiment", "engines.spi"),
+        ("engines.spark.io.kafka", "engines.synthetic.engine"),
+        ("new_package.file", "core.errors"),
     ],
 )
 def test_a_planted_import_is_found(importer: str, imported: str) -> None:
-    """The checker itself: each forbidden arrow is named, with what would be allowed."""
+    """The check itself: each forbidden import is named, with what would be allowed."""
     planted = (f"{ROOT}.{importer}", f"{ROOT}.{imported}")
-    (line,) = violations([planted, (f"{ROOT}.run.check", f"{ROOT}.errors")])
-    assert line.startswith(f"{planted[0]} imports {planted[1]}; {importer.partition('.')[0]} may import ")
+    known = packages()
+    (line,) = violations([planted, (f"{ROOT}.preflight.validate", f"{ROOT}.core.errors")], known)
+    assert line.startswith(f"{planted[0]} imports {planted[1]}; {package_of(planted[0], known)} may import ")
 
 
 def test_an_import_planted_in_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reading of files too: imports inside functions and behind TYPE_CHECKING count."""
     package = tmp_path / "planted"
-    for room in ("measure", "engines"):
-        (package / room).mkdir(parents=True)
-        (package / room / "__init__.py").touch()
+    for folder in ("harness", "verdict"):
+        (package / folder).mkdir(parents=True)
+        (package / folder / "__init__.py").touch()
     (package / "__init__.py").touch()
-    (package / "engines" / "seam.py").touch()
-    (package / "measure" / "recorder.py").write_text(
+    (package / "verdict" / "criteria.py").touch()
+    (package / "harness" / "recorder.py").write_text(
         textwrap.dedent("""
             def late():
-                from planted.engines import seam
-                return seam
+                from planted.verdict import criteria
+                return criteria
         """)
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     graph = grimp.build_graph("planted", cache_dir=None)
     renamed = [(a.replace("planted", ROOT), b.replace("planted", ROOT)) for a, b in imports_of(graph)]
-    assert [line.partition(";")[0] for line in violations(renamed)] == [
-        f"{ROOT}.measure.recorder imports {ROOT}.engines.seam"
+    assert [line.partition(";")[0] for line in violations(renamed, packages())] == [
+        f"{ROOT}.harness.recorder imports {ROOT}.verdict.criteria"
     ]
 
 
-def test_every_room_says_what_it_is_for() -> None:
-    """Each folder's __init__ begins with its purpose."""
-    for path in Path(streamgauge.__file__).parent.rglob("__init__.py"):
+def test_every_package_says_what_it_is_for() -> None:
+    """Each folder's `__init__` begins with its purpose."""
+    for path in SOURCE.rglob("__init__.py"):
         text = path.read_text().strip()
         assert text.startswith('"""'), path
         assert len(text) > 20, path

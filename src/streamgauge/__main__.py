@@ -1,6 +1,6 @@
 """`python -m streamgauge` is the command `streamgauge`."""
 
-from streamgauge.cli import main
+from streamgauge.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
-from streamgauge.errors import JobError, Problem, nearest
-from streamgauge.events import LINEAGE, US, parse_duration
-from streamgauge.load.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number, not_of
-from streamgauge.load.fitted import Choice
+from streamgauge.core.clock import US
+from streamgauge.core.errors import JobError, Problem, nearest
+from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.units import parse_duration
+from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number, not_of
+from streamgauge.loadgen.fitted import Choice
 
 __all__ = ["Choice", "Decimal", "Integer", "Key", "Payload", "Text", "job", "stream"]
 

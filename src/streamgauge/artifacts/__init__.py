@@ -1,1 +1,1 @@
-"""What a run leaves on disk: its folder, its tables and its histogram log."""
+"""Run folders and the files in them: tables, histograms, atomic writes."""

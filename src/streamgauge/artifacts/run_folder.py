@@ -31,10 +31,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
-from streamgauge.causes import Cause
-from streamgauge.errors import InputError, MachineError, Problem, is_full
-from streamgauge.experiment import Experiment, to_toml
-from streamgauge.result import Result, Verdict, Verification
+from streamgauge.config.experiment import Experiment, to_toml
+from streamgauge.core.errors import InputError, MachineError, Problem, is_full
+from streamgauge.results.causes import Cause
+from streamgauge.results.run import Result, Verification
+from streamgauge.results.verdict import Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa

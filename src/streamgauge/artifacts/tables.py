@@ -34,7 +34,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.errors import DriverError
+from streamgauge.core.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
 LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")

@@ -1,1 +1,1 @@
-"""TESTED: the engines behind one seam."""
+"""The systems under test behind one interface (`spi`), and the registry of them."""

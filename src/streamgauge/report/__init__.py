@@ -1,1 +1,1 @@
-"""SHOWN: run folders, plots, the one-file report and what the terminal prints; nothing here measures or judges."""
+"""What people see: text, terminal, HTML and charts. Nothing imports it but the command line."""

@@ -2,7 +2,7 @@
 
 Seconds of a run are autocorrelated, so an interval that takes them as independent is too narrow. Here the residuals are
 resampled in circular blocks (`arch`), which keeps what neighbours have in common. Three things keep the interval honest
-for the short series that trials give; all were chosen by simulation, which tests/stats/test_bootstrap.py repeats:
+for the short series that trials give; all were chosen by simulation, which tests/unit/stats/test_bootstrap.py repeats:
 
 - Blocks are twice as long as the rule of Politis and White says, because the residuals of a fitted line look less
   correlated than the noise was; at most a quarter of the series, so that four blocks or more are drawn from.

@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-Way = Literal["formula", "one_each", "source_only"]
-WAYS: tuple[Way, ...] = ("formula", "one_each", "source_only")
+AdviceMethod = Literal["formula", "one_each", "source_only"]
+ADVICE_METHODS: tuple[AdviceMethod, ...] = ("formula", "one_each", "source_only")
 """Eq. 3.4 for all, times m; one for all, times m; eq. 3.4, of which the sources alone are multiplied by m."""
 
 SPREAD = (0.05, 0.95)
@@ -71,14 +71,14 @@ def spread(samples: Sequence[Mapping[str, float | None]], target: int = 10) -> d
 
 def multiplied(
     base: Mapping[str, int | None], sources: Collection[str], multipliers: Iterable[int]
-) -> dict[Way, dict[int, dict[str, int]]]:
+) -> dict[AdviceMethod, dict[int, dict[str, int]]]:
     """Way to multiplier to instances by operator. An operator whose instances are not known counts as one.
 
     >>> multiplied({"lines": None, "splitter": 5}, {"lines"}, [2])["source_only"]
     {2: {'lines': 2, 'splitter': 5}}
     """
     by_formula = {name: each or 1 for name, each in base.items()}
-    found: dict[Way, dict[int, dict[str, int]]] = {way: {} for way in WAYS}
+    found: dict[AdviceMethod, dict[int, dict[str, int]]] = {way: {} for way in ADVICE_METHODS}
     for times in multipliers:
         found["formula"][times] = {name: each * times for name, each in by_formula.items()}
         found["one_each"][times] = dict.fromkeys(by_formula, times)

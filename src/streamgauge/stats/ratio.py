@@ -8,11 +8,11 @@ uncertain, where a division of two intervals would not.
 Histograms are resampled whole, second by second, and merged before a percentile is read: percentiles are never averaged
 within a run. Over runs the unit is the run, and a run's percentile is one observation of it: the mean of the runs' p99
 is a statistic over runs, and no p99 of all their results together; it is called so. Coverage of the 95 % interval by
-simulation (tests/stats/test_ratio.py repeats the outlines): runs whose starts differ by 5 or 20 %, 4000 simulations
-each: two or three a side 96-98 %, five 95 %, three against six 95 %, one against four 93-94 %. Seconds of two single
-runs, 150 simulations each: 8 to 60 independent ones 93-96 % for p50 and 92-96 % for p99; with a correlation of 0.5
-between neighbours 95 % and 89 % (60 seconds), of 0.7 91 % (200 seconds). It says how sure the figure of *these* runs
-is; how much another start of the engine differs, only repetition can tell.
+simulation (tests/unit/stats/test_ratio.py repeats the outlines): runs whose starts differ by 5 or 20 %, 4000
+simulations each: two or three a side 96-98 %, five 95 %, three against six 95 %, one against four 93-94 %. Seconds of
+two single runs, 150 simulations each: 8 to 60 independent ones 93-96 % for p50 and 92-96 % for p99; with a
+correlation of 0.5 between neighbours 95 % and 89 % (60 seconds), of 0.7 91 % (200 seconds). It says how sure the
+figure of *these* runs is; how much another start of the engine differs, only repetition can tell.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""MANY trials, one question."""
+"""Many trials that answer one question."""

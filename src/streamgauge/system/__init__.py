@@ -1,1 +1,1 @@
-"""Processes of ours: children with lifelines, Java, CPU affinity, memory and disk of this machine."""
+"""This machine: child processes with lifelines, Java, jars, scratch folders, locks, CPU and memory."""

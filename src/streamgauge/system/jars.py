@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamgauge.errors import MachineError
+from streamgauge.core.errors import MachineError
 from streamgauge.system.java import find_java
 
 LIST = "resolved.json"

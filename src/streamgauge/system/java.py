@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamgauge.errors import MachineError
+from streamgauge.core.errors import MachineError
 
 JAVA_FLOOR = 17
 _INSTALL = {

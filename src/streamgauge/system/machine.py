@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from streamgauge.errors import MachineError
+from streamgauge.core.errors import MachineError
 
 _LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy")
 CHECKOUT = Path(__file__).parents[3]
@@ -126,3 +126,10 @@ def _cpu_model() -> str:
     except OSError:
         pass
     return platform.processor() or "unknown"
+
+
+def machine_percent() -> float:
+    """All cores of the machine in percent of one, whichever of them this process may use."""
+    import psutil
+
+    return 100.0 * (psutil.cpu_count() or 1)

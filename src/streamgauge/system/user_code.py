@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from streamgauge.errors import InputError, JobError, Problem, StreamgaugeError
+from streamgauge.core.errors import InputError, JobError, Problem, StreamgaugeError
 
 _brought: set[str] = set()
 """Names of the modules that were imported here: a later file may take their place."""

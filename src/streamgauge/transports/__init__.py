@@ -1,1 +1,1 @@
-"""CARRIED: how events reach the system under test, and how results come back."""
+"""How events reach the system under test and how results come back."""

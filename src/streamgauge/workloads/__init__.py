@@ -1,1 +1,1 @@
-"""CHOSEN: one file per workload: its streams, its flow, its parameters. Written in flow only, for every engine."""
+"""The workloads: streams, dataflow, parameters and the rule for a right answer, written once for every engine."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from streamgauge.events import backquote
+from streamgauge.core.units import backquote
 
 Value = TypeVar("Value")
 

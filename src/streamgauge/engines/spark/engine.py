@@ -8,14 +8,15 @@ from typing import Any
 
 import psutil
 
-from streamgauge.engines.seam import Edges, EngineStatus, OperatorCounts, OperatorRows
-from streamgauge.engines.spark.connectors import jars_for
-from streamgauge.engines.spark.settings import CAPABILITIES
-from streamgauge.engines.spark.start import spark_process, started
-from streamgauge.engines.spark.ways import MICRO_BATCH, Way
-from streamgauge.errors import EngineError, InputError
-from streamgauge.flow.nodes import Flow
-from streamgauge.system.children import Child, ChildFailed
+from streamgauge.core.errors import EngineError, InputError
+from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
+from streamgauge.engines.spark.launch import spark_process, started
+from streamgauge.engines.spark.options import CAPABILITIES
+from streamgauge.engines.spark.session.connectors import jars_for
+from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
 
@@ -28,7 +29,7 @@ class SparkEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None, way: Way = MICRO_BATCH) -> None:
+    def __init__(self, on_cpus: Sequence[int] | None = None, way: ExecutionMode = MICRO_BATCH) -> None:
         self._cpus, self._way = on_cpus, way
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
@@ -36,7 +37,7 @@ class SparkEngine:
         self._grace_s = LOCAL_GRACE_S
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        from streamgauge.engines.spark.main import SparkJob
+        from streamgauge.engines.spark.structured.main import SparkJob
 
         jars = tuple(map(str, jars_for(edges.transport, edges.transport_options)))
         folder.mkdir(parents=True, exist_ok=True)

@@ -6,10 +6,10 @@ are not: each is read as far as it is, and rows of one that lags would be droppe
 
 from __future__ import annotations
 
-from streamgauge.engines.seam import Wanted
-from streamgauge.engines.spark.interval import seconds
-from streamgauge.engines.spark.settings import split
-from streamgauge.events import US
+from streamgauge.core.clock import US
+from streamgauge.engines.spark.batch_interval import seconds
+from streamgauge.engines.spark.options import split
+from streamgauge.engines.spi import StartRequest
 
 NONE = "0 seconds"
 OVER_A_BROKER = "1 second"
@@ -23,7 +23,7 @@ def delay_of(asked: str, transport: str, partitions: int) -> str:
     return OVER_A_BROKER if transport == "kafka" and partitions > 1 else NONE
 
 
-def delay_us(wanted: Wanted) -> int:
+def delay_us(wanted: StartRequest) -> int:
     """The same in microseconds, before a start."""
     ours, _ = split(wanted.options)
     return round(seconds(delay_of(ours["watermark_delay"], wanted.transport, wanted.partitions)) * US)

@@ -1,1 +1,1 @@
-"""The default transport: Arrow Flight, in memory, one endpoint beside each generator; needs nothing else."""
+"""The in-memory transport over Arrow Flight."""

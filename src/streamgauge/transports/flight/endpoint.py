@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from streamgauge.errors import DriverError
+from streamgauge.core.errors import DriverError
 from streamgauge.transports.flight.aborts import WATCH, WatchReads
 from streamgauge.transports.flight.access import TokenCheck
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.seam import Held, Listen
+from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
 
 class FlightOutlet(FlightQueue):
     """A generator's queue with its server: what is offered here can be read there."""
 
-    def __init__(self, at: Listen, held: Held) -> None:
+    def __init__(self, at: EndpointConfig, held: OutletConfig) -> None:
         super().__init__(tuple(held.schemas), held.bound_us, held.bytes_max, held.now_us)
         self._host = at.host
         self._endpoint = Endpoint(self, held.schemas, at.token, at.host, at.port)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow.flight as flight
 
-from streamgauge.errors import DriverError
+from streamgauge.core.errors import DriverError
 from streamgauge.transports.flight.access import TokenCheck
-from streamgauge.transports.seam import Listen, Receiver
+from streamgauge.transports.spi import EndpointConfig, Receiver
 
 TOLD = {"commit": ("query", "batch", "accepted", "sinks"), "read": ("query", "batch", "positions")}
 """What a system says of a batch. When that was is never its word."""
@@ -19,7 +19,7 @@ TOLD = {"commit": ("query", "batch", "accepted", "sinks"), "read": ("query", "ba
 class FlightInlet(flight.FlightServerBase):
     """Hands everything that comes with the run's token to a receiver."""
 
-    def __init__(self, at: Listen, receiver: Receiver) -> None:
+    def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         super().__init__(f"grpc://{at.host}:{at.port}", middleware={"token": TokenCheck(at.token)})
         self._host, self._receiver = at.host, receiver
 

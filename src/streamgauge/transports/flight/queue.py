@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.errors import DriverError
-from streamgauge.events import INGEST_TIME, US
-from streamgauge.transports.busy import Busy, Spent
-from streamgauge.transports.reads import Reader, Reads
-from streamgauge.transports.seam import Chunk, HandOut, Overflow
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError
+from streamgauge.core.lineage_columns import INGEST_TIME
+from streamgauge.transports.busy_time import BusyInterval, BusyTracker
+from streamgauge.transports.read_log import Reader, ReadLog
+from streamgauge.transports.spi import Chunk, Delivery, Overflow
 
 SMALL_ROWS = 32_768
 """Batches smaller than this are merged before they are handed out: many small ones cost the reader its throughput."""
@@ -45,10 +46,10 @@ class FlightQueue:
         self._frontier_us = 0
         self._committed_us = 0
         self._chunk_log: list[Chunk] = []
-        self._hand_out_log: list[HandOut] = []
+        self._hand_out_log: list[Delivery] = []
         self._aborted_log: list[int] = []
-        self._reads = {name: Reads(name) for name in streams}
-        self.handing_out = Busy(now_us)
+        self._reads = {name: ReadLog(name) for name in streams}
+        self.handing_out = BusyTracker(now_us)
         self.overflowed = False
         self.memory_full_us: int | None = None
 
@@ -121,7 +122,7 @@ class FlightQueue:
             for reads in self._reads.values():
                 reads.forget(before_us)
 
-    def drain_logs(self) -> tuple[list[Chunk], list[HandOut]]:
+    def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
         """What was logged since the last call."""
         with self._lock:
             chunks, self._chunk_log = self._chunk_log, []
@@ -139,7 +140,7 @@ class FlightQueue:
             aborted, self._aborted_log = self._aborted_log, []
             return aborted
 
-    def drain_handing_out(self) -> list[Spent]:
+    def drain_handing_out(self) -> list[BusyInterval]:
         """When at least one hand-out was under way since the last call."""
         return self.handing_out.news()
 
@@ -163,13 +164,13 @@ class FlightQueue:
         last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
         return self._batches[stream][first:last]
 
-    def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[HandOut]:
+    def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
         parts = self._reads[stream].note(from_us, to_us, batch, reader, self._now_us())
         counted = [replace(part, events=self._count(part)) for part in parts]
         self._hand_out_log += counted
         return counted
 
-    def _count(self, part: HandOut) -> int:
+    def _count(self, part: Delivery) -> int:
         return sum(batch.num_rows for batch in self._slice(part.stream, part.from_us, part.to_us))
 
 

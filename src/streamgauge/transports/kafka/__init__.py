@@ -1,1 +1,1 @@
-"""Kafka: the same plan produced to a real broker, and results consumed from one."""
+"""The transport over a Kafka broker."""

@@ -1,1 +1,1 @@
-"""Lines of text over sockets of the loopback, one connection for each generator: what Spark's own receivers take."""
+"""The transport for Spark's socket receivers."""

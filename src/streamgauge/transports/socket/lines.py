@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.errors import DriverError
+from streamgauge.core.errors import DriverError
 
 SEPARATOR, END = "\x1f", "\n"
 _ENDS = r"[\n\r\x1f]"

@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from streamgauge.events import US
-from streamgauge.transports.counting import CountingOutlet
-from streamgauge.transports.seam import Chunk, Held, Listen, Overflow
+from streamgauge.core.clock import US
+from streamgauge.transports.send_log import WriteOnlyOutlet
 from streamgauge.transports.socket.lines import bytes_of, lines_of
 from streamgauge.transports.socket.peer import of_this_run
+from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
 
 SEND_BUFFER = 65_536
 """Bytes that the kernel keeps on our side, or twice as many: what lies there counts as taken, and is to be little."""
@@ -26,7 +26,7 @@ PIECE = 262_144
 """Bytes given to the kernel at a time, so that what waits is known while it waits."""
 
 
-class SocketOutlet(CountingOutlet):
+class SocketOutlet(WriteOnlyOutlet):
     """Fills the seam's `Outlet`.
 
     Args:
@@ -34,7 +34,9 @@ class SocketOutlet(CountingOutlet):
         held: the stream and the bounds.
     """
 
-    def __init__(self, at: Listen, held: Held, trusted: Callable[[tuple[str, int]], bool] = of_this_run) -> None:
+    def __init__(
+        self, at: EndpointConfig, held: OutletConfig, trusted: Callable[[tuple[str, int]], bool] = of_this_run
+    ) -> None:
         super().__init__(held)
         self._trusted, self._changed = trusted, threading.Condition(self._lock)
         self._pending: deque[memoryview] = deque()

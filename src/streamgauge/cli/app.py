@@ -1,0 +1,215 @@
+"""Words to calls: parse, call, print; decides nothing. Each command is shorthand for an experiment (`--print-toml`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from inspect import Signature
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from streamgauge.cli.commands import EXITS, SHORTHANDS, Shorthand, perform
+from streamgauge.cli.options import AsJson, PrintToml, Verbose, parameters_of
+from streamgauge.cli.parse import build_experiment
+from streamgauge.config.experiment import SETTINGS, read
+from streamgauge.core.errors import InputError, StreamgaugeError
+from streamgauge.core.units import parse_share
+
+app = typer.Typer(
+    help="How much a stream-processing job can sustain, how late its results are, and whether they are right.",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
+
+DEFECT_EXIT = 3
+"""Of an error that nobody foresaw: never 1, which would say that a rate is not sustained."""
+TRACEBACK = "STREAMGAUGE_TRACEBACK"
+TYPERS_INTERRUPTED = 130
+"""What Typer makes of Ctrl-C before we see it."""
+
+
+def main() -> None:
+    """The command `streamgauge`."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        app()
+    except InputError as error:
+        from streamgauge.report.terminal.console import show_refusal
+
+        show_refusal(error, options=_typed_names())
+        sys.exit(error.exit_code)
+    except StreamgaugeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except SystemExit as end:
+        if end.code != TYPERS_INTERRUPTED:
+            raise
+        print("stopped", file=sys.stderr)
+        sys.exit(EXITS["interrupted"])
+    except Exception as error:
+        _show_defect(error)
+        sys.exit(DEFECT_EXIT)
+
+
+def _typed_names() -> dict[str, str]:
+    """Setting to option, but for a file's settings, which have the names that stand there."""
+    return {} if sys.argv[1:2] == ["experiment"] else {name: i.flag for name, i in SETTINGS.items() if "." in name}
+
+
+def _show_defect(error: Exception) -> None:
+    """One line: that it is ours, what it was, how to see more; the traceback where it was asked for."""
+    reason = " ".join(str(error).split()) or "no message"
+    hint = "please report it with its traceback"
+    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    else:
+        hint += f", which {TRACEBACK}=1 shows"
+    print(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}", file=sys.stderr)
+
+
+def _as_interrupt(*_: object) -> NoReturn:
+    """The system asks us to stop as a person does with Ctrl-C: keep what was measured, leave nothing behind."""
+    raise KeyboardInterrupt
+
+
+def _add(name: str, shorthand: Shorthand) -> None:
+    """The command `name`, whose options are the settings that it takes."""
+
+    def call(workload: str, json_: bool, print_toml: bool, verbose: bool = False, **words: Any) -> None:
+        perform(build_experiment(name, workload, words, shorthand.workload_from), json_, verbose, print_toml)
+
+    parameters = parameters_of(name, shorthand.workload_from, shorthand.verbose)
+    call.__signature__ = Signature(list(parameters))  # type: ignore[attr-defined]
+    app.command(name, help=shorthand.help, short_help=shorthand.short_help)(call)
+
+
+for _name, _shorthand in SHORTHANDS.items():
+    _add(_name, _shorthand)
+
+
+@app.command("experiment", short_help="A declared experiment: a command as a TOML file")
+def declared(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file, such as --print-toml shows")],
+    json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
+) -> None:  # fmt: skip
+    """A declared experiment: what the command in the file would do."""
+    perform(read(file), json_, verbose, print_toml)
+
+
+@app.command(short_help="The workloads there are, and all that is known of one")
+def workloads(
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="one of them: its streams, operators and parameters too")
+    ] = "",
+    json_: AsJson = False,
+) -> None:
+    """The workloads there are; of one, its streams, operators and parameters too."""
+    from streamgauge.report.terminal.catalogue import show_workload, show_workloads
+    from streamgauge.workloads.registry import catalogue
+
+    rows = catalogue(name=workload)
+    if json_:
+        print(json.dumps(rows, indent=2))
+    elif workload:
+        show_workload(rows[0])
+    else:
+        show_workloads(rows)
+
+
+@app.command()
+def engines(json_: AsJson = False) -> None:
+    """The engines there are, and what each can do."""
+    from streamgauge.engines.registry import matrix, transport_rows
+    from streamgauge.report.terminal.catalogue import show_engines
+
+    rows, carriers = matrix(), transport_rows()
+    if json_:
+        options = {each["name"]: each["options"] for each in carriers}
+        told = [{**row, "transport_options": {name: options[name] for name in row["transports"]}} for row in rows]
+        print(json.dumps(told, indent=2))
+    else:
+        show_engines(rows, carriers)
+
+
+@app.command()
+def selftest(
+    json_: AsJson = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="fewer and shorter trials; all of them take ten minutes  [default: off]")
+    ] = False,
+    only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
+) -> None:
+    """Prove that the instrument itself is right on this machine."""
+    from streamgauge.report.terminal.console import ProofView
+    from streamgauge.studies.selftest import command as study
+    from streamgauge.studies.selftest.testbed import View
+
+    with ProofView() as shown:
+        items = study.selftest(quick, only, View(shown.line, shown.trial))
+    if json_:
+        print(json.dumps(study.as_json(items, quick), indent=2))
+    sys.exit(0 if all(item.ok for item in items) else 1)
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="a run, a search, a folder of runs, or several with commas")],
+    b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
+    fail_if: Annotated[list[str] | None, typer.Option(
+        "--fail-if", metavar="RULE",
+        help='exit 1 unless B keeps it and answers rightly: "rate -5%", "p99 +10%"; wants three runs a side'
+        "  [default: none]",
+    )] = None,
+    confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the comparison as one HTML file too  [default: none]")
+    ] = None,
+    json_: AsJson = False,
+) -> None:  # fmt: skip
+    """Is B different from A, by how much, and how sure is that?"""
+    from streamgauge.report.documents import comparison as comparison_document
+    from streamgauge.report.terminal.console import show
+    from streamgauge.studies.compare.command import compare as ask
+
+    if html is not None:
+        from streamgauge.artifacts.run_folder import require_place
+
+        require_place(html, comparison_document.HTML)
+    comparison = ask(a, b, fail_if or (), parse_share(confidence, "confidence"))
+    if html is not None:
+        comparison_document.write_comparison(html, comparison)
+    if json_:
+        print(comparison.to_json())
+    else:
+        show(comparison_document.document(comparison), str(html or ""))
+    sys.exit(0 if comparison.passed else 1)
+
+
+@app.command(short_help="Make the HTML report of a run folder again")
+def report(
+    run_folder: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="a run folder, a trial's inside it, or a folder of characterize or anatomy"),
+    ],
+    json_: AsJson = False,
+) -> None:
+    """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
+    from streamgauge.artifacts.run_folder import RUN, RunFolder
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.studies import write_again
+    from streamgauge.trial.flow_description import flow_of_experiment
+
+    path = write_again(run_folder)
+    if path is None:
+        folder = RunFolder.open(run_folder)
+        path = write_page(folder, flow_of_experiment(folder.read_result()), RUN)
+    print(json.dumps({"report": str(path)}) if json_ else str(path))
+
+
+if __name__ == "__main__":
+    main()

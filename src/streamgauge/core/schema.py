@@ -1,0 +1,75 @@
+"""Schemas of streams and results, their types, and quoting of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# The types a field may have, by their Spark SQL names.
+TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a stream: its name, its type by Spark SQL name (one of `TYPES`), and whether it may hold nulls."""
+
+    name: str
+    type: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a stream, in order; lineage columns are not among them."""
+
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, **types: str) -> Schema:
+        """`Schema.of(user_id="int", price="int")`."""
+        return cls(tuple(Field(name, type_) for name, type_ in types.items()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+    def types(self) -> dict[str, str]:
+        """Column name to Spark SQL type name."""
+        return {field.name: field.type for field in self.fields}
+
+    def to_arrow(self) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([(field.name, arrow_type(field.type)) for field in self.fields])
+
+
+def quote(name: str) -> str:
+    """A name as DuckDB reads it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as DuckDB reads a list of them."""
+    return ", ".join(map(quote, names))
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type of a Spark SQL type name; `array<string>` too."""
+    import pyarrow as pa
+
+    if name.startswith("array<"):
+        return pa.list_(arrow_type(name[len("array<") : -1]))
+    return {
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "timestamp": pa.timestamp("us", "UTC"),
+    }[name]

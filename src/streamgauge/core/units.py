@@ -1,0 +1,96 @@
+"""Rates, times, sizes and shares: read from text and written for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from streamgauge.core.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    pass
+
+
+FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
+"""Before and after every time there is, with room in a BIGINT for what is added to one."""
+
+STREAM_BITS, PARTITION_BITS, SEQUENCE_BITS = 8, 12, 43
+
+
+def backquote(name: str) -> str:
+    """A name as Spark SQL reads it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_text(plain: str) -> str:
+    """A text as Spark SQL reads it."""
+    return "'" + plain.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_RATE_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
+_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SIZE_UNITS = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z%/]*)\s*$")
+"""A number as Python writes it, such as 1e6 or 1_000_000, and a unit."""
+
+
+def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:
+    if isinstance(text, bool):
+        raise InputError(Problem(setting, rule, text, way_out))
+    match = _NUMBER.match(str(text))
+    unit = match.group(2).lower() if match else None
+    if match is None or unit not in units:
+        raise InputError(Problem(setting, rule, text, way_out))
+    value = float(match.group(1)) * units[unit]
+    if not math.isfinite(value):
+        raise InputError(Problem(setting, rule, text, way_out))
+    return value
+
+
+def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str | None = None) -> float:
+    """`100k`, `1.5M`, `2500`, `1e6` or `100k/s` as events per second; must be above zero.
+
+    `way_out` is what to write instead where the setting is no option `--{setting}`.
+    """
+    way_out = way_out or f"--{setting} 100k"
+    units = _RATE_UNITS | {unit + "/s": factor for unit, factor in _RATE_UNITS.items()}
+    rule = "must be a number of events per second above 0, such as 100k, 1.5M or 1e6"
+    rate = _quantity(setting, text, units, rule, way_out)
+    if rate <= 0:
+        raise InputError(Problem(setting, "must be above 0 events per second", text, way_out))
+    return rate
+
+
+def parse_whole(text: str | int, setting: str, least: int, greatest: int, example: str) -> int:
+    """`10k`, `1e3` or `2500` as a whole number from `least` to `greatest`; `example` is one that is right."""
+    rule, way_out = f"must be a whole number from {least} to {greatest:,}", f"{setting} {example}"
+    # 1.005 * 1000 is a little below 1005.
+    number = round(_quantity(setting, text, _RATE_UNITS, rule, way_out), 6)
+    if not least <= number <= greatest or number != int(number):
+        raise InputError(Problem(setting, rule, text, way_out))
+    return int(number)
+
+
+def parse_duration(text: str | float | int, setting: str = "duration", *, way_out: str | None = None) -> float:
+    """`500ms`, `60s`, `2m` or `2min`, `1h`, or a bare number of seconds, as seconds; must not be negative.
+
+    `way_out` is what to write instead where the setting is no option `--{setting}`.
+    """
+    units = _TIME_UNITS | {"": 1.0}
+    rule = "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds"
+    return _quantity(setting, text, units, rule, way_out or f"--{setting} 60s")
+
+
+def parse_size(text: str | float | int, setting: str = "size") -> int:
+    """`512MiB`, `2GB`, or a bare number of bytes, as bytes."""
+    rule = "must be a size such as 512MiB or 2GB"
+    return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, rule, f"--{setting} 2GB"))
+
+
+def parse_share(text: str | float | int, setting: str = "share") -> float:
+    """`5%` or `0.05` as a share of 1."""
+    rule = "must be a share such as 5% or 0.05"
+    number = _quantity(setting, text, {"": 1, "%": 1}, rule, f"--{setting} 5%")
+    return number / 100 if str(text).rstrip().endswith("%") else number

@@ -1,0 +1,1 @@
+"""The engine-neutral dataflow of a workload: nodes, builder, schema, lineage and reach."""

@@ -1,0 +1,1 @@
+"""Expressions of a dataflow: the allowed functions, their rules and their types."""

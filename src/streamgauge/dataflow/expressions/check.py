@@ -1,0 +1,298 @@
+"""Expressions of a flow: Spark SQL text, checked when the flow is built, and given to DuckDB in its own words.
+
+Steps of a check: names before parentheses against the allowlist, parse (sqlglot, dialect spark), columns, each node
+against `dataflow.expressions.functions.RULES` while it is turned into DuckDB's, and DuckDB's binder for the type. All
+of it is cached: a flow asks for the same expression many times. Spark itself gets the text as it was written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.core.errors import ExpressionError, Problem
+from streamgauge.core.schema import quote
+from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, Types, available_columns, bound_type
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+__all__ = [
+    "DUCKDB_TYPES",
+    "Checked",
+    "check",
+    "checked",
+    "columns_of",
+    "columns_of_all",
+    "is_aggregate",
+    "quote",
+    "to_duckdb",
+]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An expression that passed: its Spark type, its DuckDB text, the columns it reads, whether it aggregates.
+
+    `over` is the DuckDB text with every aggregate taken `OVER running`. `partial` and `combine` are set where the
+    expression is one sum, count, min or max: the aggregate of a part, and the function that joins parts.
+    """
+
+    type: str
+    duckdb: str
+    columns: frozenset[str]
+    aggregate: bool
+    over: str
+    partial: str | None
+    combine: str | None
+
+
+def checked(expression: str, columns: Mapping[str, str], setting: str) -> Checked:
+    """Everything there is to know of an expression over `columns` (name to Spark type).
+
+    Raises ExpressionError, with `setting`, the position in the text and the columns there are.
+    """
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    try:
+        return _checked(expression, tuple(columns.items()))
+    except Refused as refused:
+        raise ExpressionError(Problem(setting, refused.rule, expression, refused.way_out)) from None
+
+
+def check(expression: str, columns: Mapping[str, str], setting: str) -> str:
+    """The Spark SQL type name of an expression over `columns`; raises ExpressionError.
+
+    >>> check("price * 2", {"price": "int"}, "select")
+    'int'
+    """
+    return checked(expression, columns, setting).type
+
+
+def to_duckdb(expression: str, columns: Mapping[str, str]) -> str:
+    """The expression as DuckDB text (types decide how: a sum of whole numbers is cast back to BIGINT)."""
+    return checked(expression, columns, "expression").duckdb
+
+
+def columns_of(expression: str, setting: str = "expression") -> set[str]:
+    """The names of the columns an expression reads; raises ExpressionError where it cannot be parsed."""
+    from sqlglot import exp
+
+    return {column.name for column in _tree(expression, setting).find_all(exp.Column)}
+
+
+def columns_of_all(named: Iterable[tuple[str, str]]) -> set[str]:
+    """The names of the columns that several expressions read, each given with its own name."""
+    return {column for _, expression in named for column in columns_of(expression)}
+
+
+def is_aggregate(expression: str, setting: str = "expression") -> bool:
+    """Whether the expression aggregates rows."""
+    from sqlglot import exp
+
+    return _tree(expression, setting).find(exp.AggFunc) is not None
+
+
+def _tree(expression: str, setting: str) -> exp.Expression:
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    try:
+        return _parsed(expression)
+    except Refused as refused:
+        raise ExpressionError(Problem(setting, refused.rule, expression, refused.way_out)) from None
+
+
+@lru_cache(maxsize=1024)
+def _parsed(expression: str) -> exp.Expression:
+    """The tree; must be copied before anything is changed in it."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    way_out = "one Spark SQL expression, such as price * 2"
+    try:
+        _check_tokens(expression)
+        tree = sqlglot.parse_one(expression, dialect="spark")
+    except SqlglotError as error:
+        raise Refused(_parse_error(error), way_out) from None
+    if tree is None:
+        raise Refused("is empty", way_out)
+    return tree
+
+
+def _parse_error(error: Any) -> str:
+    details = getattr(error, "errors", None)
+    if not details:
+        return f"cannot be read: {str(error).splitlines()[0]}"
+    what = str(details[0].get("description")).rstrip(".")
+    # sqlglot names its own classes where an operand is missing
+    what = "an operand is missing" if "class" in what else what
+    return f"cannot be read at character {details[0].get('col')}: {what}"
+
+
+def _check_tokens(expression: str) -> None:
+    """Refuses a function that is not on the allowlist; by its name, because sqlglot reads other dialects' names too.
+
+    Refuses two strings side by side as well: Spark takes 'it''s' for it's, and sqlglot for its.
+    """
+    import sqlglot
+
+    from streamgauge.dataflow.expressions.functions import FUNCTIONS, WORDS, Refused
+
+    tokens = sqlglot.tokenize(expression, dialect="spark")
+    for token, following in itertools.pairwise(tokens):
+        if token.token_type.name == following.token_type.name == "STRING":
+            rule = f"two strings stand side by side at character {token.start + 1}"
+            raise Refused(rule, "concat('a', 'b'), or \\' for a quote inside a string")
+        word = token.text.lower()
+        named = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
+        if named and following.text == "(" and word not in FUNCTIONS | WORDS:
+            rule = f"function {token.text} at character {token.start + 1} is not allowed"
+            raise Refused(rule, _near(word, FUNCTIONS))
+
+
+def _near(word: str, names: frozenset[str]) -> str:
+    close = difflib.get_close_matches(word, names, n=1)
+    hint = f"{close[0]}? " if close else ""
+    return f"{hint}one of {', '.join(sorted(names))}"
+
+
+@lru_cache(maxsize=4096)
+def _checked(expression: str, types: Types) -> Checked:
+    from sqlglot import exp
+
+    tree = _parsed(expression)
+    _check_columns(tree, types)
+    _check_grouping(tree)
+    lowered = _on_duckdb(tree, types)
+    aggregates = list(lowered.find_all(exp.AggFunc))
+    partial, combine = _parts(tree, lowered)
+    return Checked(
+        type=bound_type(lowered.sql("duckdb"), types),
+        duckdb=lowered.sql("duckdb"),
+        columns=frozenset(column.name for column in tree.find_all(exp.Column)),
+        aggregate=bool(aggregates),
+        over=_over(lowered).sql("duckdb"),
+        partial=partial,
+        combine=combine,
+    )
+
+
+def _position(node: exp.Expression | None) -> str:
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta] if node is not None else []
+    return f" at character {min(starts) + 1}" if starts else ""
+
+
+def _check_columns(tree: exp.Expression, types: Types) -> None:
+    from sqlglot import exp
+
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    names = [name for name, _ in types]
+    for column in tree.find_all(exp.Column):
+        if column.name in names and not column.table:
+            continue
+        close = difflib.get_close_matches(column.name, names, n=1)
+        hint = f"{close[0]}? " if close else ""
+        written = column.sql("spark")
+        raise Refused(f"column {written}{_position(column)} is not there", hint + available_columns(types))
+
+
+def _check_grouping(tree: exp.Expression) -> None:
+    """Every column of an aggregate expression stands inside an aggregate, and no aggregate inside another."""
+    from sqlglot import exp
+
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    if tree.find(exp.AggFunc) is None:
+        return
+    for column in tree.find_all(exp.Column):
+        if column.find_ancestor(exp.AggFunc) is None:
+            rule = f"column {column.name}{_position(column)} stands outside an aggregate"
+            raise Refused(rule, f"min({column.name}), or add it to keys")
+    for aggregate in tree.find_all(exp.AggFunc):
+        if aggregate.find_ancestor(exp.AggFunc) is not None:
+            rule = f"an aggregate{_position(aggregate)} stands inside another"
+            raise Refused(rule, "a second aggregate step after it")
+
+
+def _on_duckdb(tree: exp.Expression, types: Types) -> exp.Expression:
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    def type_of(node: exp.Expression) -> str:
+        return bound_type(node.sql("duckdb"), types)
+
+    try:
+        return _lowered(tree.copy(), type_of)
+    except Refused as refused:
+        where = _position(refused.node)
+        raise Refused(refused.rule + (f" ({where.strip()})" if where else ""), refused.way_out) from None
+
+
+def _lowered(node: exp.Expression, type_of: Any) -> exp.Expression:
+    """Arguments first, then the node itself by its rule."""
+    from sqlglot import exp
+
+    from streamgauge.dataflow.expressions.functions import FUNCTIONS, RULES, Refused
+
+    rule = RULES.get(type(node))
+    if rule is None:
+        way_out = f"operators, case, and these functions: {', '.join(sorted(FUNCTIONS))}"
+        raise Refused(f"{type(node).__name__.lower()} is not allowed in an expression", way_out, node)
+    if isinstance(node, exp.Column):
+        return exp.column(node.name, quoted=True)
+    for child in _children(node):
+        child.replace(_lowered(child.copy(), type_of))
+    lowered = rule(node, type_of)
+    return lowered if lowered is node else _with_meta(lowered, node)
+
+
+def _children(node: exp.Expression) -> Iterator[exp.Expression]:
+    from sqlglot import exp
+
+    # The type of a cast and the number inside one are read by the cast's own rule.
+    if isinstance(node, exp.TryCast):
+        return iter([node.this] if node.args.get("safe") else [])
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+        return iter([])
+    # A path of JSON and a unit of time are no expressions.
+    if isinstance(node, exp.JSONExtractScalar | exp.TimestampTrunc):
+        return iter([node.this])
+    return iter(list(node.iter_expressions()))
+
+
+def _with_meta(lowered: exp.Expression, node: exp.Expression) -> exp.Expression:
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    if starts:
+        lowered.meta["start"] = min(starts)
+    return lowered
+
+
+def _over(lowered: exp.Expression) -> exp.Expression:
+    from sqlglot import exp
+
+    copied = lowered.copy()
+    for aggregate in list(copied.find_all(exp.AggFunc)):
+        window = exp.Window(this=aggregate.copy(), alias=exp.to_identifier("running"))
+        if aggregate is copied:
+            return window
+        aggregate.replace(window)
+    return copied
+
+
+_COMBINE = {"Sum": "sum", "Count": "sum", "Min": "min", "Max": "max"}
+
+
+def _parts(tree: exp.Expression, lowered: exp.Expression) -> tuple[str | None, str | None]:
+    from sqlglot import exp
+
+    combine = _COMBINE.get(type(tree).__name__)
+    aggregate = lowered.find(exp.AggFunc)
+    if combine is None or aggregate is None:
+        return None, None
+    return aggregate.sql("duckdb"), combine

@@ -1,0 +1,336 @@
+"""The allowlist of expressions: which Spark SQL functions and operators a flow may use, and what each is on DuckDB.
+
+Not a parser (`dataflow.expressions.check` is), and not a list of all that both know: only what gives the same answer
+on both, edge rows included; `tests/real/spark/test_expressions.py` holds Spark against DuckDB on those rows.
+A *rule* takes a node whose arguments are on DuckDB already and gives the DuckDB node, or raises `Refused`.
+Known limit: `upper` and `lower` agree on letters whose other case is one letter ('ß' and dotted 'İ' differ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlglot
+from sqlglot import exp
+
+from streamgauge.dataflow.expressions import arrays, regex, timestamps
+from streamgauge.dataflow.expressions.rules import (
+    INTEGERS,
+    NUMBERS,
+    STRING,
+    Refused,
+    Rule,
+    TypeOf,
+    as_literal,
+    duckdb,
+    need,
+    plain_text,
+)
+
+__all__ = ["FUNCTIONS", "RULES", "WORDS", "Refused"]
+
+BIGINT_MAX = 2**63 - 1
+
+# Names that may stand before a parenthesis: sqlglot knows other dialects' names too, so nodes alone are no check.
+FUNCTIONS = frozenset({
+    "abs", "array", "array_contains", "array_repeat", "avg", "cast", "ceil", "ceiling", "char_length", "coalesce",
+    "concat", "contains", "count", "date_trunc", "endswith", "floor", "get_json_object", "greatest", "if", "ifnull",
+    "lcase", "least", "length", "lower", "ltrim", "max", "min", "mod", "nullif", "nvl", "regexp_extract",
+    "regexp_extract_all", "regexp_like", "regexp_replace", "replace", "rtrim", "size", "split", "sqrt", "startswith",
+    "substr", "substring", "sum", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "trim", "try_cast",
+    "try_divide", "try_element_at", "try_to_timestamp", "ucase", "unix_micros", "unix_millis", "unix_seconds",
+    "upper",
+})  # fmt: skip
+
+# Words that may stand before a parenthesis without being functions.
+WORDS = frozenset({"and", "between", "case", "else", "in", "is", "like", "not", "or", "rlike", "then", "when"})
+
+
+def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
+    """Whole numbers and doubles; `1.5` is a decimal on both, of differing widths, so it is refused."""
+    if node.is_string:
+        return node
+    text = str(node.this)
+    if text.isdigit():
+        if int(text) > BIGINT_MAX:
+            raise Refused(f"number {text} is above the largest bigint", "a smaller number, or a double: 1e20", node)
+        return node
+    if "e" not in text.lower():
+        raise Refused(f"number {text} is a decimal", f"write it as a double: {text}e0", node)
+    return node
+
+
+def total(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`sum`: of whole numbers a bigint as on Spark (DuckDB's own is wider), of doubles a double."""
+    need(node.this, type_of, NUMBERS, "sum", "sum a number")
+    return node if type_of(node.this) == "double" else exp.Cast(this=node, to=exp.DataType.build("BIGINT"))
+
+
+def mean(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    need(node.this, type_of, NUMBERS, "avg", "take the average of a number")
+    return node
+
+
+def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
+    if node.expressions:
+        raise Refused("count takes one argument", "count(*) or count(column)", node)
+    return node
+
+
+def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, what: str) -> None:
+    """Numbers with numbers, strings with strings: engines differ in what they cast unasked; NULL goes with all."""
+    types = [type_of(node) for node in nodes if not isinstance(node, exp.Null)]
+    arrays_ = [type_ for type_ in types if type_.startswith("array<")]
+    if arrays_:
+        raise Refused(f"{what} of arrays differs between engines", "explode it, or take try_element_at(array, 1)")
+    families = {"number" if type_ in NUMBERS else type_ for type_ in types}
+    if len(families) > 1:
+        raise Refused(f"{what} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type")
+
+
+def alike(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Comparisons and choices between values, which must be of one family."""
+    _same_family(node.iter_expressions(), type_of, "a comparison or choice")
+    return node
+
+
+def choice(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`case` and `if`: the results are of one family; the conditions are for the binder."""
+    branches = node.args.get("ifs") or [node]
+    results = [branch.args.get("true") for branch in branches] + [node.args.get("default"), node.args.get("false")]
+    _same_family([result for result in results if result is not None], type_of, "case")
+    return node
+
+
+def arithmetic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    for side in node.iter_expressions():
+        need(side, type_of, NUMBERS, type(node).__name__.lower(), "numbers on both sides")
+    return node
+
+
+def logic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    for side in node.iter_expressions():
+        need(side, type_of, frozenset({"boolean"}), type(node).__name__.lower(), "a comparison, such as x > 0")
+    return node
+
+
+def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Whole numbers only; by zero is an error on both; the smallest one modulo -1 is 0 on Spark, an error on DuckDB."""
+    for side in (node.this, node.expression):
+        need(side, type_of, INTEGERS, "%", "% of whole numbers")
+    if isinstance(node.expression, exp.Literal):
+        return node
+    parts = {"a": node.this, "b": node.expression}
+    return duckdb("CASE WHEN ({b}) = -1 THEN ({a}) - ({a}) ELSE ({a}) % ({b}) END", **parts)
+
+
+def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Always a double; null where the divisor is zero."""
+    for side in (node.this, node.expression):
+        need(side, type_of, NUMBERS, "try_divide", "try_divide of numbers")
+    parts = {"a": node.this, "b": node.expression}
+    return duckdb("(CAST({a} AS DOUBLE) / NULLIF(CAST({b} AS DOUBLE), CAST(0 AS DOUBLE)))", **parts)
+
+
+def whole(function: str) -> Rule:
+    """`ceil`, `floor`: a bigint; NaN is 0, as Spark has it, and what does not fit stops both."""
+
+    def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+        need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
+        if node.args.get("decimals") or node.args.get("to"):
+            raise Refused(f"{function} takes one argument", f"{function}(x)", node)
+        return duckdb(f"CASE WHEN isnan({{x}}) THEN 0 ELSE CAST({function}({{x}}) AS BIGINT) END", x=node.this)
+
+    return rule
+
+
+def text(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Functions of text whose arguments must all be strings, and which mean the same on both."""
+    for argument in node.iter_expressions():
+        need(argument, type_of, STRING, type(node).__name__.lower(), "use it on strings, or try_cast(x as string)")
+    return node
+
+
+def replaced(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`replace`: every occurrence of a string that is written out and not empty."""
+    text(node, type_of)
+    if not plain_text(node.expression) or node.args.get("replacement") is None:
+        raise Refused("replace takes a string that is written out, and another", "replace(x, 'a', 'b')", node)
+    return node
+
+
+def root(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`sqrt`: NaN of what is below zero."""
+    need(node.this, type_of, NUMBERS, "sqrt", "take the root of a number")
+    return duckdb("CASE WHEN ({x}) < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt(CAST({x} AS DOUBLE)) END", x=node.this)
+
+
+def called(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Functions that the parser knows by name only."""
+    rule = _BY_NAME.get(str(node.this).lower())
+    if rule is None:
+        raise Refused(f"function {node.this} is not allowed", f"one of {', '.join(sorted(FUNCTIONS))}", node)
+    return rule(node, type_of)
+
+
+_BY_NAME: dict[str, Rule] = {
+    "array_repeat": arrays.repeat,
+    "timestamp_micros": timestamps.from_unix(1),
+    "timestamp_millis": timestamps.from_unix(1_000),
+    "timestamp_seconds": timestamps.from_unix(1_000_000),
+    "try_to_timestamp": timestamps.parsed,
+}
+
+
+def length(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    return duckdb("CAST(length({x}) AS INTEGER)", x=text(node, type_of).this)
+
+
+def joined(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`concat` and `||`: null where any part is null (DuckDB's own concat leaves nulls out)."""
+    parts = [part.sql("duckdb") for part in text(node, type_of).iter_expressions()]
+    return sqlglot.parse_one("(" + " || ".join(f"({part})" for part in parts) + ")", dialect="duckdb")
+
+
+def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Spaces only, as on Spark."""
+    if node.args.get("expression") is not None:
+        raise Refused("trim takes one argument", "trim(x)", node)
+    function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
+    need(node.this, type_of, STRING, function, "trim a string")
+    return duckdb(f"{function}({{x}}, ' ')", x=node.this)
+
+
+def substring(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """Start from 1 and length as plain numbers: other starts mean other things on each engine."""
+    need(node.this, type_of, STRING, "substring", "take a substring of a string")
+    start, size = node.args.get("start"), node.args.get("length")
+    plain = all(part is None or (isinstance(part, exp.Literal) and not part.is_string) for part in (start, size))
+    if start is None or not plain or int(start.this) < 1:
+        raise Refused("substring takes a start of 1 or more and a length, as plain numbers", "substring(x, 1, 3)", node)
+    return node
+
+
+def like(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """A plain pattern; a backslash escapes on Spark and not on DuckDB."""
+    need(node.this, type_of, STRING, "like", "use like on a string")
+    pattern = node.expression
+    if not pattern.is_string or "\\" in str(pattern.this):
+        raise Refused("like takes a plain pattern without backslash", "x like 'abc%', or contains(x, 'abc')", node)
+    return node
+
+
+# Text that Spark takes for a number; DuckDB takes more (1_000, 2.5 for an int).
+_WHOLE = r"[+-]?[0-9]+"
+_REAL = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+
+
+def _parsed_as(pattern: str, type_: str) -> str:
+    return f"CASE WHEN regexp_full_match(trim({{x}}), '{pattern}') THEN TRY_CAST(trim({{x}}) AS {type_}) END"
+
+
+_CASTS = {
+    ("string", "int"): _parsed_as(_WHOLE, "INTEGER"),
+    ("string", "bigint"): _parsed_as(_WHOLE, "BIGINT"),
+    ("string", "double"): _parsed_as(_REAL, "DOUBLE"),
+    ("double", "int"): "TRY_CAST(trunc({x}) AS INTEGER)",
+    ("double", "bigint"): "TRY_CAST(trunc({x}) AS BIGINT)",
+    ("bigint", "int"): "TRY_CAST({x} AS INTEGER)",
+    ("int", "bigint"): "CAST({x} AS BIGINT)",
+    ("int", "double"): "CAST({x} AS DOUBLE)",
+    ("bigint", "double"): "CAST({x} AS DOUBLE)",
+    ("boolean", "int"): "CAST({x} AS INTEGER)",
+    ("int", "string"): "CAST({x} AS VARCHAR)",
+    ("bigint", "string"): "CAST({x} AS VARCHAR)",
+    ("boolean", "string"): "CAST({x} AS VARCHAR)",
+}
+_TARGETS = {"INT": "int", "BIGINT": "bigint", "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string"}
+
+
+def try_cast(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+    """`try_cast`, and the numbers `10L` and `1.5D`, which sqlglot reads as casts; a plain cast is refused."""
+    target = _TARGETS.get(node.args["to"].sql("duckdb").upper(), node.args["to"].sql("duckdb").lower())
+    if not node.args.get("safe"):
+        return _suffixed(node, target)
+    source = type_of(node.this)
+    if source == target:
+        return node.this
+    if (source, target) not in _CASTS:
+        ways = ", ".join(f"{a} to {b}" for a, b in _CASTS)
+        raise Refused(f"try_cast from {source} to {target} differs between engines", f"one of {ways}", node)
+    return duckdb(_CASTS[source, target], x=node.this)
+
+
+def _suffixed(node: exp.Expression, target: str) -> exp.Expression:
+    number = node.this
+    if isinstance(number, exp.Literal) and not number.is_string and target in ("bigint", "double"):
+        return duckdb(f"CAST({{x}} AS {target.upper()})", x=number)
+    raise Refused("cast stops the job on bad input on one engine and not on the other", "try_cast(x as type)", node)
+
+
+def refuse(rule: str, way_out: str) -> Rule:
+    def rule_(node: exp.Expression, _: TypeOf) -> exp.Expression:
+        raise Refused(rule, way_out, node)
+
+    return rule_
+
+
+_PLAIN = (exp.Boolean, exp.Column, exp.Identifier, exp.Is, exp.Max, exp.Min, exp.Null, exp.Paren)
+_ALIKE = (
+    exp.Between, exp.Coalesce, exp.EQ, exp.GT, exp.GTE, exp.Greatest, exp.In, exp.LT, exp.LTE, exp.Least, exp.NEQ,
+    exp.NullSafeEQ, exp.Nullif,
+)  # fmt: skip
+
+_DIVIDE = refuse("division by zero stops the job on one engine and not on the other", "try_divide(a, b)")
+
+RULES: dict[type[exp.Expression], Rule] = {
+    **dict.fromkeys(_PLAIN, lambda node, _: node),
+    **dict.fromkeys(_ALIKE, alike),
+    **dict.fromkeys((exp.Abs, exp.Add, exp.Mul, exp.Neg, exp.Sub), arithmetic),
+    **dict.fromkeys((exp.And, exp.Not, exp.Or), logic),
+    exp.Anonymous: called,
+    exp.Array: arrays.array,
+    exp.ArrayContains: arrays.contains,
+    exp.ArraySize: arrays.size,
+    exp.Avg: mean,
+    exp.Bracket: arrays.element,
+    exp.Case: choice,
+    exp.Ceil: whole("ceil"),
+    exp.Concat: joined,
+    exp.Contains: text,
+    exp.Count: count,
+    exp.DPipe: joined,
+    exp.Distinct: refuse("an aggregate of distinct values is not what streaming engines take", "count(*), or max(x)"),
+    exp.Div: _DIVIDE,
+    exp.EndsWith: text,
+    exp.Floor: whole("floor"),
+    exp.If: choice,
+    exp.IntDiv: _DIVIDE,
+    exp.JSONExtractScalar: regex.json_value,
+    exp.Length: length,
+    exp.Like: like,
+    exp.Literal: literal,
+    exp.Lower: text,
+    exp.Mod: modulo,
+    exp.RawString: lambda node, _: as_literal(str(node.this)),
+    exp.RegexpExtract: regex.extract,
+    exp.RegexpExtractAll: regex.extract_all,
+    exp.RegexpLike: regex.matches,
+    exp.RegexpReplace: regex.replace,
+    exp.RegexpSplit: regex.split,
+    exp.Replace: replaced,
+    exp.SafeDivide: try_divide,
+    exp.Star: refuse("* stands for no value", "the name of a column"),
+    exp.Sqrt: root,
+    exp.StartsWith: text,
+    exp.Substring: substring,
+    exp.Sum: total,
+    exp.TimestampTrunc: timestamps.truncated,
+    exp.Trim: trim,
+    exp.TryCast: try_cast,
+    exp.UnixMicros: timestamps.to_unix(1),
+    exp.UnixMillis: timestamps.to_unix(1_000),
+    exp.UnixSeconds: timestamps.to_unix(1_000_000),
+    exp.Upper: text,
+}
+"""What may stand in an expression, and what it becomes on DuckDB."""

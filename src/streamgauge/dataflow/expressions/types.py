@@ -1,0 +1,74 @@
+"""DuckDB's binder: the type of an expression over typed columns, without computing anything; and the names of types."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import Any
+
+from streamgauge.core.schema import quote
+
+_PLAIN_TYPES = {
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMP",
+}
+DUCKDB_TYPES = _PLAIN_TYPES | {f"array<{spark}>": f"{duckdb}[]" for spark, duckdb in _PLAIN_TYPES.items()}
+"""Spark SQL type name to DuckDB type name; a timestamp is UTC on both. Arrays are of plain types, and no result's."""
+_SPARK_TYPES = {duckdb: spark for spark, duckdb in DUCKDB_TYPES.items()}
+
+Types = tuple[tuple[str, str], ...]
+"""(column name, Spark type name) pairs."""
+_local = threading.local()
+
+
+def element_type(type_: str) -> str | None:
+    """`string` for `array<string>`; None for a type that is no array."""
+    return type_[len("array<") : -1] if type_.startswith("array<") else None
+
+
+def available_columns(types: Types) -> str:
+    return "the columns there are: " + ", ".join(f"{name} ({type_})" for name, type_ in types)
+
+
+@lru_cache(maxsize=8192)
+def bound_type(sql: str, types: Types) -> str:
+    """The Spark type of DuckDB text over typed columns, by DuckDB's binder (an empty relation, nothing is computed)."""
+    import duckdb
+
+    from streamgauge.dataflow.expressions.functions import Refused
+
+    relation = ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in types) or "1 AS nothing"
+    try:
+        described = _connection().execute(f"DESCRIBE SELECT {sql} AS x FROM (SELECT {relation}) LIMIT 0").fetchall()
+    except duckdb.Error as error:
+        raise Refused(f"cannot be typed: {str(error).splitlines()[0]}", available_columns(types)) from None
+    found = str(described[0][1])
+    if found not in _SPARK_TYPES:
+        way_out = f"an expression that gives {', '.join(DUCKDB_TYPES)}"
+        raise Refused(f"gives {found}, which is not a type of a flow", way_out)
+    return _SPARK_TYPES[found]
+
+
+def unsupported_type(query: str) -> str:
+    """Why DuckDB's binder refuses a query, in one line; empty where it does not."""
+    import duckdb
+
+    try:
+        _connection().execute(f"DESCRIBE {query}")
+    except duckdb.Error as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def _connection() -> Any:
+    """A connection of this thread alone: DuckDB connections are not for sharing."""
+    import duckdb
+
+    if not hasattr(_local, "connection"):
+        _local.connection = duckdb.connect(":memory:", config={"threads": 1})
+    return _local.connection

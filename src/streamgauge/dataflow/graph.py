@@ -1,0 +1,103 @@
+"""A flow as a graph: what each node reads, and the nodes in an order in which inputs come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    InWindows,
+    Lookup,
+    NativeJob,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Source,
+    TopN,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowJoin,
+)
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node reads, left first."""
+    match node:
+        case Source():
+            return ()
+        case WindowJoin() | IntervalJoin():
+            return (node.left, node.right)
+        case Union() | Process():
+            return node.inputs
+        case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
+            return (node.input,)
+        case SessionAggregate() | Distinct() | TopN() | InWindows():
+            return (node.input,)
+        case NativeJob():
+            return node.inputs
+        case _:
+            assert_never(node)
+
+
+def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
+    """The node reading others, in the order of `inputs`."""
+    match node:
+        case Source():
+            return node
+        case WindowJoin() | IntervalJoin():
+            return replace(node, left=inputs_[0], right=inputs_[1])
+        case Union() | Process():
+            return replace(node, inputs=inputs_)
+        case NativeJob():
+            return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
+        case _:
+            return replace(node, input=inputs_[0])
+
+
+def with_schemas(flow: Flow, schemas: Mapping[str, Schema]) -> Flow:
+    """The flow over sources of other schemas, by their names: of the same columns, which may hold nulls or may not."""
+    made: dict[Node, Node] = {}
+    for node in operators(flow):
+        if isinstance(node, Source):
+            made[node] = replace(node, schema=schemas[node.name])
+        else:
+            made[node] = with_inputs(node, tuple(made[input_] for input_ in inputs(node)))
+    return Flow(tuple(replace(sink, input=made[sink.input]) for sink in flow.sinks))
+
+
+def walk(*nodes: Node) -> Iterator[Node]:
+    """Every node up to these, inputs first, each once (equal nodes are one operator)."""
+    seen: dict[Node, None] = {}
+
+    def visit(current: Node) -> None:
+        for input_ in inputs(current):
+            visit(input_)
+        seen.setdefault(current)
+
+    for node in nodes:
+        visit(node)
+    return iter(seen)
+
+
+def operators(flow: Flow) -> Iterator[Node]:
+    """Every node of a flow, inputs first, each once."""
+    return walk(*(sink.input for sink in flow.sinks))
+
+
+def sources(flow: Flow) -> tuple[Source, ...]:
+    """The flow's sources in the order in which they are met, each once."""
+    return tuple(node for node in operators(flow) if isinstance(node, Source))
+
+
+def carries_lineage(node: Node) -> bool:
+    """Whether the lineage rewrite has been over this already."""
+    return any(isinstance(each, Source) and each.lineage for each in walk(node))

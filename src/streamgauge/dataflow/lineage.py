@@ -1,0 +1,394 @@
+"""Lineage: the one flow-to-flow rewrite that carries event time, ingest time and event ids through every node.
+
+Rules [design 2]: row by row they are kept; a window or running aggregate takes the maximum of both times, and its keys
+and window identify a result; a join takes the greater of both times and keeps both ids; a process names the row that a
+result came from, or states times itself. Where one event becomes several
+rows, its id gets company: `event_ordinal`, the place in an exploded array, and `event_branch`, the way on which a row
+came to a union, where its id alone does not tell. An id is carried only as far as it identifies something. Neither
+workloads nor engines know of any of this. `flow` itself is the flow without lineage.
+
+Operators that the rewrite adds are named after the node they serve: `join.left`, `join.right`, `join.lineage`.
+At the end, columns that nothing reads are left out of selects and aggregates, so that sources need not give them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.lineage_columns import (
+    EVENT_BRANCH,
+    EVENT_ID,
+    EVENT_ORDINAL,
+    EVENT_TIME,
+    INGEST_TIME,
+    LINEAGE,
+    WINDOW_END,
+    WINDOW_START,
+)
+from streamgauge.core.units import backquote
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.expressions import check
+from streamgauge.dataflow.nodes import (
+    Columns,
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    InWindows,
+    Lookup,
+    NativeJob,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Source,
+    TopN,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.dataflow.operators.api import ORDINAL
+
+Times = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A node with lineage: the columns that identify one of its rows, and those of them that are not its own."""
+
+    node: Node
+    ids: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
+    """The flow with lineage: its own columns, then event_time, ingest_time, then the ids that it has no column for.
+
+    `ingest_time=False` leaves that column out, for a reference that does not know when events were handed out.
+    """
+    times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
+    rewritten = tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)
+    return pruned(Flow(rewritten))
+
+
+def added(flow: Flow) -> set[str]:
+    """The names of the operators that the rewrite adds, as far as this flow may have them."""
+    return {f"{node.name}.{part}" for node in graph.operators(flow) for part in ("left", "right", "lineage")}
+
+
+def identity(flow: Flow) -> tuple[str, ...]:
+    """The columns of `with_lineage(flow)` that identify one result [method 9], for a flow of one sink, without lineage.
+
+    Row by row: event_id. Window aggregates: keys and window_start. Joins: both event ids and window_start.
+    Updates: keys and event_time.
+    """
+    return _rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).ids
+
+
+def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Which columns of each stream are used at all: fields in the order of the schema, then lineage.
+
+    event_time is always among them where a window needs it, even in a flow without lineage.
+    """
+    used: dict[str, set[str]] = {}
+    for node, wanted in _wanted(flow).items():
+        if isinstance(node, Source):
+            used.setdefault(node.name, set()).update(wanted)
+    by_name = {source.name: source for source in graph.sources(flow)}
+    return {
+        name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[name])
+        for name, source in by_name.items()
+    }
+
+
+def check_inputs(node: Process) -> None:
+    """Raises InputError where the rows of a process's inputs are not identified in one way."""
+    _carry(node, (EVENT_TIME, INGEST_TIME), wanted=True)
+
+
+def _rewritten(last: Node, times: Times) -> Carried:
+    if graph.carries_lineage(last):
+        raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
+    return _carry(last, times, wanted=True)
+
+
+def _carry(node: Node, times: Times, wanted: bool) -> Carried:
+    """`wanted`: whether anything after this node is identified by this node's rows."""
+    match node:
+        case Source():
+            ids = (EVENT_ID,) if wanted else ()
+            return Carried(replace(node, lineage=(*times, *ids)), ids, ids)
+        case Where():
+            input_ = _carry(node.input, times, wanted)
+            return replace(input_, node=replace(node, input=input_.node))
+        case Select():
+            return _carry_select(node, times, wanted)
+        case WindowAggregate() | SessionAggregate():
+            input_ = _carry(node.input, times, wanted=False)
+            kept = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
+            return Carried(kept, (*node.keys, WINDOW_START), ())
+        case RunningAggregate():
+            input_ = _carry(node.input, times, wanted=False)
+            running = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
+            return Carried(running, (*node.keys, EVENT_TIME), ())
+        case WindowJoin() | IntervalJoin():
+            return _carry_join(node, times, wanted)
+        case NativeJob():  # the function itself decides what it carries on
+            sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
+            return Carried(replace(node, inputs=sources), (), ())
+        case Process():
+            return _carry_process(node, times, wanted)
+        case Explode():
+            return _carry_explode(node, times, wanted)
+        case InWindows():
+            input_ = _carry(node.input, times, wanted)
+            return Carried(replace(node, input=input_.node), (*input_.ids, WINDOW_START), input_.added)
+        case Lookup():
+            input_ = _carry(node.input, times, wanted)
+            return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
+        case Union():
+            return _carry_union(node, times, wanted)
+        case Distinct():
+            input_ = _carry(node.input, times, wanted=True)
+            first = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
+            windows = (WINDOW_START,) if node.window else ()
+            return Carried(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
+        case TopN():
+            input_ = _carry(node.input, times, wanted=False)
+            ranked = replace(node, input=input_.node, latest=times)
+            return Carried(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
+
+
+def _in_order(carried: Node, original: Node, times: Times, added: tuple[str, ...]) -> Select:
+    """The node's own columns first, then its lineage."""
+    own = tuple((name, _quoted(name)) for name in schema.columns(original))
+    lineage = tuple((name, _quoted(name)) for name in (*times, *added))
+    return Select(carried, own + lineage, f"{original.name}.lineage")
+
+
+def _carry_explode(node: Explode, times: Times, wanted: bool) -> Carried:
+    """The place in the array tells the rows of one event apart."""
+    input_ = _carry(node.input, times, wanted)
+    ordinal = _numbered(EVENT_ORDINAL, input_.added) if wanted else None
+    ordinals = (ordinal,) if ordinal else ()
+    exploded = replace(node, input=input_.node, ordinal=ordinal)
+    added = input_.added + ordinals
+    return Carried(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
+
+
+def _carry_union(node: Union, times: Times, wanted: bool) -> Carried:
+    """Every side gives the ids of all sides; those that it has not are null."""
+    sides = [_carry(input_, times, wanted) for input_ in node.inputs]
+    types = {name: schema.columns(side.node)[name] for side in reversed(sides) for name in side.added}
+    shared = tuple(dict.fromkeys(name for side in sides for name in side.added))
+    branch = _numbered(EVENT_BRANCH, shared) if wanted and _ids_may_meet(node, sides) else None
+    branches = (branch,) if branch else ()
+    rows = []
+    for number, (side, original) in enumerate(zip(sides, node.inputs, strict=True)):
+        own = tuple((name, _quoted(name)) for name in schema.columns(original))
+        lineage = tuple((time, time) for time in times)
+        ids = tuple((name, _quoted(name) if name in side.added else _NULLS[types[name]]) for name in shared)
+        columns = own + lineage + ids + tuple((name, f"{number}L") for name in branches)
+        rows.append(Select(side.node, columns, f"{node.name}.{number + 1}"))
+    ids_ = tuple(dict.fromkeys(id_ for side in sides for id_ in side.ids))
+    return Carried(replace(node, inputs=tuple(rows)), ids_ + branches, shared + branches)
+
+
+_NULLS = {
+    "bigint": "nullif(0L, 0L)",
+    "int": "nullif(0, 0)",
+    "double": "nullif(0e0, 0e0)",
+    "string": "nullif('', '')",
+    "boolean": "nullif(true, true)",
+    "timestamp": "timestamp_micros(nullif(0L, 0L))",
+}
+"""A null of each type that an id may have."""
+
+
+def _ids_may_meet(node: Union, sides: list[Carried]) -> bool:
+    """Whether two sides may give rows of equal ids: event ids differ only between streams."""
+    streams = [each.name for input_ in node.inputs for each in set(graph.walk(input_)) if isinstance(each, Source)]
+    return len(set(streams)) < len(streams) or any(EVENT_ID not in side.ids for side in sides)
+
+
+def _numbered(name: str, taken: tuple[str, ...]) -> str:
+    """`event_ordinal`, then `event_ordinal_2`."""
+    return (
+        name
+        if name not in taken
+        else next(f"{name}_{n}" for n in range(2, len(taken) + 3) if f"{name}_{n}" not in taken)
+    )
+
+
+def _maxima(times: Times) -> Columns:
+    return tuple((time, f"max({time})") for time in times)
+
+
+def _carry_select(node: Select, times: Times, wanted: bool) -> Carried:
+    """An id that the select passes on, perhaps renamed, is an id still; one that it drops is added again."""
+    input_ = _carry(node.input, times, wanted)
+    passed = {expression.strip(): name for name, expression in reversed(node.columns)}
+    own = {name for name, _ in node.columns}
+    kept = {id_: passed.get(id_) or _free(id_, own) for id_ in input_.ids} if wanted else {}
+    added = tuple(id_ for id_ in kept if id_ not in passed)
+    columns = node.columns + tuple((time, time) for time in times) + tuple((kept[id_], id_) for id_ in added)
+    select = replace(node, input=input_.node, columns=columns)
+    return Carried(select, tuple(kept.values()), tuple(kept[id_] for id_ in added))
+
+
+def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
+    while name in taken:
+        name = prefix + name
+    return name
+
+
+def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> Carried:
+    """Each side takes its lineage under names of its own; after the join they are made one."""
+    left, right = _carry(node.left, times, wanted), _carry(node.right, times, wanted)
+    own = tuple(schema.columns(node))
+    taken = set(own)
+    left_names = _side_names(left, node.left, "left_", taken)
+    right_names = _side_names(right, node.right, "right_", taken)
+    join = replace(
+        node,
+        left=_side(node.left, left.node, times, "left_", left_names, f"{node.name}.left"),
+        right=_side(node.right, right.node, times, "right_", right_names, f"{node.name}.right"),
+    )
+    added = (*left_names.values(), *right_names.values()) if wanted else ()
+    merged = tuple((time, f"greatest(left_{time}, right_{time})") for time in times)
+    columns = tuple((name, _quoted(name)) for name in own) + merged + tuple((name, name) for name in added)
+    ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
+    windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
+    unique = tuple(dict.fromkeys([*ids, *windows])) if wanted else ()
+    return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
+
+
+def _carry_process(node: Process, times: Times, wanted: bool) -> Carried:
+    """Ids come as far as a keyed one in any case: they order rows of one time."""
+    inputs = tuple(_carry(input_, times, wanted or bool(node.keys)) for input_ in node.inputs)
+    order = _alike(node, [input_.ids for input_ in inputs])
+    kept: dict[str, str] = {}
+    if wanted and not node.identity:
+        taken = {name for name, _ in node.gives}
+        for id_ in (*order, *((ORDINAL,) if node.several else ())):
+            kept[id_] = _free(id_ if id_ != ORDINAL else "event_ordinal", taken)
+            taken.add(kept[id_])
+    lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in kept.items())
+    process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
+    ids = tuple(kept.values())
+    return Carried(process, node.identity if wanted and node.identity else ids, ids)
+
+
+def _alike(node: Process, ids: list[tuple[str, ...]]) -> tuple[str, ...]:
+    if any(other != ids[0] for other in ids):
+        rule = "must have inputs whose rows are identified in one way"
+        got = " and ".join(", ".join(each) for each in ids)
+        raise InputError(Problem(f"process {node.name!r}", rule, got, "windows on all of them, or on none"))
+    return ids[0]
+
+
+def _side_names(side: Carried, original: Node, prefix: str, taken: set[str]) -> dict[str, str]:
+    """Added id to its name after the join: `purchases_event_id`; names that clash get the side before them."""
+    names = {}
+    for id_ in side.added:
+        stream = next(each.name for each in graph.walk(original) if isinstance(each, Source))
+        names[id_] = _free(f"{stream}_{EVENT_ID}" if id_ == EVENT_ID else id_, taken, prefix)
+        taken.add(names[id_])
+    return names
+
+
+def _side(original: Node, carried: Node, times: Times, prefix: str, names: dict[str, str], operator: str) -> Select:
+    own = tuple((name, _quoted(name)) for name in schema.columns(original))
+    lineage = tuple((prefix + time, time) for time in times)
+    return Select(carried, own + lineage + tuple((name, id_) for id_, name in names.items()), operator)
+
+
+def _quoted(name: str) -> str:
+    """A column as an expression; backticks only where Spark SQL needs them."""
+    return name if name.isidentifier() and name.islower() else backquote(name)
+
+
+def _wanted(flow: Flow) -> dict[Node, set[str]]:
+    """Of each node, sinks first, the columns that something after it reads; all of those that sinks take."""
+    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(graph.operators(flow)))}
+    for sink in flow.sinks:
+        wanted[sink.input].update(schema.columns(sink.input))
+    for node, columns in wanted.items():
+        for input_, read in zip(graph.inputs(node), _reads(node, columns), strict=True):
+            wanted[input_].update(read)
+    return wanted
+
+
+def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
+    """What a node reads of each of its inputs, where `wanted` of its own columns are."""
+    match node:
+        case Source():
+            return ()
+        case Where():
+            return (wanted | check.columns_of(node.predicate),)
+        case Select():
+            return (_read_by(node.columns, wanted) | (wanted & {EVENT_TIME}),)
+        case WindowAggregate() | RunningAggregate() | SessionAggregate():
+            time = set() if isinstance(node, RunningAggregate) else {EVENT_TIME}
+            return (_read_by(node.aggregates, wanted) | set(node.keys) | time,)
+        case WindowJoin() | IntervalJoin():
+            sides = (node.left, node.right)
+            return tuple(((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME} for side in sides)
+        case Explode():
+            return ((wanted - {node.column, node.ordinal}) | check.columns_of(node.array),)
+        case InWindows():
+            return ((wanted - {WINDOW_START, WINDOW_END}) | {EVENT_TIME},)
+        case Lookup():
+            return ((wanted & set(schema.columns(node.input))) | set(node.keys),)
+        case Union():
+            return (wanted,) * len(node.inputs)
+        case Distinct():
+            there = set(schema.columns(node.input))
+            return ((wanted & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+        case TopN():
+            return (set(schema.columns(node.input)),)
+        case Process():
+            taken = {*node.reads, *node.order, *(column for _, column in node.lineage)}
+            return tuple((taken & set(schema.columns(input_))) | {EVENT_TIME} for input_ in node.inputs)
+        case NativeJob():
+            return tuple(set(schema.columns(each)) for each in node.inputs)
+
+
+def _read_by(columns: Columns, wanted: set[str]) -> set[str]:
+    return check.columns_of_all(_kept(columns, wanted))
+
+
+def _kept(columns: Columns, wanted: set[str]) -> Columns:
+    """Those that are wanted, or the first one: no operator is left without columns."""
+    return tuple(pair for pair in columns if pair[0] in wanted) or columns[:1]
+
+
+def pruned(flow: Flow) -> Flow:
+    """The flow without columns of selects and aggregates that nothing reads; nodes that sinks share stay shared."""
+    wanted = _wanted(flow)
+    return Flow(tuple(replace(sink, input=_pruned(sink.input, wanted)) for sink in flow.sinks))
+
+
+def _pruned(end: Node, wanted: dict[Node, set[str]]) -> Node:
+    """The flow up to `end` with those columns alone.
+
+    A stream on several ways to it is one source: it gives on each the lineage that any of them carries.
+    """
+    given: dict[str, set[str]] = {}
+    for node in graph.walk(end):
+        if isinstance(node, Source):
+            given.setdefault(node.name, set()).update(node.lineage)
+    made: dict[Node, Node] = {}
+    for node in graph.walk(end):
+        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
+        if isinstance(new, Source):
+            new = replace(new, lineage=tuple(name for name in LINEAGE if name in given[new.name]))
+        elif isinstance(new, Select):
+            new = replace(new, columns=_kept(new.columns, wanted[node]))
+        elif isinstance(new, WindowAggregate | RunningAggregate | SessionAggregate):
+            new = replace(new, aggregates=_kept(new.aggregates, wanted[node]))
+        made[node] = new
+    return made[end]

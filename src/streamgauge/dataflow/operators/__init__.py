@@ -1,0 +1,1 @@
+"""Operators in Python (`process`) and the helpers that they are written with."""

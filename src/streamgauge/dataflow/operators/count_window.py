@@ -1,0 +1,118 @@
+"""Windows by count: what may be asked over the last events of a key, what it gives, and the same as DuckDB SQL.
+
+The window is a keyed process (`dataflow.operators.count_window_state` is its class): events of a key in order of
+time, ties by event id. A result is identified by the window's last event, and has its times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import Schema, quote
+from streamgauge.dataflow.expressions.types import element_type
+from streamgauge.dataflow.nodes import Columns, Count
+
+FUNCTIONS = ("count", "sum", "avg", "min", "max", "last")
+NUMBERS = ("int", "bigint", "double")
+_ASKED = re.compile(r"\s*(\w+)\s*\(\s*(?:(\*|\w+)|`([^`]+)`)\s*\)\s*")
+
+
+@dataclass(frozen=True)
+class CountAggregate:
+    """One output column: its name, the function, the input column (`*`: rows), and its type."""
+
+    name: str
+    function: str
+    column: str
+    type: str
+
+
+def read(columns: Columns, keys: tuple[str, ...], there: Mapping[str, str], setting: str) -> tuple[CountAggregate, ...]:
+    """The aggregates that are asked for over `there` (column to type); raises InputError with every problem."""
+    problems = [*_key_problems(keys, there, setting), *_name_problems(columns, keys, setting)]
+    found = []
+    for name, text in columns:
+        asked = _read_one(name, text, there, f"{setting}, column {name}")
+        if isinstance(asked, Problem):
+            problems.append(asked)
+        else:
+            found.append(asked)
+    if problems:
+        raise InputError(problems)
+    return tuple(found)
+
+
+def gives(aggregates: tuple[CountAggregate, ...], keys: tuple[str, ...], there: Mapping[str, str]) -> Schema:
+    """The keys, then the aggregates."""
+    return Schema.of(**{key: there[key] for key in keys} | {each.name: each.type for each in aggregates})
+
+
+def truth(window: Count, keys: tuple[str, ...], aggregates: tuple[CountAggregate, ...]) -> str:
+    """The same by SQL's own windows of rows."""
+    by_key = f"PARTITION BY {', '.join(map(quote, keys))} ORDER BY _row"
+    columns = [*map(quote, keys), *(f"{_sql(each)} AS {quote(each.name)}" for each in aggregates), "_row"]
+    lately = f"WINDOW lately AS ({by_key} ROWS BETWEEN {window.size - 1} PRECEDING AND CURRENT ROW)"
+    every = f" QUALIFY row_number() OVER ({by_key}) % {window.slide} = 0" if window.slide > 1 else ""
+    return f"SELECT {', '.join(columns)} FROM input {lately}{every}"
+
+
+def _sql(asked: CountAggregate) -> str:
+    if asked.function == "last":
+        return quote(asked.column)
+    return f"{asked.function}({'*' if asked.column == '*' else quote(asked.column)}) OVER lately"
+
+
+def _key_problems(keys: tuple[str, ...], there: Mapping[str, str], setting: str) -> Iterator[Problem]:
+    if not keys:
+        yield Problem(setting, "needs at least one key", "none", f"keys={next(iter(there))!r}")
+    for key in keys:
+        if key not in there:
+            known = f"one of {', '.join(there)}"
+            yield Problem(setting, f"key {key!r} must be a column of its input", key, known)
+        elif there[key] == "double" or element_type(there[key]):
+            rule = f"key {key!r} must be no double and no array"
+            yield Problem(setting, rule, there[key], f"select({key}='try_cast({key} as string)') before it")
+
+
+def _name_problems(columns: Columns, keys: tuple[str, ...], setting: str) -> Iterator[Problem]:
+    if not columns:
+        yield Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'")
+    taken = {key.lower() for key in keys}
+    for name, _ in columns:
+        if name.lower() in taken:
+            yield Problem(setting, "gives two columns of one name", name, "another name for the aggregate")
+        taken.add(name.lower())
+
+
+def _read_one(name: str, text: str, there: Mapping[str, str], setting: str) -> CountAggregate | Problem:
+    match = _ASKED.fullmatch(text)
+    function = match.group(1).lower() if match else ""
+    if match is None or function not in FUNCTIONS:
+        rule = f"a window by count takes one of {', '.join(FUNCTIONS)} of one column"
+        return Problem(setting, rule, text, "avg(x), with select(x='...') before it where x is computed")
+    column = match.group(2) or match.group(3)
+    if column == "*" and function == "count":
+        return CountAggregate(name, function, column, "bigint")
+    if column not in there:
+        return Problem(setting, f"column {column!r} is not there", text, f"one of {', '.join(there)}")
+    type_ = there[column]
+    if element_type(type_):
+        return Problem(setting, f"{function} takes a plain column, not {type_}", text, "explode it before")
+    if function not in ("count", "last") and type_ not in NUMBERS:
+        return Problem(setting, f"{function} takes a number, not {type_}", text, "count or last, or a number")
+    return CountAggregate(name, function, column, _type(function, type_))
+
+
+def _type(function: str, type_: str) -> str:
+    match function:
+        case "count":
+            return "bigint"
+        case "avg":
+            return "double"
+        case "sum":
+            return "double" if type_ == "double" else "bigint"
+        case _:
+            return type_

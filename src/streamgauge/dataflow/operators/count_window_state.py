@@ -1,0 +1,155 @@
+"""The class behind windows by count: aggregates over the last events of each key (`dataflow.operators.count_window`
+is the word).
+
+State is the last events of every key as arrays, and how many each key has had: `size` numbers a column and key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import (
+    Bools,
+    GroupedWindows,
+    Ints,
+    RowKeyDictionary,
+    group_windows,
+    load,
+    save,
+    sliding_reduce,
+)
+
+Aggregates = tuple[tuple[str, str, str], ...]
+"""(output column, function, input column or `*`); which functions there are, `dataflow.operators.count_window` says."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values as int64 or float64, and which of them are there: what stands for a null is never looked at."""
+
+    values: NDArray[Any]
+    valid: Bools
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Column:
+        """Of columns that are no numbers only nulls are told from others."""
+        valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
+        whole = pa.types.is_integer(column.type)
+        if not whole and not pa.types.is_floating(column.type):
+            return cls(np.zeros(len(column), np.int64), valid)
+        return cls(pc.fill_null(column, 0).cast(pa.int64() if whole else pa.float64()).to_numpy(), valid)
+
+    def after(self, before: Column) -> Column:
+        return Column(np.concatenate((before.values, self.values)), np.concatenate((before.valid, self.valid)))
+
+    def take(self, places: Ints | Bools) -> Column:
+        return Column(self.values[places], self.valid[places])
+
+    def nulls_as(self, value: float) -> NDArray[Any]:
+        return self.values if self.valid.all() else np.where(self.valid, self.values, value)
+
+
+class CountWindow(Processor):
+    """At every `slide`-th event of a key, the aggregates over its last `size` events, fewer where it had fewer."""
+
+    def __init__(self, size: int, slide: int, keys: tuple[str, ...], aggregates: Aggregates) -> None:
+        self._size, self._slide, self._keys, self._aggregates = size, slide, keys, aggregates
+        looked_at = dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
+        self._names = tuple(looked_at)
+        self._codes, self._events = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._columns: dict[str, Column] = {}
+
+    @classmethod
+    def label(cls, **parameters: Any) -> str:
+        asked = ", ".join(f"{function}({column}) as {name}" for name, function, column in parameters["aggregates"])
+        size, slide = parameters["size"], parameters["slide"]
+        if slide == size:
+            return f"{asked} over each {size} events"
+        often = "" if slide == 1 else f", at each {slide}"
+        return f"{asked} over the last {size} events{often}"
+
+    def open(self, schema: pa.Schema) -> None:
+        self._books = RowKeyDictionary([schema.field(key).type for key in self._keys])
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        codes = self._books.of([batch.column(key) for key in self._keys])
+        windows = group_windows(self._codes, codes, self._size)
+        rows = np.flatnonzero(self._counted(codes, windows) % self._slide == 0)
+        columns = self._moved_on(batch, windows)
+        first, end = windows.first[rows], windows.at[rows] + 1
+        found = {key: batch.column(key).take(pa.array(rows)) for key in self._keys}
+        for name, function, column in self._aggregates:
+            if function == "last":
+                found[name] = batch.column(column).take(pa.array(rows))
+            else:
+                found[name] = aggregated(function, columns.get(column), first, end)
+        return pa.RecordBatch.from_arrays([*found.values(), pa.array(rows)], names=[*found, ROW])
+
+    def _counted(self, codes: Ints, windows: GroupedWindows) -> Ints:
+        """How many events its key has had with each new one."""
+        more = np.bincount(codes, minlength=len(self._books))
+        before = np.concatenate((self._events, np.zeros(len(more) - len(self._events), np.int64)))
+        self._events = before + more
+        return np.asarray(before[codes] + windows.place)
+
+    def _moved_on(self, batch: pa.RecordBatch, windows: GroupedWindows) -> dict[str, Column]:
+        """The columns of kept and new events by key; what the next windows need of them is kept."""
+        found = {}
+        for name in self._names:
+            column = Column.of(batch.column(name))
+            found[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(windows.order)
+        self._codes = windows.codes[windows.kept]
+        self._columns = {name: column.take(windows.kept) for name, column in found.items()}
+        return found
+
+    def snapshot(self) -> bytes:
+        columns: dict[str, NDArray[Any]] = {}
+        for number, name in enumerate(self._names):
+            column = self._columns.get(name)
+            if column is not None:
+                columns |= {f"values_{number}": column.values, f"valid_{number}": column.valid}
+        return save(codes=self._codes, events=self._events, **self._books.state, **columns)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._codes, self._events = saved["codes"].to_numpy(), saved["events"].to_numpy()
+        self._books.restore(saved)
+        for number, name in enumerate(self._names):
+            if f"values_{number}" in saved:
+                valid = saved[f"valid_{number}"].to_numpy(zero_copy_only=False)
+                self._columns[name] = Column(saved[f"values_{number}"].to_numpy(), valid)
+
+
+def aggregated(function: str, column: Column | None, first: Ints, end: Ints) -> pa.Array:
+    """`count`, `sum`, `avg`, `min` or `max` of `column[first:end]`, for each window; without a column, how many rows.
+
+    Nulls are left out, as SQL does: of a window without another value only the count is one.
+    """
+    if column is None:
+        return pa.array(end - first)
+    so_far = np.concatenate(([0], np.cumsum(column.valid)))
+    counts = so_far[end] - so_far[first]
+    if function == "count":
+        return pa.array(counts)
+    of_whole = column.values.dtype == np.int64
+    take, nothing = (_OF_WHOLE if of_whole else _OF_DOUBLES)["sum" if function == "avg" else function]
+    found = sliding_reduce(take, column.nulls_as(nothing), first, end, nothing)
+    if function == "avg":
+        found = found / np.maximum(counts, 1)
+    return pa.array(found, mask=counts == 0)
+
+
+Take = tuple[Callable[[Any, Any], Any], float]
+_INT64 = np.iinfo(np.int64)
+_OF_WHOLE: dict[str, Take] = {"sum": (np.add, 0), "min": (np.minimum, _INT64.max), "max": (np.maximum, _INT64.min)}
+# As SQL orders doubles, what is not a number is greater than every number.
+_OF_DOUBLES: dict[str, Take] = {"sum": (np.add, 0.0), "min": (np.fmin, np.nan), "max": (np.maximum, -np.inf)}
+"""How two values become one, and the value that changes nothing."""

@@ -1,0 +1,85 @@
+"""`truth` of a process: the same semantics as DuckDB SQL, which shares nothing with the class and so can judge it.
+
+The text is one SELECT over the relation `input`: the columns that the node reads, `_time` (BIGINT, us), with several
+inputs `_input` (0, 1, ...; columns that an input does not have are null), and `_row`. `_row` stands for the row: it is
+carried into the result, and ordering by it is the order in which the class gets rows (by time, ties by event id).
+The text gives the node's output columns by name, and
+
+- by row: `_row`, and `_ordinal` (0, 1, ...) where the node says `several`;
+- by itself (nodes with an `identity`): `_time`, `event_time`, `ingest_time`; `input` has the last two as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import quote
+from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, unsupported_type
+from streamgauge.dataflow.nodes import Process
+from streamgauge.dataflow.operators.api import INPUT, ORDINAL, ROW, TIME
+
+STATED = (EVENT_TIME, INGEST_TIME)
+Types = dict[str, str]
+
+
+def statement(node: Process, inputs: Sequence[str], columns: Sequence[Types], time: str) -> str:
+    """DuckDB SQL of the node's results: output columns, lineage, and `time`.
+
+    `inputs` are queries of the node's inputs, which have a column `time` too; `columns` is what each of them gives.
+    """
+    rows = (
+        f"SELECT {_given(node, number, there, time)} FROM ({query})"
+        for number, (query, there) in enumerate(zip(inputs, columns, strict=True))
+    )
+    return f"WITH input AS ({' UNION ALL BY NAME '.join(rows)}) SELECT {_results(node, time)} FROM ({node.truth})"
+
+
+def check(node: Process, columns: Sequence[Types], setting: str) -> None:
+    """Raises InputError where the truth cannot be bound over the node's inputs, or lacks an output column."""
+    time = "__time"
+    empty = [
+        "SELECT " + ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in there.items())
+        + f", NULL::BIGINT AS {time}"
+        for there in columns
+    ]  # fmt: skip
+    reason = unsupported_type(statement(node, empty, columns, time))
+    if reason:
+        carried = [TIME, *STATED] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
+        way_out = f"a SELECT over input({', '.join((*node.reads, TIME, ROW))}) that gives " + ", ".join(
+            [*(name for name, _ in node.gives), *carried]
+        )
+        raise InputError(Problem(f"{setting}, truth", f"cannot be bound: {reason}", node.truth, way_out))
+
+
+def _given(node: Process, number: int, there: Types, time: str) -> str:
+    columns = [quote(name) for name in node.reads if name in there]
+    columns.append(f"{time} AS {quote(TIME)}")
+    if len(node.inputs) > 1:
+        columns.append(f"{number}::TINYINT AS {quote(INPUT)}")
+    if node.identity:
+        columns += [quote(name) if name in there else f"0::BIGINT AS {quote(name)}" for name in STATED]
+    return ", ".join([*columns, f"{_row(node, number, time)} AS {quote(ROW)}"])
+
+
+def _row(node: Process, number: int, time: str) -> str:
+    """What `_row` holds; structs are ordered field by field, so what orders rows comes first."""
+    fields = {"time": time, "input": str(number)}
+    fields |= {f"order_{place}": quote(name) for place, name in enumerate(node.order)}
+    fields |= {f"carried_{place}": quote(name) for place, (_, name) in enumerate(node.lineage) if name != ORDINAL}
+    return "{" + ", ".join(f"'{name}': {value}" for name, value in fields.items()) + "}"
+
+
+def _results(node: Process, time: str) -> str:
+    own = [f"CAST({quote(name)} AS {DUCKDB_TYPES[type_]}) AS {quote(name)}" for name, type_ in node.gives]
+    if node.identity:
+        stated = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name, _ in node.lineage]
+        return ", ".join([*own, *stated, f"CAST({quote(TIME)} AS BIGINT) AS {time}"])
+    carried = [
+        f"CAST({quote(ORDINAL)} AS BIGINT) AS {quote(name)}"
+        if column == ORDINAL
+        else f"{quote(ROW)}.carried_{place} AS {quote(name)}"
+        for place, (name, column) in enumerate(node.lineage)
+    ]
+    return ", ".join([*own, *carried, f"{quote(ROW)}.time AS {time}"])

@@ -1,0 +1,1 @@
+"""Two tables of results compared in DuckDB, nested values included."""

@@ -1,0 +1,398 @@
+"""A flow as DuckDB SQL: one function a node, each a statement of its semantics that shares nothing with any engine.
+
+Terms. *time*: every step carries a hidden column `__time`, BIGINT microseconds: the event time of a source's row, the
+last microsecond of its window for a result of a window (so windows chain as on engines). *w* (`__w`): the start of a
+window, a multiple of the slide; an event of time t lies in the windows with w <= t < w + range. All of it is
+whole-number arithmetic, right before 1970 too; only the finished columns are TIMESTAMP. No column of a flow begins with
+two underscores, so the hidden ones clash with none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import singledispatch
+
+from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import Schema, quote, quoted
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.expressions import check as expressions
+from streamgauge.dataflow.expressions.check import DUCKDB_TYPES, Checked
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    InWindows,
+    Lookup,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Source,
+    TopN,
+    Union,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.dataflow.operators import reference_sql
+from streamgauge.engines.duckdb_oracle.static import relation_of
+
+TIME = "__time"
+Relations = Mapping[str, str]
+
+# A join's candidates are looked for in buckets of so many ranges: wide ones repeat fewer rows, narrow ones pair fewer.
+_BUCKET_RANGES = 4
+
+
+def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
+    """DuckDB SQL that computes the results of a flow of one sink.
+
+    `relations` maps each stream to a relation (or a bracketed query).
+    Relations have the fields that the flow needs and `event_time`, BIGINT microseconds; those of processes without a
+    truth are made by `oracle.process.computed`. A running aggregate gives its
+    value at every event time; `points`, a relation with its keys and `event_time`, asks for the values at those event
+    times only, and the last one of each key: ten times faster, where its aggregates are sums, counts, minima, maxima.
+    """
+    last = flow.sink.input
+    names = quoted(schema.columns(last))
+    relations, once = _read_once(last, relations)
+    if points is not None and isinstance(last, RunningAggregate) and _divisible(last) is not None:
+        return f"{once}SELECT {names} FROM ({_running_at(last, relations, points)})"
+    return f"{once}SELECT {names} FROM ({lower(last, relations)})"
+
+
+def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
+    """DuckDB SQL of the last event time of each key in each span that has events of it: keys, `event_time`.
+
+    For a flow of one sink, a running aggregate. `cuts`, a relation with the column `cut`, are the spans' ends; what
+    lies behind the last one is left out.
+    """
+    last = flow.sink.input
+    assert isinstance(last, RunningAggregate)
+    relations, once = _read_once(last, relations)
+    keys = quoted(last.keys)
+    return (
+        f"{once}SELECT {keys}, max({TIME}) AS {quote(EVENT_TIME)} FROM ({lower(last.input, relations)}) AS __rows"
+        f" ASOF JOIN {cuts} AS __cuts ON __rows.{TIME} < __cuts.cut GROUP BY {keys}, cut"
+    )
+
+
+def kept_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
+    """DuckDB SQL that keeps in `table` what the running aggregate of a flow of one sink takes in, and the same
+    aggregate over a stream `table`: where several questions are asked of it, the rest of the flow is done once.
+    """
+    last = flow.sink.input
+    assert isinstance(last, RunningAggregate)
+    there = schema.columns(last.input)
+    named = {EVENT_TIME, *last.keys} | expressions.columns_of_all(last.aggregates)
+    relations, once = _read_once(last, relations)
+    names = quoted(name for name in there if name in named)
+    query = f"CREATE TABLE {quote(table)} AS {once}SELECT {names} FROM ({lower(last.input, relations)})"
+    fields = Schema.of(**{name: kind for name, kind in there.items() if name in named and name not in LINEAGE})
+    kept = Source(table, fields, tuple(name for name in LINEAGE if name in named and name in there))
+    return query, Flow((replace(flow.sink, input=replace(last, input=kept)),))
+
+
+def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
+    """A stream that is read on several ways is kept for all of them: its relation may be a reader, which gives rows
+    only once."""
+    reads: Counter[str] = Counter()
+
+    def count(node: Node) -> None:
+        if kept_name(node) in relations:
+            return
+        reads.update([node.name] if isinstance(node, Source) else [])
+        for input_ in graph.inputs(node):
+            count(input_)
+
+    count(last)
+    often = {name: quote(f"__stream_{name}") for name, times in reads.items() if times > 1}
+    kept = ", ".join(f"{kept} AS MATERIALIZED (SELECT * FROM {relations[name]})" for name, kept in often.items())
+    return {**relations, **often}, f"WITH {kept} " if kept else ""
+
+
+def kinds() -> tuple[type, ...]:
+    """The node kinds that can be lowered."""
+    return tuple(kind for kind in _lowered.registry if kind is not object)
+
+
+def lower(node: Node, relations: Relations) -> str:
+    """One node as a query that gives its columns and `__time`; where its rows are kept somewhere, from there."""
+    kept = relations.get(kept_name(node))
+    return f"SELECT * FROM {kept}" if kept is not None else _lowered(node, relations)
+
+
+def kept_name(node: Node) -> str:
+    """What stands among relations for the rows of an operator that were computed before, `__time` among them."""
+    return f"@{node.name}"
+
+
+@singledispatch
+def _lowered(node: Node, relations: Relations) -> str:
+    raise TypeError(f"the oracle has no lowering for a {type(node).__name__}")
+
+
+@_lowered.register
+def _(node: Source, relations: Relations) -> str:
+    # Columns that nothing reads may be missing from the relation, so they are not named: the query above picks.
+    return f"SELECT *, {quote(EVENT_TIME)} AS {TIME} FROM {relations[node.name]}"
+
+
+@_lowered.register
+def _(node: Select, relations: Relations) -> str:
+    there = schema.columns(node.input)
+    columns = ", ".join(f"{expressions.to_duckdb(text, there)} AS {quote(name)}" for name, text in node.columns)
+    return f"SELECT {columns}, {TIME} FROM ({lower(node.input, relations)})"
+
+
+@_lowered.register
+def _(node: Where, relations: Relations) -> str:
+    predicate = expressions.to_duckdb(node.predicate, schema.columns(node.input))
+    return f"SELECT * FROM ({lower(node.input, relations)}) WHERE {predicate}"
+
+
+@_lowered.register
+def _(node: WindowAggregate, relations: Relations) -> str:
+    parts = _divisible(node)
+    rows = lower(node.input, relations)
+    grouped = _each_window(node, rows) if parts is None else _by_panes(node, rows, parts)
+    aggregates = quoted(name for name, _ in node.aggregates)
+    return f"SELECT {quoted(node.keys)}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
+
+
+@_lowered.register
+def _(node: RunningAggregate, relations: Relations) -> str:
+    """The value at every event time: all rows of the key up to and with that time; rows of one time give one row."""
+    there = schema.columns(node.input)
+    aggregates = ", ".join(
+        f"{expressions.checked(text, there, node.name).over} AS {quote(name)}" for name, text in node.aggregates
+    )
+    keys = quoted(node.keys)
+    return (
+        f"SELECT {keys}, {aggregates}, {TIME} FROM ({lower(node.input, relations)})"
+        f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} RANGE UNBOUNDED PRECEDING)"
+        f" QUALIFY lead({TIME}) OVER (PARTITION BY {keys} ORDER BY {TIME}) IS DISTINCT FROM {TIME}"
+    )
+
+
+@_lowered.register
+def _(node: WindowJoin, relations: Relations) -> str:
+    left, right = lower(node.left, relations), lower(node.right, relations)
+    pairs = _pairs_tumbling(node, left, right) if node.window.panes == 1 else _pairs_hopping(node, left, right)
+    others = [name for side in (node.left, node.right) for name in schema.columns(side) if name not in node.keys]
+    return f"SELECT {quoted((*node.keys, *others))}, {_window_columns(node.window)} FROM ({pairs})"
+
+
+@_lowered.register
+def _(node: Explode, relations: Relations) -> str:
+    array = expressions.to_duckdb(node.array, schema.columns(node.input))
+    ordinal = f", unnest(range(len(__array))) AS {quote(node.ordinal)}" if node.ordinal else ""
+    return (
+        f"SELECT * EXCLUDE (__array), unnest(__array) AS {quote(node.column)}{ordinal}"
+        f" FROM (SELECT *, {array} AS __array FROM ({lower(node.input, relations)}))"
+    )
+
+
+@_lowered.register
+def _(node: InWindows, relations: Relations) -> str:
+    rows = _windows_of(node.windows, TIME, lower(node.input, relations))
+    start, end = f"make_timestamp(__w) AS {quote(WINDOW_START)}", f"make_timestamp(__w + {node.windows.range_us})"
+    hidden = "__w, __k" if node.windows.panes > 1 else "__w"
+    return f"SELECT * EXCLUDE ({hidden}), {start}, {end} AS {quote(WINDOW_END)} FROM ({rows})"
+
+
+@_lowered.register
+def _(node: Lookup, relations: Relations) -> str:
+    on = " AND ".join(f"__rows.{quote(key)} = __table.{quote(key)}" for key in node.keys)
+    found = "".join(f", __table.{quote(name)}" for name in node.table.schema.names if name not in node.keys)
+    return (
+        f"SELECT __rows.*{found} FROM ({lower(node.input, relations)}) AS __rows"
+        f" {node.how.upper()} JOIN {relation_of(node.table)} AS __table ON {on}"
+    )
+
+
+@_lowered.register
+def _(node: Union, relations: Relations) -> str:
+    return " UNION ALL BY NAME ".join(f"SELECT * FROM ({lower(input_, relations)})" for input_ in node.inputs)
+
+
+@_lowered.register
+def _(node: SessionAggregate, relations: Relations) -> str:
+    keys, gap = quoted(node.keys), node.session.gap_us
+    by_time = f"(PARTITION BY {keys} ORDER BY {TIME}"
+    begins = f"CASE WHEN {TIME} - lag({TIME}) OVER {by_time}) <= {gap} THEN 0 ELSE 1 END"
+    marked = f"SELECT *, {begins} AS __begins FROM ({lower(node.input, relations)})"
+    numbered = f"SELECT *, sum(__begins) OVER {by_time} RANGE UNBOUNDED PRECEDING) AS __session FROM ({marked})"
+    aggregates = ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
+    grouped = (
+        f"SELECT {keys}, {aggregates}, min({TIME}) AS __first, max({TIME}) + {gap} AS __end"
+        f" FROM ({numbered}) GROUP BY {keys}, __session"
+    )
+    borders = f"make_timestamp(__first) AS {quote(WINDOW_START)}, make_timestamp(__end) AS {quote(WINDOW_END)}"
+    names = quoted(name for name, _ in node.aggregates)
+    return f"SELECT {keys}, {borders}, {names}, __end - 1 AS {TIME} FROM ({grouped})"
+
+
+@_lowered.register
+def _(node: Distinct, relations: Relations) -> str:
+    rows = lower(node.input, relations)
+    order = ", ".join([TIME, *(f"{quote(tie)} NULLS FIRST" for tie in node.ties)])
+    if node.window is None:
+        first = f"row_number() OVER (PARTITION BY {quoted(node.keys)} ORDER BY {order}) = 1"
+        return f"SELECT * FROM ({rows}) QUALIFY {first}"
+    hidden = "__w, __k" if node.window.panes > 1 else "__w"
+    first = f"row_number() OVER (PARTITION BY {quoted(node.keys)}, __w ORDER BY {order}) = 1"
+    return (
+        f"SELECT * EXCLUDE ({hidden}, {TIME}), {_window_columns(node.window)}"
+        f" FROM (SELECT * FROM ({_windows_of(node.window, TIME, rows)}) QUALIFY {first})"
+    )
+
+
+@_lowered.register
+def _(node: IntervalJoin, relations: Relations) -> str:
+    left, right = _sides(lower(node.left, relations), lower(node.right, relations))
+    return (
+        f"SELECT {quoted(schema.columns(node))}, greatest(__left, __right) AS {TIME}"
+        f" FROM ({left}) JOIN ({right}) USING ({quoted(node.keys)})"
+        f" WHERE __right - __left BETWEEN {node.earliest_us} AND {node.latest_us}"
+    )
+
+
+@_lowered.register
+def _(node: TopN, relations: Relations) -> str:
+    there = schema.columns(node.input)
+    by = expressions.to_duckdb(node.by, there)
+    ties = ", ".join(f"{quote(name)} NULLS FIRST" for name in schema.tie_order(node))
+    groups = f"PARTITION BY {quoted(node.groups)}"
+    latest = ", ".join(f"max({quote(name)}) OVER ({groups}) AS {quote(name)}" for name in node.latest)
+    columns = f"* REPLACE ({latest})" if latest else "*"
+    place = f"row_number() OVER ({groups} ORDER BY ({by}) DESC{', ' if ties else ''}{ties})"
+    return (
+        f"SELECT {columns}, CAST({place} AS INTEGER) AS {quote(schema.RANK)} FROM ({lower(node.input, relations)})"
+        f" WHERE ({by}) IS NOT NULL AND NOT isnan(CAST({by} AS DOUBLE)) QUALIFY {quote(schema.RANK)} <= {node.n}"
+    )
+
+
+@_lowered.register
+def _(node: Process, relations: Relations) -> str:
+    """By its truth; without one, by what its class gave (`oracle.process`), which is then among the relations."""
+    if node.truth is None:
+        return f"SELECT * FROM {relations[node.name]}"
+    inputs = [lower(input_, relations) for input_ in node.inputs]
+    return reference_sql.statement(node, inputs, [schema.columns(input_) for input_ in node.inputs], TIME)
+
+
+def _floor(time: str, step: int) -> str:
+    """The greatest multiple of `step` that is not after `time` (DuckDB's own division rounds towards zero)."""
+    return f"({time} - (({time} % {step}) + {step}) % {step})"
+
+
+def _window_columns(window: Window) -> str:
+    return (
+        f"make_timestamp(__w) AS {quote(WINDOW_START)}, make_timestamp(__w + {window.range_us}) AS {quote(WINDOW_END)},"
+        f" __w + {window.range_us} - 1 AS {TIME}"
+    )
+
+
+def _aggregate_checks(node: WindowAggregate | RunningAggregate | SessionAggregate) -> list[tuple[str, Checked]]:
+    there = schema.columns(node.input)
+    return [(name, expressions.checked(text, there, node.name)) for name, text in node.aggregates]
+
+
+def _divisible(node: WindowAggregate | RunningAggregate) -> list[tuple[str, Checked]] | None:
+    """The aggregates, where each can be computed in parts that are then joined; None where one cannot."""
+    checks = _aggregate_checks(node)
+    return checks if all(check.combine for _, check in checks) else None
+
+
+def _combined(name: str, check: Checked, over: str = "") -> str:
+    return f"CAST({check.combine}({quote(name)}){over} AS {DUCKDB_TYPES[check.type]}) AS {quote(name)}"
+
+
+def _windows_of(window: Window, time: str, rows: str) -> str:
+    """Each row once for every window that `time` lies in, with `w`."""
+    last = _floor(time, window.slide_us)
+    if window.panes == 1:
+        return f"SELECT *, {last} AS __w FROM ({rows})"
+    every = f"SELECT *, {last} - __k * {window.slide_us} AS __w FROM ({rows}), range({window.panes}) AS __windows(__k)"
+    return f"SELECT * FROM ({every}) WHERE {time} < __w + {window.range_us}"
+
+
+def _each_window(node: WindowAggregate, rows: str) -> str:
+    aggregates = ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
+    expanded = _windows_of(node.window, TIME, rows)
+    return f"SELECT {quoted(node.keys)}, __w, {aggregates} FROM ({expanded}) GROUP BY {quoted(node.keys)}, __w"
+
+
+def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:
+    """Aggregates each pane once, then joins the panes of each window: rows are not repeated for every window."""
+    keys = quoted(node.keys)
+    pane = _floor(TIME, math.gcd(node.window.range_us, node.window.slide_us))
+    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
+    panes = f"SELECT {keys}, {pane} AS __pane, {partial} FROM ({rows}) GROUP BY {keys}, __pane"
+    combined = ", ".join(_combined(name, check) for name, check in parts)
+    return f"SELECT {keys}, __w, {combined} FROM ({_windows_of(node.window, '__pane', panes)}) GROUP BY {keys}, __w"
+
+
+def _sides(left: str, right: str) -> tuple[str, str]:
+    """Both sides with their times under names of their own."""
+    return (
+        f"SELECT * EXCLUDE ({TIME}), {TIME} AS __left FROM ({left})",
+        f"SELECT * EXCLUDE ({TIME}), {TIME} AS __right FROM ({right})",
+    )
+
+
+def _pairs_tumbling(node: WindowJoin, left: str, right: str) -> str:
+    a, b = _sides(left, right)
+    step = node.window.slide_us
+    return (
+        f"SELECT * FROM (SELECT *, {_floor('__left', step)} AS __w FROM ({a}))"
+        f" JOIN (SELECT *, {_floor('__right', step)} AS __w FROM ({b})) USING ({quoted(node.keys)}, __w)"
+    )
+
+
+def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
+    """Pairs with equal keys that lie less than a range apart, then the windows that hold both.
+
+    Candidates meet in buckets of time; the right side's rows are repeated into the one or two buckets they can meet in.
+    """
+    a, b = _sides(left, right)
+    reach, bucket = node.window.range_us, _BUCKET_RANGES * node.window.range_us
+    first, last = _floor(f"(__right - {reach})", bucket), _floor(f"(__right + {reach})", bucket)
+    repeated = (
+        f"SELECT *, {first} + __k * {bucket} AS __bucket FROM ({b}), range(2) AS __buckets(__k)"
+        f" WHERE {first} + __k * {bucket} <= {last}"
+    )
+    pairs = (
+        f"SELECT * EXCLUDE (__k), least(__left, __right) AS __early, greatest(__left, __right) AS __late"
+        f" FROM (SELECT *, {_floor('__left', bucket)} AS __bucket FROM ({a}))"
+        f" JOIN ({repeated}) USING ({quoted(node.keys)}, __bucket) WHERE abs(__left - __right) < {reach}"
+    )
+    return f"SELECT * FROM ({_windows_of(node.window, '__early', pairs)}) WHERE __late < __w + {reach}"
+
+
+def _running_at(node: RunningAggregate, relations: Relations, points: str) -> str:
+    """Values at the asked event times, and at the end: each row goes to the next asked time of its key, then sums run.
+
+    The asked times of all rows past the last one are null, and sort last.
+    """
+    keys, parts = quoted(node.keys), _aggregate_checks(node)
+    asked = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
+    same = " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)
+    met = (
+        f"SELECT __rows.*, __asked.__point FROM ({lower(node.input, relations)}) AS __rows"
+        f" ASOF LEFT JOIN ({asked}) AS __asked ON {same} AND __rows.{TIME} <= __asked.__point"
+    )
+    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
+    groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({met}) GROUP BY {keys}, __point"
+    combined = ", ".join(_combined(name, check, " OVER running") for name, check in parts)
+    return (
+        f"SELECT DISTINCT {keys}, {combined}, {TIME} FROM ({groups})"
+        f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} ROWS UNBOUNDED PRECEDING)"
+    )

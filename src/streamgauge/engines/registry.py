@@ -1,0 +1,135 @@
+"""What there is: workloads and engines by name, and what each can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from streamgauge.core.options import Setting
+from streamgauge.dataflow.nodes import InWindows
+from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin
+from streamgauge.transports import registry as transports
+
+
+def _on_spark(way: str) -> Callable[[Sequence[int] | None], Engine]:
+    """What starts Spark in one of its ways; loaded only then."""
+
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.spark import execution_modes
+        from streamgauge.engines.spark.engine import SparkEngine
+
+        return SparkEngine(cpus, getattr(execution_modes, way))
+
+    return make
+
+
+def _spark() -> EnginePlugin:
+    from streamgauge.engines.spark.batch_interval import longest_batch_interval
+    from streamgauge.engines.spark.options import CAPABILITIES, heap_bytes
+    from streamgauge.engines.spark.session.connectors import jars_for
+    from streamgauge.engines.spark.validate import check
+    from streamgauge.engines.spark.watermark import delay_us
+
+    return EnginePlugin(
+        CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, jars_for, _on_spark("MICRO_BATCH")
+    )
+
+
+def _spark_rtm() -> EnginePlugin:
+    from streamgauge.engines.spark.options import heap_bytes
+    from streamgauge.engines.spark.session.connectors import jars_for
+    from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
+
+    make = _on_spark("REAL_TIME")
+    return EnginePlugin(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make, warmup_s=warmup_s)
+
+
+def _spark_dstream() -> EnginePlugin:
+    from streamgauge.engines.spark.dstream.options import CAPABILITIES, check, interval
+    from streamgauge.engines.spark.options import heap_bytes
+
+    return EnginePlugin(CAPABILITIES, check, interval, heap_bytes=heap_bytes, make=_on_spark("DSTREAM"))
+
+
+def _known() -> EnginePlugin:
+    from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval
+
+    def make(cpus: Sequence[int] | None) -> Engine:
+        from streamgauge.engines.synthetic.engine import SyntheticEngine
+
+        return SyntheticEngine(cpus)
+
+    return EnginePlugin(CAPABILITIES, check, interval, make=make)
+
+
+def _oracle() -> EnginePlugin:
+    from streamgauge.engines.duckdb_oracle.capabilities import CAPABILITIES
+
+    return EnginePlugin(CAPABILITIES)
+
+
+_ENGINES: dict[str, Callable[[], EnginePlugin]] = {
+    "spark": _spark,
+    "spark-rtm": _spark_rtm,
+    "spark-dstream": _spark_dstream,
+    "known": _known,
+    "oracle": _oracle,
+}
+"""Every engine there is; an engine is loaded only when one is made."""
+
+
+def capabilities() -> dict[str, Capabilities]:
+    """Every engine's capabilities, the reference included."""
+    return {name: entry(name).capabilities for name in _ENGINES}
+
+
+def streaming_engines() -> tuple[str, ...]:
+    return tuple(name for name, each in capabilities().items() if each.runs_streams)
+
+
+def entry(engine: str) -> EnginePlugin:
+    """What an engine can be asked before it is started."""
+    return _ENGINES[engine]()
+
+
+def starter_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
+    """What makes a fresh start of an engine that runs streams, on the processors given."""
+    make = entry(engine).make
+    assert make is not None
+    return lambda: make(cpus)
+
+
+def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
+    """MachineError where this machine lacks what a transport needs with its options, or the engine to read it, and
+    cannot get it.
+    """
+    transports.transport(transport).require(options)
+    entry(engine).require(transport, options)
+
+
+def matrix() -> list[dict[str, Any]]:
+    """The capability table, one row an engine."""
+    return [
+        {
+            "name": each.name,
+            "summary": each.summary,
+            "streams": each.runs_streams,
+            "truth": each.computes_truth,
+            "several_sinks": each.several_sinks,
+            "nodes": [name for name in each.nodes if name != InWindows.__name__],
+            "windows_so_far": each.early,
+            "sink_modes": list(each.sink_modes),
+            "transports": list(each.transports),
+            "options": _told(each.settings),
+        }
+        for each in capabilities().values()
+    ]
+
+
+def transport_rows() -> list[dict[str, Any]]:
+    """Every transport with its options, as plain data."""
+    return [{"name": name, "options": _told(transports.transport(name).settings)} for name in transports.NAMES]
+
+
+def _told(settings: Sequence[Setting]) -> list[dict[str, Any]]:
+    return [{"name": s.name, "default": s.default, "meaning": s.meaning, "choices": list(s.choices)} for s in settings]

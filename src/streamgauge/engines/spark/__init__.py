@@ -1,0 +1,1 @@
+"""Apache Spark through PySpark: options, checks, start, and how each node is lowered."""

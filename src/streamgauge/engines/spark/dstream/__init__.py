@@ -1,0 +1,1 @@
+"""Spark's older DStream API: receivers, state and lowering."""

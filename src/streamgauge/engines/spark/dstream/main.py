@@ -1,0 +1,79 @@
+"""The SUT with DStreams: one session with one stream, whose batches are lowered as those of a query are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.core.options import Setting
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
+from streamgauge.engines.spark.dstream.block_log import COUNTED
+from streamgauge.engines.spark.dstream.lowering import BatchLowering
+from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, PRESSURE, RECEIVERS, SETTINGS, receiving, seconds
+from streamgauge.engines.spark.dstream.queue_receiver import QueueReceiver
+from streamgauge.engines.spark.dstream.socket_receiver import SocketReceiver
+from streamgauge.engines.spark.dstream.state import Batch, StateStore
+from streamgauge.engines.spark.dstream.stream import DStreamBatches
+from streamgauge.engines.spark.io.flight_source import named
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing
+from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.structured.main import Sut, format_of, run
+
+
+class DStreamSut(Sut):
+    """One session with one stream."""
+
+    settings: tuple[Setting, ...] = SETTINGS
+
+    def status(self) -> dict[str, Any]:
+        """Alive while no batch has failed; Spark itself would go on with the next one."""
+        for stream in self._queries.values():
+            if reason := stream.failed:
+                return {"alive": False, "reason": reason}
+        return {"alive": True, "busy": [query.name for query, stream in self._queries.items() if stream.working]}
+
+    def evidence(self) -> list[dict[str, Any]]:
+        return [one for stream in self._queries.values() for one in stream.told()]
+
+    def _run(self, session: Any, query: Query) -> DStreamBatches:
+        session.dataSource.register(named(format_of(query.name)))
+        receiver = self._receiver(session, query)
+        kept, send = StateStore(), self._sender(query)
+
+        def work(batch: Batch, rdd: Any) -> None:
+            frame = BatchLowering(receiver.reading(batch, rdd), self._choices, kept, batch).output(query)
+            send(frame, batch.number)
+            kept.let_go()
+
+        stream = DStreamBatches(session, query.name, seconds(self._ours[BATCH]), receiver, work)
+        stream.start()
+        return stream
+
+    def _receiver(self, session: Any, query: Query) -> QueueReceiver | SocketReceiver:
+        edges = self._job.edges
+        if edges.transport != RECEIVERS:
+            return QueueReceiver(edges, query.name, lambda more: self._reading(session, query, more))
+        ((stream, wanted),) = query.columns(self._job.flow, edges.columns).items()
+        timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
+        return SocketReceiver(session, edges, query.name, stream, wanted, timed, tells=COUNTED in self._users)
+
+    def _configuration(self) -> dict[str, str]:
+        return {**super()._configuration(), **receiving(self._ours, self._job.edges.transport), **self._users}
+
+    def _in_force(self) -> dict[str, str]:
+        """Without what this transport has no use for."""
+        found = super()._in_force()
+        if self._job.edges.transport == RECEIVERS:
+            count = len(self._job.edges.inputs)
+            return {**found, "receiver": f"Spark's own for sockets, {count}, blocks in memory and on disk, one copy"}
+        return {name: value for name, value in found.items() if name not in (BLOCK, PRESSURE)} | {"receiver": "queue"}
+
+    def _read(
+        self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
+    ) -> Any:
+        """A source's rows of one batch."""
+        return self._from_queue(session.read, source, given, who, packing)
+
+
+if __name__ == "__main__":
+    run(DStreamSut)

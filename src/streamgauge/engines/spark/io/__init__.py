@@ -1,0 +1,1 @@
+"""Sources and sinks of Spark: Flight, Kafka, event batching."""

@@ -1,0 +1,244 @@
+"""The Python Data Source at both edges of a Spark job: reads the transport, writes to the recorder.
+
+Runs inside Spark's Python workers, so it imports little of ours: the transport's small client, and packed blocks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from streamgauge.engines.spark.io.event_batching import pack, validate_rows
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial
+from streamgauge.engines.spark.observe.event_log import BATCH_ID
+from streamgauge.engines.spark.session.python_workers import freeze_gc
+from streamgauge.transports.flight import client
+
+POSITIONS = "t"
+
+
+class Range(InputPartition):
+    """Events of [from_us, to_us) at one generator."""
+
+    def __init__(self, location: str, from_us: int, to_us: int) -> None:
+        super().__init__(None)
+        self.location, self.from_us, self.to_us = location, from_us, to_us
+
+
+@dataclass
+class Committed(WriterCommitMessage):
+    """What one task attempt sent."""
+
+    partition: int
+    attempt: int
+    rows: int
+
+
+class StreamgaugeSource(DataSource):
+    """Options: query, token; for reading: stream, reader, columns, locations, frontier, nullable, bundled, packing, and
+    from_us, to_us, batch where one range is read as a batch; for writing: location, sinks, batch.
+    """
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return RangeReader(dict(self.options))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return Reader(dict(self.options))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return StreamWriter(dict(self.options))
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+        return BatchWriter(dict(self.options))
+
+
+def named(format_name: str) -> type[StreamgaugeSource]:
+    """The source under a name of its own.
+
+    All queries that read a source by one name share one map of its workers' environment, which each writes to as it
+    starts and Spark serialises with every stage, unguarded: two at once can break it for good (OptionalDataException).
+    """
+    return type("StreamgaugeSource", (StreamgaugeSource,), {"name": classmethod(lambda cls: format_name)})
+
+
+class _Reading:
+    """What both readers share: a range of one generator's events, as rows of a query's reader."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._stream, self._token = options["stream"], options["token"]
+        self._locations: list[str] = json.loads(options["locations"])
+        self._query, self._number = options["query"], int(options["reader"])
+        self._columns: list[str] = json.loads(options["columns"])
+        self._bundled = "bundled" in options
+        self._nullable: list[str] = json.loads(options.get("nullable", "[]"))
+        self._packing = _packing(json.loads(options["packing"])) if "packing" in options else None
+
+    def _rows(self, partition: InputPartition, batch: int) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        freeze_gc()
+        rows = client.read_range(
+            partition.location,
+            self._token,
+            self._stream,
+            partition.from_us,
+            partition.to_us,
+            self._columns,
+            batch,
+            self._query,
+            self._number,
+        )
+        if self._packing is not None:
+            return self._packing.rows(rows, first_serial(_attempt()))
+        return (pack if self._bundled else validate_rows)(rows, self._nullable)
+
+
+class Reader(DataSourceStreamReader, _Reading):
+    """An offset is the event time up to which each generator was read, exclusive."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Reading.__init__(self, options)
+        self._common = options["frontier"] == "common"
+
+    def initialOffset(self) -> dict[str, list[int]]:
+        return {POSITIONS: [0] * len(self._locations)}
+
+    def latestOffset(self, start: dict[str, list[int]], limit: Any) -> dict[str, list[int]]:
+        if self._common:
+            who = f"{self._stream}/{self._number}"
+            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]), self._query, who)
+            return {POSITIONS: [cut_us] * len(self._locations)}
+        reached = [client.act(location, self._token, "frontier") for location in self._locations]
+        return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], reached, strict=True)]}
+
+    def partitions(self, start: dict[str, list[int]], end: dict[str, list[int]]) -> list[InputPartition]:
+        spans = zip(self._locations, start[POSITIONS], end[POSITIONS], strict=True)
+        return [Range(location, from_us, to_us) for location, from_us, to_us in spans if from_us < to_us]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._rows(partition, _batch_id())
+
+    def commit(self, end: dict[str, list[int]]) -> None:
+        """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""
+
+
+class RangeReader(DataSourceReader, _Reading):
+    """The events of [from_us, to_us) of all generators, as the batch of that number."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Reading.__init__(self, options)
+        self._from_us, self._to_us, self._batch = (int(options[name]) for name in ("from_us", "to_us", "batch"))
+
+    def partitions(self) -> list[InputPartition]:
+        return [Range(location, self._from_us, self._to_us) for location in self._locations]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._rows(partition, self._batch)
+
+
+class _Sending:
+    """What both writers share: one task's rows to the recorder, then one commit for the batch of all sinks."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        freeze_gc()
+        self._location, self._token, self._query = options["location"], options["token"], options["query"]
+        self._sinks: list[str] = json.loads(options["sinks"])
+        self._batch = int(options["batch"]) if "batch" in options else None
+
+    def _send(self, batches: Iterator[pa.RecordBatch]) -> Committed:
+        freeze_gc()
+        context = TaskContext.get()
+        assert context is not None
+        address = {
+            "query": self._query,
+            "batch": _batch_id() if self._batch is None else self._batch,
+            "partition": context.partitionId(),
+            "attempt": context.taskAttemptId(),
+        }
+        with ExitStack() as stack:
+            ways = [client.Results(self._location, self._token, address | {"sink": sink}) for sink in self._sinks]
+            for way in ways:
+                stack.enter_context(way)
+            for batch in batches:
+                parts = [batch] if len(ways) == 1 else _taken_apart(batch)
+                for way, part in zip(ways, parts, strict=True):
+                    if part.num_rows:
+                        way.write(part)
+        return Committed(context.partitionId(), context.taskAttemptId(), sum(way.rows for way in ways))
+
+    def _accept(self, messages: Sequence[Any], batch: int) -> None:
+        accepted = [[message.partition, message.attempt] for message in messages if message is not None]
+        asked = {"query": self._query, "batch": batch, "accepted": accepted, "sinks": self._sinks}
+        client.act(self._location, self._token, "commit", **asked)
+
+
+class StreamWriter(DataSourceStreamArrowWriter, _Sending):
+    """For append sinks."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Sending.__init__(self, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self._accept(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: what was not committed is not judged."""
+
+
+class BatchWriter(DataSourceArrowWriter, _Sending):
+    """For update sinks, inside `foreachBatch`: Spark's own Arrow stream writer refuses update mode."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        _Sending.__init__(self, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        assert self._batch is not None
+        self._accept(messages, self._batch)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: what was not committed is not judged."""
+
+
+def _taken_apart(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """The rows of each sink, of a batch with one nullable struct column for each."""
+    parts = []
+    for column in batch.columns:
+        rows = column.filter(column.is_valid())
+        parts.append(pa.RecordBatch.from_arrays(rows.flatten(), names=[field.name for field in column.type]))
+    return parts
+
+
+def _packing(given: dict[str, Any]) -> Packing:
+    columns = tuple((ours, theirs) for ours, theirs in given["columns"])
+    return Packing(**{**given, "columns": columns, "keys": tuple(given["keys"])})
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    return context.taskAttemptId() if context is not None else 0
+
+
+def _batch_id() -> int:
+    context = TaskContext.get()
+    found = context.getLocalProperty(BATCH_ID) if context is not None else None
+    return int(found) if found is not None else -1

@@ -1,0 +1,60 @@
+"""The runner's side of starting a process that starts Spark, and of why it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
+from streamgauge.engines.spark.session import python_workers, spark_home
+from streamgauge.engines.spark.session.session import LOG_LEVEL
+from streamgauge.engines.spark.userjob.user_function import RUNNING
+from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
+
+START_TIMEOUT_S = 180.0
+_ALWAYS = {"spark home": spark_home.NOTICE, "python workers": python_workers.NOTICE, "log level": LOG_LEVEL}
+"""What is done to every Spark that is started here, though no option says so."""
+_REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
+"""What the process may refuse when it has started, by name: such errors come over its pipe."""
+_OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
+
+
+def spark_process(module: str, job: Any, folder: Path, log: Path, on_cpus: Sequence[int] | None = None) -> Child:
+    """A process that runs `module` on a job; `folder`, which is there, takes what both write, `log` what it says."""
+    path = folder / "job.pkl"
+    path.write_bytes(cloudpickle.dumps(job))
+    environment = {"SPARK_HOME": str(spark_home.view_of_spark_home(folder / "spark-home"))}
+    return Child("spark", module, [str(path)], log, on_cpus, environment)
+
+
+def started(child: Child) -> dict[str, str]:
+    """Waits until Spark has started in it: the settings in force, with what is done to every start.
+
+    Raises:
+        SettingError, JobError, InputError: what Spark, or the job itself, refuses; a function that does not return.
+        EngineError: Spark did not start, with the JVM's own reason where it never came up.
+    """
+    try:
+        settings: dict[str, str] = child.ask("start", START_TIMEOUT_S)
+    except ChildFailed as error:
+        if error.problems:
+            raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
+        if isinstance(error, ChildSilent) and child.stage.startswith(RUNNING):
+            rule = f"the function must return its DataFrame within {START_TIMEOUT_S:g} s"
+            way_out = "take out what waits, and do what takes long in functions that Spark's workers call"
+            raise JobError(Problem("job", rule, child.stage, way_out)) from None
+        reason = f"spark did not start: {error}{_of_the_jvm(child.log)}"
+        raise EngineError(reason, str(child.log)) from None
+    return {**settings, **_ALWAYS}
+
+
+def _of_the_jvm(log: Path) -> str:
+    """What the JVM said where it never came up: Spark's own message does not hold it."""
+    lines = log.read_text(errors="replace").splitlines()
+    for index, line in enumerate(lines):
+        if line.startswith(_OF_THE_JVM):
+            return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
+    return ""

@@ -1,0 +1,1 @@
+"""How Spark implements each operator."""

@@ -1,0 +1,303 @@
+"""Flow nodes to Spark DataFrame operations, one small function a node; Catalyst compiles the rest.
+
+Every relation carries one engine time column, `_time`, beside the BIGINT lineage columns; it leaves at the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce, singledispatchmethod
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.core.errors import EngineError
+from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.dataflow import schema
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Explode,
+    IntervalJoin,
+    InWindows,
+    Lookup,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Source,
+    TopN,
+    Union,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.engines.spark.columns import column, columns
+from streamgauge.engines.spark.lowering.arrow_blocks import ROWS, Packing
+from streamgauge.engines.spark.lowering.chaining import ChainSpec, chain_into, chained_operators
+from streamgauge.engines.spark.lowering.distinct import first_of_all, first_of_each_window
+from streamgauge.engines.spark.lowering.interval_join import interval_join
+from streamgauge.engines.spark.lowering.mergeable import is_mergeable
+from streamgauge.engines.spark.lowering.panes import by_panes
+from streamgauge.engines.spark.lowering.partial_aggregation import Side, with_parts
+from streamgauge.engines.spark.lowering.queries import Query, last_shared, operator_of, steps_to
+from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
+from streamgauge.engines.spark.lowering.top_n import top_n
+from streamgauge.engines.spark.observe.native_row_counts import natively_counted
+from streamgauge.engines.spark.options import LOWERINGS
+from streamgauge.engines.spark.watermark import NONE
+
+TIME = "_time"
+WINDOW = "_window"
+
+
+def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) -> str:
+    """The way in which an operator is done: the one asked for by its name, else the one that suits it."""
+    choice = choices.get(node.name, LOWERINGS[type(node)][0])
+    if choice != "auto":
+        return choice
+    return "panes" if isinstance(node, WindowAggregate) and is_mergeable(node) else "window"
+
+
+class Probe(Protocol):
+    """Counts what leaves operators, by their names: `probes.Probes`."""
+
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        """The frame, counted; `rows` names a column that says how many they are, where they are not those of the frame.
+        An operator that a column was asked for is left as it is.
+        """
+
+    def column(self, operator: str) -> str:
+        """A name for a column that is made with an operator's rows; empty where none is wanted."""
+
+    def alike(self, operator: str, before: str) -> None:
+        """An operator gives a row for each that the one before it gives."""
+
+
+class Uncounted:
+    """Counts nothing."""
+
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        return frame
+
+    def column(self, operator: str) -> str:
+        return ""
+
+    def alike(self, operator: str, before: str) -> None:
+        """Nobody asks."""
+
+
+class Lowering:
+    """Lowers one query of a flow.
+
+    Args:
+        read: gives the streaming DataFrame of a source node (fields and lineage).
+        read_packed: gives a source as packed blocks instead of rows.
+        choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
+        buckets: how many parts packed lowerings cut their keys into.
+        delay: how far behind the latest event the watermark stays, in Spark's words.
+        probe: counts what leaves the operators; nothing without.
+        in_order: whether rows come in the order of events, and one task of each operator takes all of them.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Source], DataFrame],
+        read_packed: Callable[[Source, Packing], DataFrame],
+        choices: dict[str, str],
+        buckets: int,
+        delay: str = NONE,
+        probe: Probe | None = None,
+        in_order: bool = False,
+    ) -> None:
+        self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
+        self._delay, self._probe, self._in_order = delay, probe or Uncounted(), in_order
+        self._counted_by_spark: frozenset[Node] = frozenset()
+        self._handed_on: frozenset[Node] = frozenset()
+
+    def output(self, query: Query) -> DataFrame:
+        """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
+        inputs = [sink.input for sink in query.sinks]
+        self._counted_by_spark, self._handed_on = natively_counted(inputs), chained_operators(inputs)
+        if len(inputs) == 1:
+            return self.lower(inputs[0]).drop(TIME)
+        aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
+        if len(aggregates) == len(inputs) and len(set(aggregates)) > 1:
+            return self._tagged(aggregates)
+        operator = operator_of(inputs[0])
+        branches = [(steps_to(each, operator), schema.columns(each)) for each in inputs]
+        return project_branches(self.lower(operator), branches)
+
+    def _tagged(self, aggregates: list[RunningAggregate]) -> DataFrame:
+        shared = last_shared(aggregates)
+
+        def made(process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]) -> DataFrame:
+            return self._probe.behind(process.name, with_parts(process, aggregates, behind, frame, sides), ROWS)
+
+        return fuse_aggregates(self.lower(shared), shared, aggregates, made)
+
+    def lower(self, node: Node) -> DataFrame:
+        """The rows that leave an operator."""
+        frame = self._lowered(node)
+        if isinstance(node, Select):
+            self._probe.alike(node.name, node.input.name)
+            return frame
+        return self._probe.behind(node.name, frame)
+
+    @singledispatchmethod
+    def _lowered(self, node: Any) -> DataFrame:
+        raise EngineError(f"spark has no lowering for the node {type(node).__name__}")
+
+    @_lowered.register
+    def _(self, node: Source) -> DataFrame:
+        frame = self._read(node)
+        if EVENT_TIME not in frame.columns:
+            return frame
+        return frame.withColumn(TIME, F.timestamp_micros(F.col(EVENT_TIME)))
+
+    @_lowered.register
+    def _(self, node: Select) -> DataFrame:
+        frame = self.lower(node.input)
+        return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *_time_of(frame))
+
+    @_lowered.register
+    def _(self, node: Where) -> DataFrame:
+        return self.lower(node.input).where(node.predicate)
+
+    @_lowered.register
+    def _(self, node: WindowAggregate) -> DataFrame:
+        keys = columns(node.keys)
+        rows = self._windows(node)
+        return rows.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
+
+    @_lowered.register
+    def _(self, node: RunningAggregate) -> DataFrame:
+        if isinstance(node.input, InWindows):
+            return self._so_far(node, node.input)
+        return self._values(node)
+
+    def _windows(self, node: WindowAggregate) -> DataFrame:
+        """Keys, window and aggregates of the windows that have closed."""
+        if lowering_of(node, self._choices) == "panes":
+            return by_panes(self._marked(node.input), node, TIME, WINDOW)
+        return aggregated(self._marked(node.input), node, window_of(node.window).alias(WINDOW))
+
+    def _values(self, node: RunningAggregate) -> DataFrame:
+        """Keys and aggregates over all events so far."""
+        return aggregated(self.lower(node.input), node)
+
+    def _so_far(self, node: RunningAggregate, each: InWindows) -> DataFrame:
+        """Values of windows that are still open, by Spark's own window, so that it forgets those that have closed."""
+        keys = columns(key for key in node.keys if key not in (WINDOW_START, WINDOW_END))
+        grouped = self._marked(each.input).groupBy(window_of(each.windows).alias(WINDOW), *keys)
+        found = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return found.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates))
+
+    @_lowered.register
+    def _(self, node: WindowJoin) -> DataFrame:
+        if lowering_of(node, self._choices) == "packed":
+            from streamgauge.engines.spark.lowering.packed_join import packed_join
+
+            return packed_join(node, self.lower, self._read_packed, self._buckets)
+        return self._stream_stream_join(node)
+
+    @_lowered.register
+    def _(self, node: Explode) -> DataFrame:
+        frame, array = self.lower(node.input), F.expr(node.array)
+        marked = self._probe.column(node.name) if node in self._counted_by_spark else ""
+        if node.ordinal is None:
+            made = marked or node.column
+            return frame.select("*", F.explode(array).alias(made)).withColumnRenamed(made, node.column)
+        place = marked or node.ordinal
+        rows = frame.select("*", F.posexplode(array).alias(place, node.column))
+        return rows.withColumn(place, column(place).cast("bigint")).withColumnRenamed(place, node.ordinal)
+
+    @_lowered.register
+    def _(self, node: Lookup) -> DataFrame:
+        frame = self.lower(node.input)
+        table = frame.sparkSession.createDataFrame(node.table.to_arrow())
+        joined = frame.join(F.broadcast(table), list(node.keys), node.how)
+        found = [name for name in table.columns if name not in node.keys]
+        return joined.select(*columns([*frame.columns, *found]))
+
+    @_lowered.register
+    def _(self, node: Union) -> DataFrame:
+        return reduce(DataFrame.unionByName, [self.lower(input_) for input_ in node.inputs])
+
+    @_lowered.register
+    def _(self, node: SessionAggregate) -> DataFrame:
+        session = F.session_window(TIME, f"{node.session.gap_us} microseconds").alias(WINDOW)
+        keys = columns(node.keys)
+        rows = self._marked(node.input).groupBy(session, *keys)
+        found = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return found.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
+
+    @_lowered.register
+    def _(self, node: Distinct) -> DataFrame:
+        if node.window is None:
+            return first_of_all(self.lower(node.input), node, TIME, self._in_order)
+        first = first_of_each_window(self._marked(node.input), node, TIME, window_of(node.window).alias(WINDOW))
+        return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
+
+    @_lowered.register
+    def _(self, node: IntervalJoin) -> DataFrame:
+        return interval_join(self._marked(node.left), self._marked(node.right), node, TIME)
+
+    @_lowered.register
+    def _(self, node: TopN) -> DataFrame:
+        return top_n(self._marked(node.input), node, TIME)
+
+    @_lowered.register
+    def _(self, node: Process) -> DataFrame:
+        return self._processed(node)
+
+    def _processed(self, node: Process, onward: ChainSpec | None = None) -> DataFrame:
+        from streamgauge.engines.spark.lowering.process import process
+
+        given, before = None, node.inputs[0]
+        if isinstance(before, Process) and before in self._handed_on:
+            handed = self._processed(before, chain_into(node, self._buckets))
+            given = self._probe.behind(before.name, handed, ROWS)
+        return process(node, self.lower, self._read_packed, self._buckets, given, onward)
+
+    def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
+        left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
+        joined = left.join(right, [WINDOW, *node.keys], "inner")
+        kept = columns(name for name in joined.columns if name not in (WINDOW, TIME))
+        return joined.select(*kept, *_borders(), *_window_time())
+
+    def _windowed(self, node: Node, window: Window) -> DataFrame:
+        return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)
+
+    def _marked(self, node: Node) -> DataFrame:
+        """The input of an operator that closes windows; marked here, not at the source: a mark cannot be set twice."""
+        frame = self.lower(node)
+        return frame if _is_marked(frame) else frame.withWatermark(TIME, self._delay)
+
+
+def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more: Any) -> DataFrame:
+    """The aggregates of a node by its keys, and by more columns."""
+    grouped = frame.groupBy(*more, *columns(node.keys))
+    return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+
+
+def window_of(window: Window) -> Any:
+    return F.window(TIME, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
+
+
+def _borders() -> list[Any]:
+    return [F.col(f"{WINDOW}.start").alias(WINDOW_START), F.col(f"{WINDOW}.end").alias(WINDOW_END)]
+
+
+def _window_time() -> list[Any]:
+    return [F.window_time(F.col(WINDOW)).alias(TIME)]
+
+
+def _is_marked(frame: DataFrame) -> bool:
+    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
+
+
+def _time_of(frame: DataFrame) -> list[Any]:
+    return [F.col(TIME)] if TIME in frame.columns else []

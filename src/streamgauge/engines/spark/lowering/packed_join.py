@@ -1,0 +1,161 @@
+"""The windowed join by packed blocks: rows travel through shuffle and state as Arrow blocks, not one by one.
+
+1. pack: each task cuts its rows by (pane, bucket of the keys) and writes every part as one Arrow IPC block; where a
+   side is nothing but columns of its stream and keys are whole numbers, the reader packs as it reads, and rows never
+   become Spark rows at all
+2. hold: a block is a state row of its own until the watermark passes its window: written once, never rewritten
+3. gather: the blocks of a closed (window, bucket) meet in one task
+4. open: Acero joins the two sides' rows
+
+The answer is that of Spark's own stream-stream join; what is saved is a state read and write for every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import gcd
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import arrow_type
+from streamgauge.dataflow import schema
+from streamgauge.dataflow.nodes import Node, Select, Source, WindowJoin
+from streamgauge.engines.spark.columns import by_reference, columns, ddl
+from streamgauge.engines.spark.lowering import arrow_blocks
+from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
+from streamgauge.engines.spark.lowering.panes import MARK
+
+WINDOW = "_window"
+Batches = Iterator[pa.RecordBatch]
+
+
+def packed_join(
+    node: WindowJoin,
+    lower: Callable[[Node], DataFrame],
+    read_packed: Callable[[Source, Packing], DataFrame],
+    buckets: int,
+) -> DataFrame:
+    """Join by blocks. `lower` gives an unmarked frame with `_time`; `read_packed` reads a source as packed rows."""
+    window = F.window(TIME, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
+    left, right = _sides(node, lower, read_packed, buckets)
+    held = (
+        left.unionByName(right)
+        .withWatermark(TIME, "0 seconds")
+        .groupBy(window.alias(WINDOW), BUCKET, SIDE, SERIAL)
+        .agg(F.first(BLOCK).alias(BLOCK))
+    )
+    borders = [
+        F.unix_micros(f"{WINDOW}.{end}").alias(name) for end, name in (("start", WINDOW_START), ("end", WINDOW_END))
+    ]
+    tasks = int(held.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    # By number: a batch closes one window, and a hash sends its few buckets anywhere, at times all to one task.
+    gathered = held.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(tasks, F.pmod(F.col(BUCKET), F.lit(tasks)))
+    opened = gathered.mapInArrow(_opener(node), _ddl(node))
+    inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
+    borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}
+    return opened.withColumn(TIME, inside).withColumns(borders_)
+
+
+def _sides(
+    node: WindowJoin,
+    lower: Callable[[Node], DataFrame],
+    read_packed: Callable[[Source, Packing], DataFrame],
+    buckets: int,
+) -> tuple[DataFrame, DataFrame]:
+    """Both sides packed in the same way: their buckets must agree."""
+    plans = [_packing(side, number, node, buckets) for number, side in enumerate((node.left, node.right))]
+    if all(plans):
+        left, right = (read_packed(*plan) for plan in plans if plan is not None)
+        return left, right
+    return _packed(lower(node.left), 0, node, buckets), _packed(lower(node.right), 1, node, buckets)
+
+
+def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
+    """How the reader itself can pack a side; None where it computes something or its keys are no whole numbers."""
+    found = plain_columns(side)
+    kinds = schema.columns(side)
+    if found is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
+        return None
+    source, columns = found
+    names = dict(columns)
+    keys = tuple(names[key] for key in node.keys)
+    return source, Packing(number, columns, keys, EVENT_TIME, buckets, gcd(node.window.range_us, node.window.slide_us))
+
+
+def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
+    """(source, (name, source's column) pairs) where a node only picks and renames columns of a source."""
+    if isinstance(node, Source):
+        return node, tuple((name, name) for name in schema.columns(node))
+    if not isinstance(node, Select) or (below := plain_columns(node.input)) is None:
+        return None
+    source, columns = below
+    there = by_reference(dict(columns))
+    if any(text not in there for _, text in node.columns):
+        return None
+    return source, tuple((name, there[text]) for name, text in node.columns)
+
+
+def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:
+    pane_us = gcd(node.window.range_us, node.window.slide_us)
+    keyed = frame.select(
+        *columns(name for name in frame.columns if name != TIME),
+        F.unix_micros(TIME).alias(TIME),
+        F.pmod(F.hash(*columns(node.keys)), F.lit(buckets)).alias(BUCKET),
+    )
+    return keyed.mapInArrow(_packer(side, buckets, pane_us), PACKED)
+
+
+def _packer(side: int, buckets: int, pane_us: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    def pack(batches: Iterable[pa.RecordBatch]) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        serial = arrow_blocks.first_serial(context.taskAttemptId() if context is not None else 0)
+        for table in arrow_blocks.tables(batches):
+            times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
+            parts = list(arrow_blocks.cut(table.drop_columns([TIME, BUCKET]), times, bucket, buckets, pane_us))
+            yield arrow_blocks.packed_rows(side, parts, serial)
+            serial += len(parts)
+
+    return pack
+
+
+def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    left, right = (_arrow_schema(schema.columns(side)) for side in (node.left, node.right))
+    keys, names = list(node.keys), list(schema.columns(node))
+
+    def open_blocks(batches: Iterable[pa.RecordBatch]) -> Batches:
+        sides: dict[tuple[int, int, int], tuple[list[Any], list[Any]]] = {}
+        for batch in batches:
+            columns = [batch.column(name) for name in (WINDOW_START, WINDOW_END, BUCKET, SIDE, BLOCK)]
+            for start, end, bucket, side, block in zip(*columns, strict=True):
+                both = sides.setdefault((start.as_py(), end.as_py(), bucket.as_py()), ([], []))
+                both[side.as_py()].append(block.as_buffer())
+        for (start, end, _), (ours, theirs) in sides.items():
+            if ours and theirs:
+                tables = arrow_blocks.opened(ours, left), arrow_blocks.opened(theirs, right)
+                joined = tables[0].join(tables[1], keys, join_type="inner", use_threads=False)
+                yield from _with_window(joined, start, end, names)
+
+    return open_blocks
+
+
+def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str]) -> Batches:
+    count = joined.num_rows
+    for name, value in ((WINDOW_START, start_us), (WINDOW_END, end_us)):
+        joined = joined.append_column(name, pa.array(np.full(count, value, np.int64)))
+    yield from joined.select(names).combine_chunks().to_batches()
+
+
+def _ddl(node: WindowJoin) -> str:
+    """The joined rows' columns; window borders in microseconds until the last step."""
+    return ddl(schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"})
+
+
+def _arrow_schema(kinds: dict[str, str]) -> pa.Schema:
+    return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])

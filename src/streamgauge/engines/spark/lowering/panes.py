@@ -1,0 +1,57 @@
+"""The window aggregate by panes: each event is aggregated once, not once for every window it lies in.
+
+Spark's `window` makes a row for every window and groups by a struct, which its fast hash map does not take. Here
+events are grouped by the end of their pane, a plain timestamp, and a second aggregate joins closed panes to windows.
+Both are native; only aggregates that can be joined from parts (sum, count, min, max) can be done so.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.core.errors import EngineError
+from streamgauge.core.units import backquote
+from streamgauge.dataflow.nodes import RunningAggregate, WindowAggregate
+from streamgauge.engines.spark.columns import columns
+from streamgauge.engines.spark.lowering.mergeable import merge_functions, non_mergeable
+
+MARK = {"spark.watermarkDelayMs": 0}
+"""What Spark keeps in a column's metadata to know it as marked; a computed column loses it and gets it back."""
+
+
+def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
+    """Keys, `window` and the aggregates of a marked frame; `time` is its engine time column."""
+    if names := non_mergeable(node):
+        raise EngineError(
+            f"lowering.{node.name}=panes joins aggregates from parts, and {', '.join(names)} has none: "
+            f"take --option lowering.{node.name}=window"
+        )
+    return windows_of(panes_of(marked, node, time), node, time, window)
+
+
+def panes_of(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
+    """Keys and the aggregates of each pane; `time` becomes its end."""
+    pane_us = gcd(node.window.range_us, node.window.slide_us)
+    micros = F.unix_micros(time)
+    end = F.timestamp_micros(micros - F.pmod(micros, F.lit(pane_us)) + F.lit(pane_us))
+    return (
+        marked.withColumn(time, end.alias(time, metadata=MARK))
+        .groupBy(time, *columns(node.keys))
+        .agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+    )
+
+
+def windows_of(panes: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
+    """Keys, `window` and the aggregates of windows, joined from panes; there may be several parts of one pane."""
+    # The last microsecond of a pane lies in exactly the windows that its events lie in.
+    inside = F.timestamp_micros(F.unix_micros(time) - F.lit(1)).alias(time, metadata=MARK)
+    slid = F.window(time, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
+    return panes.withColumn(time, inside).groupBy(slid.alias(window), *columns(node.keys)).agg(*joined(node))
+
+
+def joined(node: WindowAggregate | RunningAggregate) -> list[Column]:
+    """Every aggregate of a node, from those of parts."""
+    return [F.expr(f"{how}({backquote(name)})").alias(name) for name, how in merge_functions(node).items()]

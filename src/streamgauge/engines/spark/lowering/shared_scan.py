@@ -1,0 +1,179 @@
+"""One query for several sinks: each row once, as what it is for every sink, in one nullable struct column for each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from streamgauge.core.units import backquote
+from streamgauge.dataflow import schema
+from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
+from streamgauge.dataflow.operators.api import TIME
+from streamgauge.engines.spark.columns import by_reference, column, columns
+from streamgauge.engines.spark.lowering.partial_aggregation import Side, aggregated, given, parts_of, taken
+from streamgauge.engines.spark.lowering.queries import process_of, steps_to
+
+INPUT, KEPT, TAG, ROW = "_input", "_kept", "_tag", "_row"
+Branch = tuple[Sequence[Select | Where], Iterable[str]]
+"""Row-wise steps, and the columns after them."""
+
+
+class WithParts(Protocol):
+    """Parts of all aggregates: `parts.with_parts` for them, counted by probes."""
+
+    def __call__(
+        self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]
+    ) -> DataFrame: ...
+
+
+def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
+    """A struct column for each branch, null where its conditions keep a row out; rows of no branch are left out.
+
+    So one scan serves all sinks. What lies behind a condition is computed only where it holds, as it would be alone.
+    """
+    frame = rows.select(F.struct("*").alias(INPUT))
+    made: list[str] = []
+    for number, (steps, own) in enumerate(branches):
+        aside = [INPUT, *made]
+        frame = _stepped(frame, steps, aside)
+        made.append(f"_sink_{number}")
+        struct = F.struct(*map(_column, own))
+        frame = frame.select(*aside, F.when(F.col(KEPT), struct).alias(made[-1]))
+    return frame.select(*made).where(" OR ".join(f"{name} IS NOT NULL" for name in made))
+
+
+def split_by_sink(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[Side]]:
+    """Each row with the columns of every branch, and which they are, for Python.
+
+    A column that branches leave as it came is there once.
+    """
+    frame = rows.select(F.struct("*").alias(INPUT))
+    as_they_came: dict[str, Column] = {}
+    made: list[str] = []
+    sides = []
+    for number, (steps, own) in enumerate(branches):
+        came = _as_it_came(steps, rows.columns)
+        renamed = {name: f"_as_{came[name]}" if name in came else f"_{number}_{name}" for name in own}
+        # From the row itself: behind a condition of this branch they are null where it keeps the row out.
+        as_they_came |= {f"_as_{came[name]}": F.col(f"{INPUT}.{backquote(came[name])}") for name in own if name in came}
+        kept = f"{KEPT}_{number}" if any(isinstance(step, Where) for step in steps) else ""
+        sides.append(Side(renamed, kept))
+        new = [_column(name).alias(theirs) for name, theirs in renamed.items() if name not in came]
+        new += [F.col(KEPT).alias(kept)] if kept else []
+        frame = _stepped(frame, steps, [INPUT, *made]).select(INPUT, *columns(made), *new)
+        made = frame.columns[1:]
+    return frame.select(*columns(made), *[each.alias(name) for name, each in as_they_came.items()]), sides
+
+
+def _stepped(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
+    """The columns `aside`, KEPT, and what the steps make of INPUT, null where a condition has kept the row out."""
+    frame = frame.select(*columns(aside), F.lit(True).alias(KEPT), f"{INPUT}.*")
+    for step in steps:
+        if isinstance(step, Where):
+            holds = F.when(F.col(KEPT), F.expr(step.predicate))
+            frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
+        else:
+            chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
+            frame = frame.select(*columns(aside), KEPT, *chosen)
+    return frame
+
+
+def _column(name: str) -> Column:
+    """A column behind steps; a row's time goes along with it, whatever its columns are."""
+    return F.col(f"{INPUT}.{TIME}") if name == TIME else column(name)
+
+
+def _as_it_came(steps: Iterable[Select | Where], there: Iterable[str]) -> dict[str, str]:
+    """Columns after the steps that are columns before them: name to name."""
+    came = {name: name for name in there}
+    for step in steps:
+        if isinstance(step, Select):
+            there_ = by_reference(came)
+            came = {name: there_[text] for name, text in step.columns if text in there_} | {TIME: TIME}
+    return came
+
+
+def fuse_aggregates(
+    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], with_parts: WithParts
+) -> DataFrame:
+    """Running aggregates over one operator as a single one, by the number of each and its keys.
+
+    `rows` are those of the node `shared`. Where some have a process behind it, `with_parts` makes parts of all. What
+    differs from one to the next are keys and aggregates: keys of one type share a column, and an aggregate that several
+    have is computed once.
+    """
+    process = process_of(aggregates, shared)
+    if process is None:
+        branches = [(steps_to(node.input, shared), taken(node)) for node in aggregates]
+        return _aggregated(project_branches(rows, branches), list(map(_of_rows, aggregates)))
+    behind = [isinstance(node.input, Process) for node in aggregates]
+    past = [node for node, mine in zip(aggregates, behind, strict=True) if not mine]
+    own: list[Branch] = [(steps_to(node.input, shared), taken(node)) for node in past]
+    frame, sides = split_by_sink(rows, [*own, (steps_to(process.inputs[0], shared), given(process))])
+    return _aggregated(with_parts(process, behind, frame, sides), list(map(_of_parts, aggregates)))
+
+
+@dataclass(frozen=True)
+class _Aggregate:
+    """Keys and what is aggregated, each with its type, and the aggregates: name and expression."""
+
+    keys: dict[str, str]
+    inputs: dict[str, str]
+    aggregates: tuple[tuple[str, str], ...]
+
+
+def _of_rows(node: RunningAggregate) -> _Aggregate:
+    there = schema.columns(node.input)
+    return _Aggregate({key: there[key] for key in node.keys}, aggregated(node), node.aggregates)
+
+
+def _of_parts(node: RunningAggregate) -> _Aggregate:
+    there, parts = schema.columns(node.input), parts_of(node) or ()
+    joined = tuple((name, part.joined) for (name, _), part in zip(node.aggregates, parts, strict=True))
+    return _Aggregate({key: there[key] for key in node.keys}, {part.name: part.kind for part in parts}, joined)
+
+
+def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
+    """The aggregates of rows with a nullable struct column for each, given in the same way."""
+    places = [_places(node.keys) for node in aggregates]
+    kinds = {place: kind for of_node in places for place, kind in of_node.values()}
+    inputs = {name: kind for node in aggregates for name, kind in node.inputs.items()}
+    each = []
+    for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
+        sink = f"_sink_{number}"
+        key_of = {place: f"{sink}.{backquote(name)}" for name, (place, _) in of_node.items()}
+        values_ = [_or_null(key_of.get(place), kind).alias(place) for place, kind in kinds.items()]
+        values_ += [
+            _or_null(f"{sink}.{backquote(name)}" if name in node.inputs else None, kind).alias(name)
+            for name, kind in inputs.items()
+        ]
+        each.append(F.when(F.col(sink).isNotNull(), F.struct(F.lit(number).alias(TAG), *values_)))
+    exploded = rows.select(F.explode(F.array(*each)).alias(ROW)).where(f"{ROW} IS NOT NULL")
+    texts = list(dict.fromkeys(text for node in aggregates for _, text in node.aggregates))
+    computed = [F.expr(text).alias(f"_value_{number}") for number, text in enumerate(texts)]
+    found = exploded.select(f"{ROW}.*").groupBy(TAG, *columns(kinds)).agg(*computed)
+    sinks = []
+    for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
+        keys = [column(of_node[key][0]).alias(key) for key in node.keys]
+        values = [F.col(f"_value_{texts.index(text)}").alias(name) for name, text in node.aggregates]
+        sinks.append(F.when(F.col(TAG) == number, F.struct(*keys, *values)).alias(f"_sink_{number}"))
+    return found.select(*sinks)
+
+
+def _places(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Key to (the column that it shares with keys of its type in other aggregates, its type)."""
+    found = {}
+    seen: dict[str, int] = defaultdict(int)
+    for key, kind in keys.items():
+        found[key] = (f"_key_{kind}_{seen[kind]}", kind)
+        seen[kind] += 1
+    return found
+
+
+def _or_null(text: str | None, kind: str) -> Column:
+    return F.col(text) if text is not None else F.lit(None).cast(kind)

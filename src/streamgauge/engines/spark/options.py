@@ -1,0 +1,284 @@
+"""Spark's settings: ours, each with its reason, and how a user's options are put over them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from streamgauge.core.errors import Problem
+from streamgauge.core.options import Setting
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
+from streamgauge.engines.spi import Capabilities
+from streamgauge.system.machine import at_most_half, memory_bytes
+
+LOWERING = "lowering."
+LOWERINGS: dict[type[Node], tuple[str, ...]] = {
+    WindowAggregate: ("auto", "panes", "window"),
+    WindowJoin: ("stream_stream", "packed"),
+}
+"""The ways in which an operator of a kind can be done, the default first; `--option lowering.<its name>` chooses."""
+
+LOOPBACK = "127.0.0.1"
+_LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+SETTINGS = (
+    Setting(
+        "trigger",
+        "auto",
+        "how often a batch begins, at least: 1 second; 0 seconds: back to back. auto: 1400 milliseconds for windows, "
+        "2 seconds for Spark's own join of them, else 0",
+    ),
+    Setting(
+        "watermark_delay",
+        "auto",
+        "how far behind the latest event the watermark stays; auto: 1 second over a broker with several partitions, "
+        "which are read at no common event time, else 0 seconds",
+    ),
+    Setting(
+        "source",
+        "bundles",
+        "how events enter; bundles: some thousand as a row of arrays, unpacked by a native expression; rows: singly",
+        ("bundles", "rows"),
+    ),
+    Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),
+    Setting(
+        "lowering.aggregate",
+        "auto",
+        "how the windowed aggregate of that name is done; auto: by panes where every value can be joined from parts",
+        LOWERINGS[WindowAggregate],
+    ),
+    Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
+    Setting("driver_memory", "4g", "heap of the JVM in local mode; unless given, at most half of the machine's memory"),
+    Setting(
+        "jit",
+        "late",
+        "when a local JVM compiles to its fastest code; late: only what is called very often; jvm: as it would",
+        ("late", "jvm"),
+    ),
+    Setting(
+        "probes",
+        "progress",
+        "progress: keep the engine's own progress as extra series; on: also count the rows of each operator, which "
+        "keeps Spark from moving conditions across operators; off: neither",
+        ("progress", "on", "off"),
+    ),
+)
+
+JVM_OPTIONS = {
+    # Spark plans each batch anew with thousands of methods, so the compiler took a fifth of two processors for two
+    # minutes, and a fresh engine was slower than it would be. Loops over rows are compiled by their turns, as ever.
+    "late": (
+        "-XX:Tier4InvocationThreshold=200000",
+        "-XX:Tier4MinInvocationThreshold=50000",
+        "-XX:Tier4CompileThreshold=500000",
+        "-XX:Tier3DelayOn=0",
+    ),
+    "jvm": (),
+}
+"""What each value of the option `jit` tells a JVM."""
+
+CAPABILITIES = Capabilities(
+    name="spark",
+    summary="Spark Structured Streaming, micro-batch",
+    nodes=(
+        "Source",
+        "Select",
+        "Where",
+        "WindowAggregate",
+        "SessionAggregate",
+        "RunningAggregate",
+        "WindowJoin",
+        "IntervalJoin",
+        "Distinct",
+        "TopN",
+        "Explode",
+        "Lookup",
+        "Union",
+        "Process",
+        "NativeJob",
+    ),
+    sink_modes=("append", "update"),
+    transports=("flight", "kafka"),
+    runs_streams=True,
+    computes_truth=False,
+    several_sinks=True,
+    needs_java=True,
+    settings=SETTINGS,
+)
+
+
+REDACTED = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
+"""Spark's own rule of what it shows nowhere, and by what a user's client logs in, keys included."""
+PROBED = {"spark.sql.ui.retainedExecutions": "2000"}
+"""What probes need besides: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
+short batches forget the first of those within minutes.
+"""
+
+
+def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, host: str = LOOPBACK) -> dict[str, str]:
+    """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
+
+    `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
+    `host`: the address at which executors find Spark's driver.
+    """
+    conf = {
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Larger than Spark's 10 000: each batch crosses to Python and to the recorder as one piece.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        # Without a limit in bytes beside the one in rows: Spark adds up a batch's size anew after every row.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+        # Kept until the end of a trial, when they are read once instead of polled.
+        "spark.sql.streaming.numRecentProgressUpdates": "10000",
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": host,
+        "spark.sql.adaptive.enabled": "false",
+        # Of code that Spark makes for a plan it keeps a hundred classes. Several queries in turn have more, and then
+        # every batch has code made, and compiled by the JVM, anew.
+        "spark.sql.codegen.cache.maxEntries": "2000",
+    }
+    if local_checkpoint:
+        # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
+        conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+        # Both are for disks and executors that fail. Here the checkpoint ends with the run, and no executor is lost.
+        conf["spark.sql.streaming.checkpoint.fileChecksum.enabled"] = "false"
+        conf["spark.sql.shuffle.orderIndependentChecksum.enabled"] = "false"
+    if local_checkpoint and raw_files:
+        conf |= {
+            "spark.hadoop.fs.file.impl": _LOCAL_FILES,
+            "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        }
+    return conf
+
+
+def needs_rocksdb(flow: Flow) -> bool:
+    """Whether a flow keeps state that Spark's usual store cannot keep, or copies whole in every batch: that of a keyed
+    process in Python, and every key that ever came.
+    """
+    keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(flow))
+    return any(keyed) or keeps_first_rows(flow)
+
+
+def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
+    """Configuration for state in RocksDB, which needs Hadoop's own local files."""
+    kept = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
+    store = "spark.sql.streaming.stateStore."
+    return kept | {
+        f"{store}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        # Each batch writes what changed, not the whole store; and nobody asks for the number of keys.
+        f"{store}rocksdb.changelogCheckpointing.enabled": "true",
+        f"{store}rocksdb.trackTotalNumberOfRows": "false",
+    }
+
+
+UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
+"""Spark refuses every sort of a stream, also one within the parts of a batch (`distinct`)."""
+
+
+def keeps_first_rows(flow: Flow) -> bool:
+    """Whether a flow keeps every key that ever came, with its first row; rows of a batch are put in order for it, which
+    Spark allows only unchecked.
+    """
+    return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
+
+
+WINDOWED_INTERVAL = "1400 milliseconds"
+
+
+def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
+    """The interval of batches in Spark's words.
+
+    Args:
+        asked: the option's value.
+        windowed: whether results wait for a window's end.
+        state_copied: whether a batch touches all of the state, as Spark's own join of streams does.
+
+    Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
+    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back soon,
+    and the fixed cost of a batch (a third of a second) is paid less often. A window's results wait for its end anyway.
+    The longer the interval, the nearer to its limit an engine is still level; with this one, a span of 30 s just holds
+    the 20 batches that a verdict needs, and batches do not march in step with windows.
+    Spark's own join copies its whole state and looks for what is out of date in every batch, so it pays to have few.
+    """
+    if asked != "auto":
+        return asked
+    if state_copied:
+        return "2 seconds"
+    return WINDOWED_INTERVAL if windowed else "0 seconds"
+
+
+def _check_interval(name: str, value: str) -> Problem | None:
+    if value == "auto" or re.fullmatch(r"[0-9]+ (millisecond|minute)s?|[0-9]+(\.[0-9]{1,9})? seconds?", value):
+        return None
+    rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
+    return Problem(f"option {name}", rule, value, f'--option {name}="1 second"')
+
+
+def _check_buckets(value: str) -> Problem | None:
+    if re.fullmatch("[0-9]+", value) and 1 <= int(value) <= 4096:
+        return None
+    return Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
+
+
+def _heap_bytes(value: str) -> int:
+    """A heap as it is written, in bytes; 0 where it is not written so."""
+    found = re.fullmatch(r"([0-9]+)([mg])", value)
+    return int(found.group(1)) * {"m": 2**20, "g": 2**30}[found.group(2)] if found else 0
+
+
+def _usual_heap() -> str:
+    """That of `SETTINGS`, or half of this machine's memory where that is less."""
+    default = next(setting.default for setting in SETTINGS if setting.name == "driver_memory")
+    usual = _heap_bytes(default)
+    half = at_most_half(usual)
+    return default if half == usual else f"{half // 2**20}m"
+
+
+def _check_memory(value: str) -> Problem | None:
+    there = memory_bytes()
+    if 2**28 <= _heap_bytes(value) <= there:
+        return None
+    rule = f"must be from 256m to what this machine has ({there / 2**30:.1f} GiB), with m or g"
+    return Problem("option driver_memory", rule, value, f"--option driver_memory={_usual_heap()}")
+
+
+def heap_bytes(options: Mapping[str, str]) -> int:
+    """The heap that these options, or our default, give a JVM; 0 where what they say is none."""
+    return _heap_bytes(options.get("driver_memory", _usual_heap()))
+
+
+def check_beside(queue_bytes: int, options: dict[str, str], generators_bytes: int = 0) -> Problem | None:
+    """What is wrong where the heap and the driver's queue do not fit into this machine together.
+
+    The way out leaves `generators_bytes` to the generators.
+    """
+    heap, there = options.get("driver_memory", _usual_heap()), memory_bytes()
+    if queue_bytes + _heap_bytes(heap) <= there or _check_memory(heap) is not None:
+        return None
+    rule = f"and --memory must fit together into what this machine has ({there / 2**30:.1f} GiB)"
+    half = (there - generators_bytes) // 2**21
+    way_out = f"--option driver_memory={half}m --memory {half}MiB, or less"
+    return Problem("option driver_memory", rule, f"{heap} and {queue_bytes / 2**30:.3g} GiB", way_out)
+
+
+RULES: dict[str, Callable[[str], Problem | None]] = {
+    "trigger": partial(_check_interval, "trigger"),
+    "watermark_delay": partial(_check_interval, "watermark_delay"),
+    "buckets": _check_buckets,
+    "driver_memory": _check_memory,
+}
+"""What is wrong with a value of an option of ours that has no choices; None where nothing is."""
+
+
+def split(options: dict[str, str], settings: Sequence[Setting] = SETTINGS) -> tuple[dict[str, str], dict[str, str]]:
+    """(our engine options with defaults, Spark configuration the user gave)."""
+    ours = {setting.name: setting.default for setting in settings} | {"driver_memory": _usual_heap()}
+    ours |= {name: value for name, value in options.items() if not name.startswith("spark.")}
+    return ours, {name: value for name, value in options.items() if name.startswith("spark.")}

@@ -1,0 +1,1 @@
+"""Opening a Spark session and its Python workers."""

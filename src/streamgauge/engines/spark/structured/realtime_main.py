@@ -1,0 +1,84 @@
+"""The SUT in Spark's real-time mode: one query from topic to topic, without batches of its own."""
+
+from __future__ import annotations
+
+import sys
+import time
+from threading import Thread
+from typing import Any
+
+from streamgauge.core.options import Setting
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import RunningAggregate
+from streamgauge.engines.spark.io.kafka import Marks, in_force, messages, positions_in, to, types_of
+from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.options import with_rocksdb
+from streamgauge.engines.spark.parallelism import SETTING
+from streamgauge.engines.spark.structured.main import Sut, run
+from streamgauge.engines.spark.structured.realtime import INSTANCES, SETTINGS, trigger
+from streamgauge.transports.kafka.client.result_messages import Mark
+
+WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
+"""Two milliseconds make some hundred requests a second of what would be thousands: less of the broker, and no later."""
+SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
+"""So long a row waits at most in an exchange for others to go with it; 50 of Spark's own."""
+ALL = 0
+"""The number of the one batch that results are said to belong to."""
+LOOK_S = 0.5
+
+
+class RealTimeSut(Sut):
+    """One session with one query."""
+
+    settings: tuple[Setting, ...] = SETTINGS
+    in_order = True
+
+    def _configuration(self) -> dict[str, str]:
+        conf = super()._configuration() | SHUFFLE | {SETTING: INSTANCES}
+        stateful = any(isinstance(node, RunningAggregate) for node in graph.operators(self._job.flow))
+        return {**(with_rocksdb(conf) if stateful else conf), **self._users}
+
+    def _trigger(self, _: Query) -> str:
+        return trigger(self._job.flow, self._ours["trigger"])
+
+    def _edges_in_force(self) -> dict[str, str]:
+        return in_force(WRITING)
+
+    def _start(self, frame: Any, query: Query) -> Any:
+        marks, types = Marks(self._job.edges), types_of(frame, [sink.name for sink in query.sinks])
+        marks.send(Mark(query.name, ALL, True, types, endless=True))
+        rows = messages(frame, types, query.name, ALL)
+        writer = rows.writeStream.queryName(query.name).outputMode("update").trigger(realTime=self._trigger(query))
+        writer = writer.option("checkpointLocation", f"{self._job.checkpoint}/{query.name}")
+        running = writer.format("kafka").options(**WRITING, **to(self._job.edges)).start()
+        Thread(target=self._tell, args=(running, query, marks), name="progress", daemon=True).start()
+        return running
+
+    def _tell(self, running: Any, query: Query, marks: Marks) -> None:
+        """What the end of each of Spark's batches says for certain: how far all is read and written, rows that left
+        nothing, too. Ends with the query; what a broker that was away has not taken is told again.
+        """
+        told = -1
+        try:
+            while running.isActive:
+                last = running.lastProgress
+                if last is not None and last.batchId > told and self._told(last, query, marks):
+                    told = last.batchId
+                time.sleep(LOOK_S)
+        except Exception as error:
+            print(f"streamgauge: how far is read is told no more: {error}", file=sys.stderr, flush=True)
+
+    def _told(self, progress: Any, query: Query, marks: Marks) -> bool:
+        """Whether the broker has taken how far a batch has read."""
+        ends = "\n".join(source.endOffset for source in progress.sources)
+        positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
+        try:
+            marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
+        except Exception as error:  # of the client, or of the broker that it does not reach
+            print(f"streamgauge: how far is read is not told yet: {error}", file=sys.stderr, flush=True)
+            return False
+        return True
+
+
+if __name__ == "__main__":
+    run(RealTimeSut)

@@ -1,0 +1,1 @@
+"""Users' PySpark jobs: running, answering in batch, timing operators."""

@@ -1,0 +1,59 @@
+"""The runner's side of an own job's batch run: Spark's batch mode as the truth of its streaming mode."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from streamgauge.core.errors import EngineError
+from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.engines.spark.options import defaults, split
+from streamgauge.engines.spark.session.spark_home import view_of_spark_home
+from streamgauge.engines.spark.userjob.batch_main import BatchJob
+from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.machine import cpus
+
+TIMEOUT_S = 3600.0
+
+
+class BatchAnswer(Protocol):
+    def __call__(self, out: Path, before_us: int | None = None) -> Path:
+        """A folder of Parquet files: the job's results for the input with event_time < `before_us`."""
+
+
+@contextmanager
+def batch_answer(
+    job: NativeJob, inputs: dict[str, Path], options: dict[str, str], folder: Path, log: Path
+) -> Iterator[BatchAnswer]:
+    """A process that answers `job` over Parquet files, by the run's own Spark settings; ended at the end.
+
+    Answers raise EngineError with the engine's, or the user's, own reason.
+    """
+    ours, users = split(options)
+    conf = {
+        **defaults(max(2, len(cpus())), local_checkpoint=False),
+        "spark.driver.memory": ours["driver_memory"],
+        **users,
+    }
+    asked = BatchJob(
+        job, f"local[{len(cpus())}]", conf, {name: str(path) for name, path in inputs.items()}, str(folder)
+    )
+    path = folder / "batch.pkl"
+    path.write_bytes(pickle.dumps(asked))
+    environment = {"SPARK_HOME": str(view_of_spark_home(folder / "spark-home"))}
+    child = Child("spark batch", "streamgauge.engines.spark.userjob.batch_main", [str(path)], log, None, environment)
+
+    def answer(out: Path, before_us: int | None = None) -> Path:
+        try:
+            child.ask("answer", TIMEOUT_S, out=str(out), before_us=before_us)
+        except ChildFailed as error:
+            raise EngineError(f"the job's batch run failed: {error}", str(log)) from None
+        return out
+
+    try:
+        yield answer
+    finally:
+        child.stop()

@@ -1,0 +1,66 @@
+"""The process that answers an own job: the same function, run by Spark in batch over the whole input at once."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.core.errors import EngineError, InputError
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.engines.spark.session.session import end_session, open_session
+from streamgauge.engines.spark.userjob.pyspark_job import load
+from streamgauge.system.child_processes import serve
+from streamgauge.system.user_code import first_line
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """What the runner hands over, by file: the job, and a Parquet file of each input by stream name."""
+
+    job: NativeJob
+    master: str
+    conf: dict[str, str]
+    inputs: dict[str, str]
+    folder: str
+
+
+class BatchAnswerJob:
+    """One session; each answer is a Parquet folder."""
+
+    def __init__(self, asked: BatchJob) -> None:
+        self._asked = asked
+        self._native = load(asked.job)
+        self._session: Any = None
+
+    def answer(self, out: str, before_us: int | None = None) -> None:
+        """Write what the job gives for the input with event_time < `before_us` (None: all of it)."""
+        if self._session is None:
+            self._session = open_session(self._asked.master, self._asked.conf, Path(self._asked.folder))
+        try:
+            frames = [self._frame(each.name, before_us) for each in self._asked.job.inputs]
+            found = self._native.batch(self._session, frames)
+            # Spark's default for timestamps, INT96, is read in nanoseconds and without a zone.
+            found.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+            found.write.parquet(out)
+        except InputError:
+            raise
+        except Exception as error:
+            raise EngineError(self._native.trace_in(str(error)) or first_line(error)) from None
+
+    def _frame(self, stream: str, before_us: int | None) -> Any:
+        frame = self._session.read.parquet(self._asked.inputs[stream])
+        return frame if before_us is None else frame.where(f"{EVENT_TIME} < {before_us}")
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    answering = BatchAnswerJob(pickle.loads(path.read_bytes()))
+    serve({"answer": answering.answer}, on_orphaned=end_session, scratch=path.parent)
+
+
+if __name__ == "__main__":
+    main()

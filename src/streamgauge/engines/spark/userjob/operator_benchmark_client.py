@@ -1,0 +1,71 @@
+"""The runner's side of timing operators alone: starts the process, asks for slice after slice, ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from streamgauge.core.errors import EngineError
+from streamgauge.engines.spark.launch import spark_process, started
+from streamgauge.engines.spark.userjob.batch_slices import Slice
+from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedJob, IsolatedOperator
+from streamgauge.system.child_processes import Child, ChildFailed
+
+SLICE_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One slice of every operator: those that had rows, and the reasons of those that failed, by name."""
+
+    samples: dict[str, Slice] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class BenchmarkProcess:
+    """The process that times; `settings` are those in force that are not the engine's defaults."""
+
+    def __init__(self, child: Child, settings: dict[str, str]) -> None:
+        self._child, self.settings = child, settings
+
+    def slice(self, number: int) -> Samples:
+        """Times a slice of every operator; EngineError where the engine itself ends."""
+        try:
+            answer = self._child.ask("slice", SLICE_TIMEOUT_S, number=number)
+        except ChildFailed as error:
+            raise EngineError(f"operators could not be timed: {error}", str(self._child.log)) from None
+        samples = {name: Slice(*each) for name, each in answer.items() if isinstance(each, list)}
+        return Samples(samples, {name: each for name, each in answer.items() if isinstance(each, str)})
+
+    def memory_bytes(self) -> int | None:
+        """Resident memory of the process and its children, JVM and Python workers; None where it has ended."""
+        try:
+            process = psutil.Process(self._child.pid)
+            every = [process, *process.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return None
+        total = 0
+        for each in every:
+            with suppress(psutil.Error):
+                total += int(each.memory_info().rss)
+        return total
+
+
+@contextmanager
+def benchmark_operators(
+    operators: Sequence[IsolatedOperator], options: dict[str, str], folder: Path, log: Path
+) -> Iterator[BenchmarkProcess]:
+    """A process that times operators; ended at the end. `folder` takes what it writes, `log` what it says.
+
+    Raises InputError for a setting that Spark refuses, or a job that is none; EngineError where it does not start.
+    """
+    job = IsolatedJob(tuple(operators), options, str(folder))
+    child = spark_process("streamgauge.engines.spark.userjob.operator_benchmark", job, folder, log)
+    try:
+        yield BenchmarkProcess(child, started(child))
+    finally:
+        child.stop()

@@ -1,0 +1,184 @@
+"""Own jobs on Spark: the user's function instead of a lowering, looked at before anything is measured.
+
+Workers find the user's module, and what lies beside it, by PYTHONPATH, which the JVM hands on to them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.types import LongType, StructType, TimestampType
+
+from streamgauge.core.errors import JobError, Problem
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.engines.spark.columns import column
+from streamgauge.engines.spark.userjob import result_types
+from streamgauge.engines.spark.userjob.user_function import WITHOUT_SINK, no_query, reported
+from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
+
+WINDOW = "window"
+"""Spark's own name for a window's column: it leaves as window_start and window_end."""
+
+
+def load(job: NativeJob) -> PySparkJob:
+    """The job with its function, imported by path. To be called before the JVM starts."""
+    root = place_of(Path(job.path))[0]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    return PySparkJob(job, getattr(import_file(Path(job.path)), job.name))
+
+
+@dataclass(frozen=True)
+class PySparkJob:
+    """An own job and its function."""
+
+    job: NativeJob
+    function: Callable[[SparkSession, dict[str, DataFrame]], DataFrame]
+
+    def streaming(self, session: SparkSession, frames: Sequence[DataFrame], folder: Path) -> DataFrame:
+        """The results as they go to the sink; `frames` are the inputs as the transport gives them.
+
+        `folder` takes what executors on other machines need.
+
+        JobError where the function fails, or gives something that cannot be measured.
+        """
+        if not session.sparkContext.master.startswith("local"):
+            _ship(session, Path(self.job.path), folder)
+        given = self._given(session, frames)
+        if not given.isStreaming:
+            way_out = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
+            raise self._refuse("must return a streaming DataFrame", "a batch DataFrame", way_out)
+        found = self._checked(_plain_windows(given))
+        if self.job.reference is None:
+            self._try_batch(session, frames)
+        return found
+
+    def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
+        """The same over batch frames: what the job should have given."""
+        return self._checked(_plain_windows(self._given(session, frames)))
+
+    def trace_in(self, text: str) -> str | None:
+        """The user's own lines out of an engine's reason, where their code raised."""
+        return own_trace_in(text, Path(self.job.path))
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """What Spark refuses when the query starts is the job's: a mode that it cannot have, an operator."""
+        try:
+            yield
+        except AnalysisException as error:
+            way_out = (
+                'in @job: mode="update", keys="..."; or withWatermark("timestamp", "0 seconds") before the groupBy'
+            )
+            if "OUTPUT_MODE" not in str(error):
+                way_out = "mend it"
+            raise self._refuse("must be a query that Spark can stream", first_line(error), way_out) from None
+
+    def _given(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
+        """What the function gives, a DataFrame."""
+        timed = [
+            frame.withColumn(time, F.timestamp_micros(F.col(EVENT_TIME)))
+            for frame, time in zip(frames, self.job.times, strict=True)
+        ]
+        inputs = {source.name: frame for source, frame in zip(self.job.inputs, timed, strict=True)}
+        path, rule = Path(self.job.path), f"{self.job.name}() must run without an error"
+        with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
+            found = self.function(session, inputs)
+        if not isinstance(found, DataFrame):
+            way_out = WITHOUT_SINK if isinstance(found, DataStreamWriter) else f"end {self.job.name}() with return"
+            raise self._refuse("must return a DataFrame", type(found).__name__, way_out)
+        return found
+
+    def _advice(self, error: BaseException) -> str | None:
+        """The way out of a window or a watermark on event_time, which is a number, and of an action or a sink."""
+        text, time = str(error), self.job.times[0]
+        if isinstance(error, AnalysisException) and ("writeStream" in text or "WRITE_STREAM" in text):
+            return "leave actions (collect, show, write) and writeStream out, and return the DataFrame before them"
+        if isinstance(error, AnalysisException) and EVENT_TIME in text and "TIMESTAMP" in text and '"BIGINT"' in text:
+            return f'F.window("{time}", ...), withWatermark("{time}", ...): event_time is the same, as a number'
+        return None
+
+    def _checked(self, found: DataFrame) -> DataFrame:
+        names = [name.lower() for name in found.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise self._refuse("must give each column once", twice, "drop or rename one of them")
+        if EMISSION_TIME in names:
+            rule = f"must have no column {EMISSION_TIME}, which is the moment at which the recorder has a result"
+            raise self._refuse(rule, found.columns, "rename it")
+        if EVENT_TIME not in found.columns:
+            rule = "must keep event_time, by which results are told apart in time and their latency is counted"
+            raise self._refuse(rule, found.columns, _LINE_TO_ADD)
+        kind = found.schema[EVENT_TIME].dataType
+        if not isinstance(kind, LongType | TimestampType):
+            raise self._refuse(
+                "must keep event_time as it is (bigint, microseconds)", kind.simpleString(), _LINE_TO_ADD
+            )
+        reference = dict(self.job.reference or ())
+        lacking = [name for name in (*self.job.keys, *reference) if name not in found.columns]
+        if lacking:
+            rule = f"must give the columns that its keys and its reference name: {', '.join(lacking)}"
+            raise self._refuse(rule, found.columns, f"add {lacking[0]} to the result, or take it out of @job")
+        if wrong := list(result_types.problems(self._who, found.schema, self.job.keys, reference)):
+            raise JobError(wrong)
+        time = F.unix_micros(F.col(EVENT_TIME)) if isinstance(kind, TimestampType) else F.col(EVENT_TIME)
+        # Rows of an outer join may have none; 0 lies in no measured span, and the answers say how many there were.
+        return found.withColumn(EVENT_TIME, F.coalesce(time, F.lit(0)))
+
+    def _try_batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> None:
+        """Without a reference the truth is the batch run: whether Spark can plan one is found out now."""
+        empty = [session.createDataFrame([], frame.schema) for frame in frames]
+        try:
+            self.batch(session, empty)._jdf.queryExecution().executedPlan()
+        except JobError as error:
+            reason: object = error.problems[0].got
+        except Exception as error:
+            reason = first_line(error)
+        else:
+            return
+        rule = "must also run in batch, which is its truth as long as it has no reference"
+        raise self._refuse(
+            rule, reason, 'in @job: reference="SELECT ..." (DuckDB SQL over tables named as the streams)'
+        )
+
+    def _refuse(self, rule: str, got: object, way_out: str) -> JobError:
+        return JobError(Problem(self._who, rule, str(got), way_out))
+
+    @property
+    def _who(self) -> str:
+        return f"{Path(self.job.path).name}: {self.job.name}()"
+
+
+_LINE_TO_ADD = (
+    'F.max("event_time").alias("event_time") in the agg(...) of a grouping; "event_time" in a select(...);'
+    " the row's own event_time in Python"
+)
+
+
+def _plain_windows(frame: DataFrame) -> DataFrame:
+    """Spark's window column, a struct, as two columns."""
+    kind = frame.schema[WINDOW].dataType if WINDOW in frame.columns else None
+    if not isinstance(kind, StructType) or kind.names != ["start", "end"]:
+        return frame
+    borders = [F.col(f"{WINDOW}.start").alias(WINDOW_START), F.col(f"{WINDOW}.end").alias(WINDOW_END)]
+    return frame.select(*borders, *[column(name) for name in frame.columns if name != WINDOW])
+
+
+def _ship(session: SparkSession, path: Path, folder: Path) -> None:
+    """The user's module and what lies beside it, for executors on other machines; packed in `folder`."""
+    root = place_of(path)[0]
+    for file in root.rglob("*.py"):
+        if not any(part.startswith(".") or part == "site-packages" for part in file.relative_to(root).parts):
+            target = folder / "job" / file.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    session.sparkContext.addPyFile(shutil.make_archive(str(folder / "job"), "zip", folder / "job"))

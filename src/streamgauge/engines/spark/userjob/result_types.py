@@ -1,0 +1,75 @@
+"""The types of an own job's results, and which of them answers cannot be compared in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import types as spark
+from pyspark.sql.types import DataType, StructType
+
+from streamgauge.core.errors import Problem
+from streamgauge.core.value_types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    FLOAT,
+    INT,
+    INTERVAL,
+    MAP,
+    STRING,
+    STRUCT,
+    TIME,
+    TIMESTAMP,
+    ValueType,
+    differences,
+    incomparable,
+    list_of,
+    map_of,
+)
+
+_NAMES = {
+    **dict.fromkeys((spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType), INT),
+    **dict.fromkeys((spark.FloatType, spark.DoubleType), FLOAT),
+    **dict.fromkeys((spark.TimestampType, spark.TimestampNTZType), TIMESTAMP),
+    **dict.fromkeys((spark.StringType, spark.CharType, spark.VarcharType), STRING),
+    spark.DecimalType: DECIMAL,
+    spark.DayTimeIntervalType: INTERVAL,
+    spark.BinaryType: BINARY,
+    spark.BooleanType: BOOLEAN,
+    spark.DateType: DATE,
+    spark.TimeType: TIME,
+}
+
+
+def value_type(type_: DataType) -> ValueType:
+    """Of a type of Spark's; one that results cannot have is called as Spark calls it."""
+    if isinstance(type_, spark.UserDefinedType):
+        return value_type(type_.sqlType())
+    if isinstance(type_, spark.ArrayType):
+        return list_of(value_type(type_.elementType))
+    if isinstance(type_, spark.MapType):
+        return map_of(value_type(type_.keyType), value_type(type_.valueType))
+    if isinstance(type_, StructType):
+        return ValueType(STRUCT, tuple((field.name, value_type(field.dataType)) for field in type_))
+    return ValueType(_NAMES.get(type(type_), type_.simpleString()))
+
+
+def problems(
+    job: str, schema: StructType, keys: tuple[str, ...], reference: Mapping[str, ValueType]
+) -> Iterator[Problem]:
+    """What keeps these results from being compared with those of a reference, or of a batch run where that is empty."""
+    types = {field.name: value_type(field.dataType) for field in schema}
+    for name, type_ in types.items():
+        for place, found in incomparable(type_, name):
+            way_out = f'cast {name} to a type that can be compared, .cast("string") for example, or .drop("{name}")'
+            yield Problem(job, f"must give columns whose types can be compared, and {place} is none", found, way_out)
+    for name in keys:
+        if types[name].has(MAP):
+            way_out = "name other columns in keys; F.array_sort(F.map_entries(...)) makes a key of a map"
+            rule = f"must have keys that are told apart by value, and {name} has a map"
+            yield Problem(job, rule, str(types[name]), way_out)
+    for name, wanted in reference.items():
+        for place, expected, found in differences(wanted, types[name], name):
+            rule = f"must give {place} in a type that can be compared with the reference's, {expected}"
+            yield Problem(job, rule, found, f"cast {name} in the reference, or in the job: one type for both")

@@ -1,0 +1,146 @@
+"""The interface that every engine implements, and what it is given: a job and the endpoints of the transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.core.options import Setting
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.transports.spi import Edge
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where a job's input comes from and where its results go.
+
+    `columns` says, for each stream, which columns the transport gives; `transport_options` what its ends were told;
+    `bind` the driver's own address.
+    """
+
+    inputs: tuple[Edge, ...]
+    output: Edge
+    columns: dict[str, tuple[str, ...]]
+    frontier: str = "common"
+    transport: str = "flight"
+    transport_options: Mapping[str, str] = field(default_factory=dict)
+    bind: str = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it.
+
+    `why_not`: of nodes that it cannot do, its own rule; `instead` the engine to take then. `chunk_us`: how much event
+    time is to travel at once, at usual rates, where its latencies are far below those of batches. `early`: a window
+    gives its values so far, as updates, and no last one. `own_batches`: whether results are taken by the batches that
+    it speaks of. `transport_options`: those of its only transport that have another default
+    with it.
+    """
+
+    name: str
+    summary: str
+    nodes: tuple[str, ...]
+    sink_modes: tuple[str, ...]
+    transports: tuple[str, ...]
+    runs_streams: bool
+    computes_truth: bool
+    several_sinks: bool = False
+    needs_java: bool = False
+    settings: tuple[Setting, ...] = field(default=())
+    why_not: Mapping[str, str] = field(default_factory=dict)
+    instead: str = ""
+    chunk_us: int | None = None
+    transport_options: Mapping[str, str] = field(default_factory=dict)
+    early: bool = False
+    own_batches: bool = True
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none.
+
+    `queue_bytes` is how much memory the driver's queue may take beside the engine, `generators_bytes` how much is to be
+    left to its generators, 0 where that is not known; `bind` the address that the driver listens on, nothing where that
+    is not known. `partitions`: of each stream.
+    """
+
+    flow: Flow | None
+    options: dict[str, str]
+    master: str | None
+    frontier: str
+    queue_bytes: int = 0
+    bind: str = ""
+    generators_bytes: int = 0
+    transport: str = "flight"
+    partitions: int = 1
+
+
+@dataclass(frozen=True)
+class BatchInterval:
+    """How long after one batch's begin the next one begins, at least, and the option that says so; 0: not known."""
+
+    seconds: float = 0.0
+    option: str = ""
+
+
+@dataclass(frozen=True)
+class EngineStatus:
+    """How the engine says it is; `reason` is its own last words where it failed, `busy` the queries of which it works
+    on a batch, where it knows.
+    """
+
+    alive: bool
+    reason: str = ""
+    busy: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """One start of one engine for one job."""
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        """Start the SUT and wait until its query runs; raises EngineError with the engine's own reason."""
+
+    def stage(self) -> str:
+        """What a start that is under way works on, in words; empty if the engine does not say."""
+
+    def status(self) -> EngineStatus: ...
+
+    def pids(self) -> list[int]:
+        """The SUT's processes, children included."""
+
+    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+        """What the engine says about its batches (extra series; never decides); nothing where it does not answer."""
+
+    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+        """What left each operator in each batch, as far as it was not told before; no rows where nobody counts."""
+
+    def settings(self) -> dict[str, str]:
+        """The settings in force that are not the engine's defaults."""
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class EnginePlugin:
+    """An engine as the catalogue has it.
+
+    `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
+    how far apart its batches would be, `watermark_delay_us` how far behind the latest event its watermark would stay,
+    `heap_bytes` how much memory options give it beside the driver. `require` raises MachineError where this machine
+    lacks what the engine needs to read a transport, told its options, and cannot get it. `make` gives a fresh start on
+    the processors given, and loads the engine; None where it only answers. `warmup_s` says how long the warm-up of a
+    fresh start is at least, seconds: until what it does now and then was done once.
+    """
+
+    capabilities: Capabilities
+    check: Callable[[StartRequest], None] = lambda _: None
+    interval: Callable[[StartRequest], BatchInterval] = lambda _: BatchInterval()
+    watermark_delay_us: Callable[[StartRequest], int] = lambda _: 0
+    heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
+    require: Callable[[str, Mapping[str, str]], object] = lambda *_: None
+    make: Callable[[Sequence[int] | None], Engine] | None = None
+    warmup_s: Callable[[StartRequest], float] = lambda _: 0.0

@@ -1,0 +1,1 @@
+"""The engine of known capacity with planted faults: it proves the instrument."""

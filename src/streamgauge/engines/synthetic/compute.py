@@ -1,0 +1,123 @@
+"""The two flows that the known engine computes: rows passed through, and windows that close when the cut passes them.
+
+`rows` are Arrow tables of the source's columns; results have the columns of the flow (lineage included), in its order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import arrow_type
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
+from streamgauge.engines.synthetic.predicate import where
+
+_AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
+_MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
+
+
+class Operator(Protocol):
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        """The results that are due when all events before `cut_us` were seen; `rows` are the new ones."""
+
+
+def source_of(flow: Flow) -> Source:
+    """The one stream that the flow reads."""
+    return graph.sources(flow)[0]
+
+
+def build(flow: Flow) -> Operator:
+    """What computes the flow; InputError for a flow that this engine does not know."""
+    result = pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(flow.sink.input).items()])
+    last = flow.sink.input
+    if isinstance(last, WindowAggregate):
+        return Windows(last, _row_wise(last.input), result)
+    return PassThrough(_row_wise(last), result)
+
+
+def _row_wise(node: Node) -> Callable[[pa.Table], pa.Table]:
+    match node:
+        case Source():
+            return lambda rows: rows
+        case Where():
+            before, keep = _row_wise(node.input), where(node.predicate)
+            return lambda rows: keep(before(rows))
+    rule = "must be a source, conditions, and at most one window aggregate at the end, for the engine known"
+    raise InputError(Problem("engine", rule, type(node).__name__, "another workload, or another --engine"))
+
+
+class PassThrough:
+    """Row by row: every result is due at once."""
+
+    def __init__(self, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
+        self._row_wise, self._result = row_wise, result
+
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        return self._row_wise(rows).select(self._result.names).cast(self._result)
+
+
+class Windows:
+    """Sums, counts, maxima and minima by keys and window, merged from read to read until the window closes."""
+
+    def __init__(self, node: WindowAggregate, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
+        self._window, self._row_wise, self._result = node.window, row_wise, result
+        self._by = [*node.keys, WINDOW_START]
+        self._aggregates = [(name, *_aggregate(text)) for name, text in node.aggregates]
+        self._open: pa.Table | None = None
+
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        partials = self._partials(self._row_wise(rows))
+        merged = self._merge(partials if self._open is None else pa.concat_tables([self._open, partials]))
+        closed = pc.less_equal(merged.column(WINDOW_START), cut_us - self._window.range_us)
+        self._open = merged.filter(pc.invert(closed))
+        return self._finished(merged.filter(closed))
+
+    def _partials(self, rows: pa.Table) -> pa.Table:
+        panes = [self._pane(rows, pane) for pane in range(self._window.panes)]
+        return self._group(pa.concat_tables(panes), lambda kind, source, _: (source, kind))
+
+    def _pane(self, rows: pa.Table, pane: int) -> pa.Table:
+        """The rows of the `pane`-th last window that they may lie in."""
+        times = rows.column(EVENT_TIME).to_numpy()
+        starts = (times // self._window.slide_us - pane) * self._window.slide_us
+        inside = times < starts + self._window.range_us
+        return rows.append_column(WINDOW_START, pa.array(starts, pa.int64())).filter(pa.array(inside))
+
+    def _merge(self, partials: pa.Table) -> pa.Table:
+        return self._group(partials, lambda kind, _, name: (name, _MERGE[kind]))
+
+    def _group(self, rows: pa.Table, call: Callable[[str, str, str], tuple[str, str]]) -> pa.Table:
+        calls = [call(kind, source, name) for name, kind, source in self._aggregates]
+        asked: list[Any] = [([], "count_all") if pair == ("*", "count") else pair for pair in calls]
+        grouped = rows.group_by(self._by).aggregate(asked)
+        given = ["count_all" if pair == ("*", "count") else "_".join(pair) for pair in calls]
+        columns = [grouped.column(name) for name in (*self._by, *given)]
+        return pa.table(columns, [*self._by, *(name for name, *_ in self._aggregates)])
+
+    def _finished(self, closed: pa.Table) -> pa.Table:
+        starts = closed.column(WINDOW_START).to_numpy()
+        stamps = {WINDOW_START: starts, WINDOW_END: starts + self._window.range_us}
+        columns = [
+            pa.array(np.asarray(stamps[field.name]), pa.int64()).cast(field.type)
+            if field.name in stamps
+            else closed.column(field.name).cast(field.type)
+            for field in self._result
+        ]
+        return pa.table(columns, schema=self._result)
+
+
+def _aggregate(text: str) -> tuple[str, str]:
+    """`sum(price)` as ("sum", "price")."""
+    found = _AGGREGATE.match(text)
+    if found is None or (found.group(2) == "*" and found.group(1).lower() != "count"):
+        rule = "must be sum, count, max or min of a column on the engine known"
+        raise InputError(Problem("aggregate", rule, text, "another workload, or another --engine"))
+    return found.group(1).lower(), found.group(2)

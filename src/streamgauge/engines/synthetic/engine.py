@@ -1,0 +1,93 @@
+"""The runner's side of the known engine: starts its process, asks how it is and what it planted, ends it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streamgauge.core.errors import EngineError
+from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.engines.synthetic.compute import build
+from streamgauge.engines.synthetic.main import SyntheticJob
+from streamgauge.engines.synthetic.settings import CAPABILITIES, with_defaults
+from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.scratch import Scratch
+
+START_TIMEOUT_S = 60.0
+
+
+class SyntheticEngine:
+    """One start of the known engine for one flow."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
+        self._cpus = on_cpus
+        self._child: Child | None = None
+        self._settings: dict[str, str] = {}
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        """Start its process. InputError for a flow that it does not know."""
+        build(flow)
+        self._settings = with_defaults(options)
+        folder.mkdir(parents=True, exist_ok=True)
+        log = folder / "known.log"
+        with Scratch("known") as private:
+            path = Path(private) / "job.pkl"
+            path.write_bytes(pickle.dumps(SyntheticJob(flow, edges, options)))
+            environment = {"OMP_NUM_THREADS": "1"}
+            self._child = Child(
+                "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, environment
+            )
+            self._begin(log)
+
+    def _begin(self, log: Path) -> None:
+        try:
+            self._ask("start", START_TIMEOUT_S)
+        except ChildFailed as error:
+            self.stop()
+            raise EngineError(f"known did not start: {error}", str(log)) from None
+
+    def status(self) -> EngineStatus:
+        assert self._child is not None
+        if not self._child.alive:
+            return EngineStatus(False, f"the known engine's process ended (exit code {self._child.exit_code})")
+        try:
+            return EngineStatus(**self._ask("status"))
+        except ChildFailed as error:
+            return EngineStatus(False, str(error))
+
+    def stage(self) -> str:
+        """Nothing: it starts at once."""
+        return ""
+
+    def pids(self) -> list[int]:
+        return [self._child.pid] if self._child is not None and self._child.alive else []
+
+    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+        """Nothing: its batches are seen from outside."""
+        return []
+
+    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+        """Nothing: the driver counts what goes in and comes out."""
+        return OperatorCounts()
+
+    def facts(self) -> dict[str, Any]:
+        """`worked` events, `overrun_us_max`, `planted_us` (event time of each planted fault), `held` rows waiting."""
+        return dict(self._ask("facts"))
+
+    def settings(self) -> dict[str, str]:
+        return self._settings
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop(grace_s=1.0)
+            self._child = None
+
+    def _ask(self, request: str, timeout_s: float = 20.0) -> Any:
+        assert self._child is not None
+        return self._child.ask(request, timeout_s)

@@ -1,0 +1,101 @@
+"""Faults planted in the rows on their way from the engine to the recorder, each one counted.
+
+Every `every`-th result gets the fault. `planted_us` holds the event time of each row that got it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
+
+FAR_ID = 2**42
+"""Added to an event's id it gives one that no event has: above every sequence number of a run."""
+
+
+class Faults:
+    """Applies one kind of fault; `keys` are columns that it leaves alone."""
+
+    def __init__(self, fault: str, every: int, lie_us: int, keys: tuple[str, ...] = ()) -> None:
+        self._fault, self._every, self._lie_us, self._keys = fault, every, lie_us, keys
+        self._seen = 0
+        self._held: list[pa.Table] = []
+        self.planted_us: list[int] = []
+
+    def apply(self, results: pa.Table) -> pa.Table:
+        """The results as the recorder shall get them."""
+        chosen = self._choose(results)
+        if chosen is not None:
+            self.planted_us += results.column(EVENT_TIME).filter(chosen).to_pylist()
+            results = self._planted(results, chosen)
+        return self._lied(results) if self._lie_us else results
+
+    def held(self) -> pa.Table:
+        """The rows held back; they count as held until `released`."""
+        return pa.concat_tables(self._held)
+
+    def released(self) -> None:
+        """The rows held back have reached the recorder."""
+        self._held = []
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held)
+
+    def _choose(self, results: pa.Table) -> pa.Array | None:
+        numbers = np.arange(self._seen + 1, self._seen + 1 + results.num_rows)
+        self._seen += results.num_rows
+        chosen = numbers % self._every == 0
+        return pa.array(chosen) if self._fault != "none" and chosen.any() else None
+
+    def _planted(self, results: pa.Table, chosen: pa.Array) -> pa.Table:
+        rest = pa.array(~chosen.to_numpy(zero_copy_only=False))
+        match self._fault:
+            case "drop":
+                return results.filter(rest)
+            case "late":
+                self._held.append(results.filter(chosen))
+                return results.filter(rest)
+            case "double":
+                return pa.concat_tables([results, results.filter(chosen)])
+            case "alter":
+                return pa.concat_tables([results.filter(rest), self._altered(results.filter(chosen))])
+            case "untime":
+                return pa.concat_tables([results.filter(rest), _untimed(results.filter(chosen))])
+        return pa.concat_tables([results, self._invented(results.filter(chosen))])
+
+    def _altered(self, rows: pa.Table) -> pa.Table:
+        fixed = {*LINEAGE, WINDOW_START, WINDOW_END, *self._keys}
+        name = [each.name for each in rows.schema if each.name not in fixed and _is_number(each.type)][-1]
+        return _moved(rows, name, 1)
+
+    def _invented(self, rows: pa.Table) -> pa.Table:
+        # No window starts one microsecond past a multiple of its slide.
+        windowed = WINDOW_START in rows.column_names
+        return _moved(rows, WINDOW_START, 1) if windowed else _moved(rows, EVENT_ID, FAR_ID)
+
+    def _lied(self, results: pa.Table) -> pa.Table:
+        for name in (EVENT_TIME, INGEST_TIME):
+            results = _moved(results, name, -self._lie_us)
+        return results
+
+
+def _untimed(rows: pa.Table) -> pa.Table:
+    index = rows.schema.get_field_index(EVENT_TIME)
+    field = rows.schema.field(index)
+    return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def _moved(rows: pa.Table, name: str, by: int) -> pa.Table:
+    """The rows with `by` added to a column (to a timestamp: microseconds)."""
+    index = rows.schema.get_field_index(name)
+    field = rows.schema.field(index)
+    stamps = pa.types.is_timestamp(field.type)
+    column = rows.column(index).cast(pa.int64()) if stamps else rows.column(index)
+    moved = pa.array(column.to_numpy() + by).cast(field.type)
+    return rows.set_column(index, field, moved)

@@ -1,0 +1,203 @@
+"""The SUT of the known engine: a loop of its own that reads, works at its pace, and sends results.
+
+1. see which common cuts there are; while a batch is being worked at, they are noted too, so that a consumer that lags
+   behind still reads in small steps
+2. read the events up to the next cut (continuous) or up to the last one (micro-batch, at fixed times)
+3. compute, sleep until the work is paid for, plant the fault, send, commit
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.core.clock import US, Clock
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.dataflow.nodes import Flow, WindowAggregate
+from streamgauge.engines.spi import Edges
+from streamgauge.engines.synthetic.compute import build, source_of
+from streamgauge.engines.synthetic.faults import Faults
+from streamgauge.engines.synthetic.pace import Pace
+from streamgauge.engines.synthetic.settings import read_options
+from streamgauge.system.child_processes import serve
+from streamgauge.transports.flight import client
+
+QUERY = "q"
+POLL_US = 10_000
+REST_US = 6 * US
+"""Rows that are held back are sent when nothing came for so long: after the deadline of any trial that had all else,
+windows that close late included.
+"""
+PHASE_US = 30_000
+"""Micro-batches begin so long past a multiple of their interval: chunks end at such times, and would race with them."""
+
+
+@dataclass(frozen=True)
+class SyntheticJob:
+    """What the runner hands over, by file."""
+
+    flow: Flow
+    edges: Edges
+    options: dict[str, str]
+
+
+class Sut:
+    """One job; the loop runs in a thread, requests are answered beside it."""
+
+    def __init__(self, job: SyntheticJob) -> None:
+        self._edges, self._options = job.edges, read_options(job.options)
+        self._operator, self._source = build(job.flow), source_of(job.flow)
+        self._sink, last = job.flow.sink.name, job.flow.sink.input
+        keys = last.keys if isinstance(last, WindowAggregate) else ()
+        self._faults = Faults(self._options.fault, self._options.fault_every, self._options.lie_us, keys)
+        self._clock = Clock.fixed_now()
+        self._pace = Pace(self._options.capacity_per_s, self._clock.now_us, self._options.jitter)
+        self._locations = [edge.location for edge in job.edges.inputs]
+        self._token = job.edges.output.token
+        self._cuts: deque[int] = deque()
+        self._position_us = self._seen_us = self._batch = self._trigger_us = 0
+        self._first_us: int | None = None
+        self._active_us = self._clock.now_us()
+        self._stall = self._options.stall
+        self._failed = ""
+
+    def start(self) -> None:
+        self._look()
+        threading.Thread(target=self._run_safely, daemon=True).start()
+
+    def status(self) -> dict[str, Any]:
+        return {"alive": not self._failed, "reason": self._failed}
+
+    def facts(self) -> dict[str, Any]:
+        """What it did: events worked off, how far behind its pace its own work ever was, and what was planted where."""
+        return {
+            "worked": self._pace.worked,
+            "overrun_us_max": self._pace.overrun_us_max,
+            "planted_us": list(self._faults.planted_us),
+            "held": self._faults.holds,
+        }
+
+    def _run_safely(self) -> None:
+        try:
+            while True:
+                self._step()
+        except Exception as error:
+            traceback.print_exc()
+            self._failed = f"{type(error).__name__}: {error}"
+
+    def _step(self) -> None:
+        self._await_trigger()
+        if not self._cuts:
+            self._look()
+        if self._cuts:
+            self._sleep_through_stall()
+            self._work(self._next_cut())
+        else:
+            self._rest()
+
+    def _look(self) -> None:
+        """Note the common cut, if it has moved."""
+        cut_us = client.common_cut(self._locations, self._token, self._seen_us)
+        if cut_us > self._seen_us:
+            self._seen_us = cut_us
+            self._cuts.append(cut_us)
+
+    def _await_trigger(self) -> None:
+        """A micro-batch begins at its fixed time, or at once where the one before took longer."""
+        interval_us = self._options.batch_us
+        if not interval_us:
+            return
+        due_us = (self._trigger_us - PHASE_US) // interval_us * interval_us + interval_us + PHASE_US
+        if due_us > self._clock.now_us():
+            self._clock.sleep_until(due_us)
+            self._pace.idle()
+        self._trigger_us = self._clock.now_us()
+        self._look()
+
+    def _next_cut(self) -> int:
+        if not self._options.batch_us:
+            return self._cuts.popleft()
+        cut_us = self._cuts[-1]
+        self._cuts.clear()
+        return cut_us
+
+    def _rest(self) -> None:
+        if self._faults.holds and self._clock.now_us() - self._active_us > REST_US:
+            self._send(self._faults.held())
+            self._faults.released()
+        time.sleep(POLL_US / US)
+        self._look()
+        self._pace.idle()
+
+    def _sleep_through_stall(self) -> None:
+        stall = self._stall
+        if stall and self._first_us is not None and self._position_us - self._first_us >= stall.after_us:
+            self._stall = None
+            time.sleep(stall.length_us / US)
+            self._look()
+            self._pace.idle()
+
+    def _work(self, cut_us: int) -> None:
+        rows = pa.Table.from_batches(self._read(cut_us), self._schema())
+        if self._first_us is None and rows.num_rows:
+            self._first_us = rows.column(EVENT_TIME)[0].as_py()
+        self._pace.take_on(rows.num_rows, slower_by_us(self._options.slowing, self._first_us, cut_us))
+        results = self._faults.apply(self._operator.results(rows, cut_us))
+        self._position_us = cut_us
+        self._pace.note_overrun()
+        self._sleep_until_paid()
+        self._send(results)
+        self._active_us = self._clock.now_us()
+
+    def _read(self, cut_us: int) -> Iterator[pa.RecordBatch]:
+        name = self._source.name
+        columns = self._edges.columns[name]
+        for location in self._locations:
+            yield from client.read_range(
+                location, self._token, name, self._position_us, cut_us, columns, self._batch, QUERY
+            )
+
+    def _schema(self) -> pa.Schema:
+        fields = {field.name: field.type for field in self._source.schema.to_arrow()}
+        return pa.schema([(name, fields.get(name, pa.int64())) for name in self._edges.columns[self._source.name]])
+
+    def _sleep_until_paid(self) -> None:
+        while (left_us := self._pace.free_us - self._clock.now_us()) > 0:
+            self._clock.sleep_until(self._clock.now_us() + min(POLL_US, left_us))
+            self._look()
+
+    def _send(self, results: pa.Table) -> None:
+        location, batch = self._edges.output.location, self._batch
+        self._batch += 1
+        address = {"query": QUERY, "batch": batch, "partition": 0, "attempt": batch, "sink": self._sink}
+        batches = iter(results.combine_chunks().to_batches()) if results.num_rows else iter(())
+        client.send_results(location, self._token, address, batches)
+        accepted = [[0, batch]] if results.num_rows else []
+        sinks = [self._sink]
+        client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=sinks)
+
+
+def slower_by_us(slowing: float, first_us: int | None, cut_us: int) -> int:
+    """How much longer than its events ask for a batch takes that reads up to `cut_us`."""
+    return round(slowing * (cut_us - first_us)) if first_us is not None else 0
+
+
+def main() -> None:
+    # Written by the runner that started this process, into a folder of its own: never from a socket.
+    path = Path(sys.argv[1])
+    sut = Sut(pickle.loads(path.read_bytes()))
+    serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)
+
+
+if __name__ == "__main__":
+    main()

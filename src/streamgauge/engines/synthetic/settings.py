@@ -1,0 +1,147 @@
+"""The known engine's options: how fast it is, how it batches, and which faults are planted in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.options import Setting, problems_of
+from streamgauge.core.units import parse_duration, parse_rate
+from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
+
+FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
+
+SETTINGS = (
+    Setting("capacity", "100k", "events per second that it works off, exactly"),
+    Setting("batch", "0s", "time from one micro-batch to the next; 0s reads on continuously"),
+    Setting("stall", "none", "LENGTH@AFTER: sleeps once, so long after its first event by event time, such as 2s@12s"),
+    Setting("jitter", "0", "share of its time by which a batch may end early or late, by chance; the pace stays"),
+    Setting("slowing", "0", "each batch takes longer by this share of the event time since the first event"),
+    Setting("fault", "none", "what happens to a result between the engine and the recorder", FAULTS),
+    Setting("fault_every", "1000", "one result in so many gets the fault"),
+    Setting("lie", "0s", "what is added to every latency by wrong stamps in the results; -5s makes them negative"),
+)
+
+CAPABILITIES = Capabilities(
+    name="known",
+    summary="a consumer of known capacity, to try the instrument on",
+    nodes=("Source", "Where", "WindowAggregate"),
+    sink_modes=("append",),
+    transports=("flight",),
+    runs_streams=True,
+    computes_truth=False,
+    settings=SETTINGS,
+)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Sleeps `length_us` once, `after_us` of event time after the first event."""
+
+    length_us: int
+    after_us: int
+
+
+@dataclass(frozen=True)
+class SyntheticOptions:
+    """The options as values. `lie_us` is added to every latency, by stamps moved the other way."""
+
+    capacity_per_s: float
+    batch_us: int
+    stall: Stall | None
+    jitter: float
+    slowing: float
+    fault: str
+    fault_every: int
+    lie_us: int
+
+
+def check(wanted: StartRequest) -> None:
+    """Refuse what this engine cannot do; InputError with every problem."""
+    problems: list[Problem] = []
+    attempt(partial(read_options, wanted.options), problems)
+    if wanted.frontier != "common":
+        rule, way_out = "must be common for the engine known", "--frontier common, or another --engine"
+        problems.append(Problem("load.frontier", rule, wanted.frontier, way_out))
+    if wanted.master is not None:
+        rule, way_out = "means nothing to the engine known", "leave --master out, or another --engine"
+        problems.append(Problem("master", rule, wanted.master, way_out))
+    if problems:
+        raise InputError(problems)
+
+
+def interval(wanted: StartRequest) -> BatchInterval:
+    """The time from batch to batch; not known where the options are refused anyway."""
+    try:
+        return BatchInterval(read_options(wanted.options).batch_us / US, "batch")
+    except InputError:
+        return BatchInterval()
+
+
+def with_defaults(options: dict[str, str]) -> dict[str, str]:
+    return {setting.name: setting.default for setting in SETTINGS} | options
+
+
+def read_options(options: dict[str, str]) -> SyntheticOptions:
+    """The options as values; one InputError that holds every problem."""
+    given, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
+
+    def read(name: str, of: Callable[[str], Any]) -> Any:
+        try:
+            return of(given[name])
+        except InputError as error:
+            problems.extend(error.problems)
+            return None
+
+    read_ones = SyntheticOptions(
+        capacity_per_s=read(
+            "capacity", lambda text: parse_rate(text, "option capacity", way_out="--option capacity=100k")
+        ),
+        batch_us=read("batch", lambda text: _time_us("batch", text, "1s")),
+        stall=read("stall", _stall),
+        jitter=read("jitter", lambda text: _share("jitter", text)),
+        slowing=read("slowing", lambda text: _share("slowing", text)),
+        fault=given["fault"],
+        fault_every=read("fault_every", _every),
+        lie_us=read("lie", _lie),
+    )
+    if problems:
+        raise InputError(problems)
+    return read_ones
+
+
+def _time_us(name: str, text: str, example: str) -> int:
+    return round(parse_duration(text, f"option {name}", way_out=f"--option {name}={example}") * US)
+
+
+def _stall(text: str) -> Stall | None:
+    if text == "none":
+        return None
+    length, at, after = text.partition("@")
+    example = "2s@12s"
+    if not at:
+        raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, f"--option stall={example}"))
+    return Stall(_time_us("stall", length, example), _time_us("stall", after, example))
+
+
+def _share(name: str, text: str) -> float:
+    if not re.fullmatch(r"0|0?\.\d+", text):
+        raise InputError(Problem(f"option {name}", "must be a share from 0 to below 1", text, f"--option {name}=0.2"))
+    return float(text)
+
+
+def _every(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 10**9):
+        rule = "must be a whole number from 1 to 1000000000"
+        raise InputError(Problem("option fault_every", rule, text, "--option fault_every=1000"))
+    return int(text)
+
+
+def _lie(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    return sign * _time_us("lie", text.removeprefix("-"), "5s")

@@ -1,1 +1,0 @@
-"""What is asked: the dataflow of a workload as engine-neutral data, its expressions, its lineage and its reach."""

@@ -1,0 +1,1 @@
+"""The processes of one trial: test bed, generators, recorder and monitors."""

@@ -1,0 +1,228 @@
+"""The generator process: follows a plan into the outlet of a transport, which hands it out.
+
+Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a
+chunk that comes late is logged as late, never shifted. Events are made ahead, so that making them costs no slip.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import StreamgaugeError
+from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.system.child_processes import serve
+from streamgauge.transports.registry import transport
+from streamgauge.transports.spi import EndpointConfig, Outlet, OutletConfig
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+
+
+Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
+"""Of a stream's events what is offered of them, row by row."""
+MADE_US = 50_000
+"""How much event time is made at once, at least."""
+
+
+@dataclass(frozen=True)
+class GeneratorSettings:
+    """What one generator process is told at its start."""
+
+    partition: int
+    host: str
+    port: int
+    token: str
+    clock_offset_us: int
+    bound_us: int
+    bytes_max: int
+    columns: dict[str, list[str]]
+    plan: str
+    transport: str
+    transport_options: dict[str, str] = field(default_factory=dict)
+
+
+class Stock:
+    """Events of one partition of a plan, made ahead of their time and for several chunks at once.
+
+    Much of what it costs to make a batch does not depend on how long it is. A chunk is cut out of the batch without a
+    copy.
+    """
+
+    def __init__(
+        self, plan: Plan, partition: int, columns: dict[str, list[str]], prepared: Prepare = lambda _, batch: batch
+    ) -> None:
+        self._plan, self._partition, self._columns, self._prepared = plan, partition, columns, prepared
+        self._from_us = self._to_us = plan.start_us
+        self._made: dict[str, tuple[int, pa.RecordBatch]] = {}
+
+    def take(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatch]:
+        """The events of [from_us, to_us) of each stream."""
+        if not self._made or from_us < self._from_us or to_us > self._to_us:
+            self._make(from_us, max(to_us, from_us + MADE_US))
+        found = {}
+        for index, stream in enumerate(self._plan.streams):
+            base, batch = self._made[stream.name]
+            first, last = self._sequences(index, from_us, to_us)
+            found[stream.name] = batch.slice(first - base, last - first)
+        return found
+
+    def _make(self, from_us: int, to_us: int) -> None:
+        self._from_us, self._to_us = from_us, to_us
+        for index, stream in enumerate(self._plan.streams):
+            first, last = self._sequences(index, from_us, to_us)
+            batch = self._plan.batch(index, self._partition, first, last, self._columns[stream.name])
+            self._made[stream.name] = (first, self._prepared(stream.name, batch))
+
+    def _sequences(self, index: int, from_us: int, to_us: int) -> tuple[int, int]:
+        count = self._plan.count_before
+        return count(index, self._partition, from_us), count(index, self._partition, to_us)
+
+
+class Segment:
+    """One stretch of load: a plan, how far it goes, and how much event time travels at once.
+
+    `end_us` may be moved while it runs.
+    `pace_us`: at most so much event time may wait to be handed out, and the plan stands still meanwhile: a closed loop,
+    only for finding out how much an engine drains. None is the open loop of every trial that is judged.
+    """
+
+    def __init__(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None) -> None:
+        self.plan, self.end_us, self.chunk_us, self.pace_us = plan, end_us, chunk_us, pace_us
+        self.halted = Event()
+        self.ended = False
+        self.failed = ""
+
+
+class Generator:
+    """Owns the outlet and the thread that follows the plan."""
+
+    def __init__(self, settings: GeneratorSettings, clock: Clock, outlet: Outlet) -> None:
+        self._settings, self._clock, self._outlet = settings, clock, outlet
+        self._segment: Segment | None = None
+
+    @classmethod
+    def opened(cls, settings: GeneratorSettings) -> Generator:
+        """On the run's clock, with an outlet of its transport that listens."""
+        clock = Clock(settings.clock_offset_us)
+        plan: Plan = _load(settings.plan)
+        schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
+        held = OutletConfig(schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition)
+        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options)
+        return cls(settings, clock, transport(settings.transport).open_outlet(at, held))
+
+    def listen(self) -> dict[str, Any]:
+        return {"location": self._outlet.location}
+
+    def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> dict[str, int]:
+        """Begin to follow a plan; the one before must have ended. Gives what the outlet's positions are before it."""
+        self.halt()
+        positions = self._outlet.positions()
+        # A trial answers for its own overflow, not for that of the one before.
+        self._outlet.overflowed, self._outlet.memory_full_us = False, None
+        self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
+        Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
+        return positions
+
+    def extend(self, end_us: int) -> None:
+        if self._segment is not None:
+            self._segment.end_us = end_us
+
+    def halt(self) -> None:
+        if self._segment is not None:
+            self._segment.halted.set()
+
+    def level(self, to_us: int) -> None:
+        """Between two plans: nothing more comes before `to_us`, so what others offered until then may be read."""
+        if self._segment is not None and (from_us := self._outlet.frontier()) < to_us:
+            nothing = self._stock(self._segment.plan).take(from_us, from_us)
+            self._outlet.offer(from_us, to_us, nothing, self._clock.now_us())
+
+    def commit(self, before_us: int) -> None:
+        self._outlet.commit(before_us)
+
+    def handed_out(self, before_us: int) -> None:
+        self._outlet.handed_out(before_us)
+
+    def positions(self) -> dict[str, int]:
+        """How many events of each stream were sent so far, where the transport counts them."""
+        return self._outlet.positions()
+
+    def status(self) -> dict[str, Any]:
+        """What happened since the last call, and where things stand."""
+        chunks, hand_outs = self._outlet.drain_logs()
+        segment = self._segment
+        return {
+            "frontier_us": self._outlet.frontier(),
+            "overflowed": self._outlet.overflowed,
+            "memory_full_us": self._outlet.memory_full_us,
+            "ended": segment is None or segment.ended,
+            "failed": segment.failed if segment else "",
+            "chunks": [astuple(chunk) for chunk in chunks],
+            "hand_outs": [astuple(hand_out) for hand_out in hand_outs],
+            "aborted_us": self._outlet.drain_aborted(),
+            "handing_out": self._outlet.drain_handing_out(),
+        }
+
+    def _follow_safely(self, segment: Segment) -> None:
+        try:
+            self._follow(segment)
+        except Exception as error:
+            segment.failed = f"{type(error).__name__}: {error}"
+            if not isinstance(error, StreamgaugeError):
+                raise
+        finally:
+            segment.ended = True
+
+    def _follow(self, segment: Segment) -> None:
+        from_us, stock = segment.plan.start_us, self._stock(segment.plan)
+        while from_us < segment.end_us and not segment.halted.is_set():
+            to_us = min(from_us + segment.chunk_us, segment.end_us)
+            batches = stock.take(from_us, to_us)
+            self._clock.sleep_until(to_us)
+            if not self._offer(segment, from_us, to_us, batches):
+                return
+            from_us = to_us
+
+    def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
+        if segment.pace_us is not None:
+            while self._outlet.waiting_us(to_us) > segment.pace_us and not segment.halted.is_set():
+                segment.halted.wait(0.005)
+        if segment.halted.is_set():
+            return False
+        self._outlet.offer(from_us, to_us, batches, self._clock.now_us())
+        return True
+
+    def _stock(self, plan: Plan) -> Stock:
+        return Stock(plan, self._settings.partition, self._settings.columns, self._outlet.prepared)
+
+
+def _full_schema(fields: pa.Schema) -> pa.Schema:
+    for name in (EVENT_TIME, INGEST_TIME, EVENT_ID):
+        fields = fields.append(pa.field(name, pa.int64()))
+    return fields
+
+
+def _load(path: str) -> Any:
+    # Written by the runner that started this process, into a folder of its own: never from a socket.
+    return pickle.loads(Path(path).read_bytes())
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    generator = Generator.opened(GeneratorSettings(**json.loads(path.read_text())))
+    names = ("listen", "segment", "extend", "halt", "level", "handed_out", "commit", "positions", "status")
+    serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""What every process used, once a second: CPU, memory, time spent waiting for a core, bytes over the loopback.
+
+Read from outside, by process id; nothing here asks the SUT. What neither driver nor SUT used of the machine is the
+difference of two sums, so that other processes need not be looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from streamgauge.metrics.records import Role, Usage
+
+BOOT_S = 1.0
+"""A process's age is counted from the machine's start, which Linux tells in whole seconds."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """`cpu_s` is a process's own and that of the children it has reaped, `reaped_s`; `parent` would reap it."""
+
+    time_us: int
+    cpu_s: float = 0.0
+    waited_us: float = 0.0
+    turns: int = 0
+    reaped_s: float = 0.0
+    parent: int = 0
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """CPU seconds so far: of all processes of the machine, and of those that are watched."""
+
+    time_us: int
+    all_s: float
+    ours_s: float
+
+
+class Monitors:
+    """Samples a changing set of processes.
+
+    Args:
+        processes: gives (name, role, pid) of every process to watch, asked anew each time.
+        now_us: the run's clock.
+    """
+
+    def __init__(self, processes: Callable[[], list[tuple[str, Role, int]]], now_us: Callable[[], int]) -> None:
+        self._processes, self._now_us = processes, now_us
+        self._last: dict[int, _Reading] = {}
+        self._gone_s: dict[int, float] = {}
+        self._ours_s = 0.0
+        self._machine: _Machine | None = None
+        self.others_percent: float | None = None
+        """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core; what a
+        virtual machine was denied is among it.
+        """
+
+    def sample(self) -> list[Usage]:
+        """Usage of every process since the last call, or since its own start; in the first call nobody has any.
+
+        What a child used after its last reading, or without having been read, is its parent's that has reaped it.
+        All are stamped with the sample's begin, so that none of it falls into another second; CPU is divided by the
+        time between a process's own two readings, since reading many takes a while.
+        """
+        usages, watched, sampled_us = [], self._processes(), self._now_us()
+        self._gone_s = self._take_gone()
+        for name, role, pid in watched:
+            with contextlib.suppress(psutil.Error, OSError):
+                usages += self._one(name, role, pid, sampled_us)
+        self._note_others()
+        return usages
+
+    def _note_others(self) -> None:
+        now = _Machine(self._now_us(), _processes_s(), self._ours_s)
+        before, self._machine = self._machine, now
+        if before is None or now.time_us <= before.time_us:
+            self.others_percent = None
+            return
+        others_s = (now.all_s - before.all_s) - (now.ours_s - before.ours_s)
+        self.others_percent = max(0.0, 100 * others_s / ((now.time_us - before.time_us) / 1e6))
+
+    def _take_gone(self) -> dict[int, float]:
+        """Parent to the CPU seconds of children that are gone, as far as they were counted as the children's."""
+        gone_s: dict[int, float] = defaultdict(float)
+        for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
+            last = self._last.pop(pid)
+            gone_s[last.parent] += last.cpu_s
+        return gone_s
+
+    def _one(self, name: str, role: Role, pid: int, sampled_us: int) -> list[Usage]:
+        process = psutil.Process(pid)
+        reading = self._read(process)
+        before = self._last.get(pid)
+        self._last[pid] = reading
+        since = before or self._at_start(process) or reading
+        used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
+        # All that one seen first has used is ours too: it was started since the last sample, or that was none.
+        self._ours_s += used_s if before is not None else reading.cpu_s
+        if reading.time_us <= since.time_us:
+            return []
+        cpu = 100 * used_s / ((reading.time_us - since.time_us) / 1e6)
+        kind = kind_of(process.name()) if role == "sut" else ""
+        rss = process.memory_info().rss
+        return [Usage(sampled_us, name, role, cpu, rss, _wait_us(since, reading), kind)]
+
+    def _read(self, process: psutil.Process) -> _Reading:
+        times = process.cpu_times()
+        reaped_s = times.children_user + times.children_system
+        cpu_s = times.user + times.system + reaped_s
+        return _Reading(self._now_us(), cpu_s, *_waited(process.pid), reaped_s, process.ppid())
+
+    def _at_start(self, process: psutil.Process) -> _Reading | None:
+        """Nothing used yet: of a process that was started since the last sample; None of any other."""
+        if self._machine is None:
+            return None
+        since_s = (self._now_us() - self._machine.time_us) / 1e6 + BOOT_S
+        return _Reading(self._machine.time_us) if time.time() - process.create_time() <= since_s else None
+
+
+def kind_of(program: str) -> str:
+    if program.startswith("python"):
+        return "python workers"
+    return "jvm" if program == "java" else program
+
+
+def _wait_us(before: _Reading, now: _Reading) -> float:
+    """Microseconds waited for each turn between two readings; NaN where one of them does not tell."""
+    waited_us = now.waited_us - before.waited_us
+    # The sums fall when a thread ends, so neither difference is taken at its word.
+    return waited_us if math.isnan(waited_us) else max(0.0, waited_us) / max(1, now.turns - before.turns)
+
+
+def _waited(pid: int) -> tuple[float, int]:
+    """(microseconds that a process's threads were ready and had no core, turns they got), by Linux's schedstat.
+
+    NaN where no thread has one: not every system and kernel keeps it, and none is no proof that nobody waited.
+    """
+    waited_ns, turns, known = 0, 0, False
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                _, waited, taken = (task / "schedstat").read_text().split()
+                waited_ns, turns, known = waited_ns + int(waited), turns + int(taken), True
+    return (waited_ns / 1e3, turns) if known else (math.nan, 0)
+
+
+def _processes_s() -> float:
+    """CPU seconds of all processes of the machine so far; what the kernel does for none of them is left out.
+
+    What the machine below a virtual one gave to others (steal) is among them: nobody here could have it.
+    """
+    times = psutil.cpu_times()
+    return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
+
+
+def loopback_bytes() -> int:
+    """Bytes that crossed the loopback so far: the transport and the engine's own traffic together."""
+    counters = psutil.net_io_counters(pernic=True).get("lo")
+    return int(counters.bytes_recv) if counters is not None else 0

@@ -1,0 +1,157 @@
+"""What an engine read of a broker, as hand-outs: offsets and the plan's times are functions of each other.
+
+A broker does not tell us what it hands out, and an engine commits nothing to it. So each batch says how far its sources
+are read, and when it had begun by the recorder's clock; every generator's n-th event is at offset n of its partition.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from streamgauge.stats.stratified import stratified_indices
+from streamgauge.transports.read_log import ReadLog
+from streamgauge.transports.spi import Delivery, OutputProgress, ReadPosition
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+
+Place = tuple[str, int]
+"""A stream and its partition."""
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A plan whose first event of a place is at that offset; so many were `sent`, where another plan has followed."""
+
+    first: int
+    plan: Plan
+    sent: float = math.inf
+
+    def before(self, stream: int, partition: int, when_us: int) -> int:
+        """How many events of it are there before that event time: generators may be halted before a plan's end."""
+        return int(min(self.plan.count_before(stream, partition, when_us), self.sent))
+
+
+class _Reader:
+    """Where a reader of a place stands: at the end of its last batch."""
+
+    def __init__(self) -> None:
+        self._batch, self._from, self._to = -1, 0, 0
+
+    def begin(self, read: ReadPosition) -> int:
+        """Where the batch begins: at the end of the one before, or, where it is the last one itself, where that did."""
+        if read.batch != self._batch:
+            self._batch, self._from = read.batch, self._to
+        self._to = max(self._to, read.to_offset)
+        return self._from
+
+
+class Offsets:
+    """Turns what batches read into hand-outs, partition by partition, over all plans of a rig."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._segments: dict[Place, list[_Segment]] = {}
+        self._reads: dict[Place, ReadLog] = {}
+        self._readers: dict[tuple[Place, str, int], _Reader] = {}
+
+    def begin(self, plan: Plan, positions: Sequence[Mapping[str, int]]) -> None:
+        """A plan follows; `positions` are, of each generator, the offsets of the next event of each stream."""
+        for partition, of_stream in enumerate(positions):
+            for stream, offset in of_stream.items():
+                segments = self._segments.setdefault((stream, partition), [])
+                if segments:
+                    segments[-1] = replace(segments[-1], sent=offset - segments[-1].first)
+                segments.append(_Segment(offset, plan))
+
+    def hand_outs(self, reads: Iterable[ReadPosition]) -> list[list[Delivery]]:
+        """The reads of each partition, in their order."""
+        found: list[list[Delivery]] = [[] for _ in range(self._partitions)]
+        for read in reads:
+            found[read.partition] += self._hand_outs(read)
+        return found
+
+    def reads_of(self, reached: Iterable[OutputProgress]) -> list[ReadPosition]:
+        """What results show to have been read, as reads of every stream, of which each query is the only reader."""
+        return [
+            ReadPosition(
+                one.query,
+                0,
+                one.batch,
+                stream,
+                partition,
+                self._offset_of((stream, partition), one.until_us),
+                one.when_us,
+            )
+            for one in reached
+            for stream, partition in self._segments
+        ]
+
+    def samples(self, from_us: int, to_us: int, each: int) -> Iterator[tuple[Place, list[int], list[int]]]:
+        """(place, offsets, event times) of events of the last plan in [from_us, to_us): one by chance of each of so
+        many equal parts, as an even step could fall in with that of chunks, and meet the first event of each.
+        """
+        for place, segments in self._segments.items():
+            segment, partition = segments[-1], place[1]
+            stream, plan = segment.plan.number_of(place[0]), segment.plan
+            first, last = (plan.count_before(stream, partition, when) for when in (from_us, to_us))
+            numbers = [first + one for one in stratified_indices(last - first, each).tolist()]
+            times = [int(plan.event_times(stream, partition, number, number + 1)[0]) for number in numbers]
+            yield place, [segment.first + number for number in numbers], times
+
+    def first_of(self, place: Place) -> int:
+        """The offset of the first event of the last plan in a place."""
+        return self._segments[place][-1].first
+
+    def forget(self, before_us: int) -> None:
+        """Nobody will ask for what lies before `before_us`: a long run would pay for all its reads with every one."""
+        for log in self._reads.values():
+            log.forget(before_us)
+
+    def reached_us(self) -> list[int]:
+        """Of each partition the event time up to which every reader of each stream has read; 0 before the first."""
+        reached: list[int] = [0] * self._partitions
+        for partition in range(self._partitions):
+            logs = [log for (_, of), log in self._reads.items() if of == partition]
+            reached[partition] = min((log.reached_us for log in logs), default=0)
+        return reached
+
+    def _hand_outs(self, read: ReadPosition) -> list[Delivery]:
+        place = (read.stream, read.partition)
+        reader = self._readers.setdefault((place, read.query, read.reader), _Reader())
+        from_offset = reader.begin(read)
+        if from_offset >= read.to_offset:
+            return []
+        from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
+        log = self._reads.setdefault(place, ReadLog(read.stream))
+        parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
+        return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
+
+    def _time_of(self, place: Place, offset: int) -> int:
+        """The event time up to which everything before that offset lies, exclusive."""
+        segments = self._segments[place]
+        segment = segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
+        stream, number = segment.plan.number_of(place[0]), offset - segment.first
+        if number >= segment.plan.count_before(stream, place[1], segment.plan.end_us):
+            return segment.plan.end_us
+        return int(segment.plan.event_times(stream, place[1], number, number + 1)[0])
+
+    def _offset_of(self, place: Place, until_us: int) -> int:
+        """The offset of the first event that is not before `until_us`."""
+        segments = self._segments[place]
+        begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
+        segment = segments[max(0, begun - 1)]
+        number = segment.plan.number_of(place[0])
+        return segment.first + segment.plan.count_before(number, place[1], until_us)
+
+    def _events(self, place: Place, from_us: int, to_us: int) -> int:
+        stream, partition = place
+        counts = 0
+        for segment in self._segments[place]:
+            number = segment.plan.number_of(stream)
+            counts += segment.before(number, partition, to_us) - segment.before(number, partition, from_us)
+        return counts

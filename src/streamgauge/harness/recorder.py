@@ -1,0 +1,275 @@
+"""The recorder process: stamps each result as it arrives, keeps it on disk, and counts it once its sink has committed.
+
+Rows are staged by (query, batch, partition, attempt, sink), because a failed task sends its rows again and a restarted
+query repeats a whole batch. What a commit lists is accepted, for all sinks of the query at once; a batch that was
+committed before is ignored: exactly once.
+The spool is one Arrow IPC file an attempt, `emission_time` added; latencies are computed from it after the run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import DriverError, is_full
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.harness.recorder_heartbeat import Heartbeat
+from streamgauge.metrics.records import Commit
+from streamgauge.system.child_processes import serve
+from streamgauge.system.full_disk import full_disk
+from streamgauge.transports.busy_time import BusyTracker
+from streamgauge.transports.registry import transport
+from streamgauge.transports.spi import EndpointConfig, OutputProgress, ReadPosition
+
+Key = tuple[str, int, int, int, str]
+"""(query, batch, partition, attempt, sink)."""
+
+SAMPLE_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class RecorderSettings:
+    host: str
+    port: int
+    token: str
+    clock_offset_us: int
+    spool: str
+    transport: str = "flight"
+    transport_options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Staged:
+    """What one attempt sent."""
+
+    path: str
+    rows: int = 0
+    frontier_us: int = 0
+    last_us: int = 0
+    sample_us: list[int] = field(default_factory=list)
+
+
+class Ledger:
+    """Which attempts were accepted. Pure bookkeeping, apart from the server for the tests' sake."""
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._lock = threading.Lock()
+        self._staged: dict[Key, Staged] = {}
+        self._begun: set[tuple[str, int, int, str]] = set()
+        self._retried_us: list[int] = []
+        self._committed: set[tuple[str, int]] = set()
+        self._news: list[Commit] = []
+        self._ignored: dict[str, int] = {}
+
+    def begin(self, key: Key) -> None:
+        """An attempt begins to send; the second one for the same share of a batch is that of a retried task."""
+        query, batch, partition, _, sink = key
+        with self._lock:
+            if (query, batch, partition, sink) in self._begun or (query, batch) in self._committed:
+                self._retried_us.append(self._now_us())
+            self._begun.add((query, batch, partition, sink))
+
+    def retried(self) -> list[int]:
+        """When tasks sent their results again since the last call, microseconds."""
+        with self._lock:
+            retried, self._retried_us = self._retried_us, []
+            return retried
+
+    def stage(self, key: Key, staged: Staged) -> None:
+        with self._lock:
+            self._staged[key] = staged
+
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
+        """Accept the (partition, attempt) pairs of a batch for the query's sinks; False where that was done before."""
+        with self._lock:
+            if (query, batch) in self._committed:
+                self._drop(query, batch)
+                return False
+            self._committed.add((query, batch))
+            keys = {sink: [(query, batch, task, attempt, sink) for task, attempt in accepted] for sink in sinks}
+            taken = {
+                sink: [self._staged.pop(key) for key in mine if key in self._staged] for sink, mine in keys.items()
+            }
+            self._drop(query, batch)
+            committed_us = self._now_us() if when_us is None else when_us
+            self._news += [_commit_of(query, batch, sink, committed_us, staged) for sink, staged in taken.items()]
+            return True
+
+    def news(self) -> list[Commit]:
+        """The commits since the last call."""
+        with self._lock:
+            news, self._news = self._news, []
+            return news
+
+    @property
+    def rows_ignored(self) -> dict[str, int]:
+        """Sink to the rows that came for it and were not accepted; sinks without any are left out."""
+        with self._lock:
+            return dict(self._ignored)
+
+    def _drop(self, query: str, batch: int) -> None:
+        self._begun = {share for share in self._begun if share[:2] != (query, batch)}
+        for key in [key for key in self._staged if key[:2] == (query, batch)]:
+            self._ignored[key[4]] = self._ignored.get(key[4], 0) + self._staged.pop(key).rows
+
+
+def _commit_of(query: str, batch: int, sink: str, committed_us: int, taken: list[Staged]) -> Commit:
+    sample = [value for staged in taken for value in staged.sample_us]
+    return Commit(
+        query,
+        batch,
+        sink,
+        committed_us,
+        emitted_us=max((staged.last_us for staged in taken), default=0),
+        rows=sum(staged.rows for staged in taken),
+        frontier_us=max((staged.frontier_us for staged in taken), default=0),
+        latency_us_p50=float(np.median(sample)) if sample else None,
+        paths=[staged.path for staged in taken if staged.rows],
+    )
+
+
+class Recorder:
+    """Keeps what the transport's inlet brings; `failed` says why it could not."""
+
+    def __init__(self, settings: RecorderSettings) -> None:
+        self._clock = Clock(settings.clock_offset_us)
+        self._spool = Path(settings.spool)
+        self._spool.mkdir(parents=True, exist_ok=True)
+        self.ledger = Ledger(self._clock.now_us)
+        # A sender waits meanwhile, so that a slow recorder, or a slow disk, looks like a slow engine.
+        self._receiving, self._writing = BusyTracker(self._clock.now_us), BusyTracker(self._clock.now_us)
+        self._heart = Heartbeat(self._clock.now_us)
+        self._numbers = itertools.count()
+        self.failed, self.disk_full = "", False
+        self._reads: deque[ReadPosition] = deque()
+        self._reached: deque[OutputProgress] = deque()
+        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options)
+        self._inlet = transport(settings.transport).open_inlet(at, self)
+        self._heart.start()
+
+    def listen(self) -> dict[str, Any]:
+        return {"location": self._inlet.location}
+
+    def close(self) -> None:
+        self._inlet.close()
+        self._heart.stop()
+
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
+        with self._receiving:
+            return self.ledger.commit(query, batch, accepted, sinks, when_us)
+
+    def read(
+        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+    ) -> None:
+        """What a batch reads, as of then."""
+        begun_us = self.now_us() if when_us is None else when_us
+        for stream, reader, partition, offset in positions:
+            self._reads.append(ReadPosition(query, reader, batch, stream, partition, offset, begun_us))
+
+    def reached(self, query: str, batch: int, until_us: int) -> None:
+        """What results show to have been read, as of now."""
+        self._reached.append(OutputProgress(query, batch, until_us, self.now_us()))
+
+    def now_us(self) -> int:
+        """The run's clock."""
+        return self._clock.now_us()
+
+    def fail(self, reason: str) -> None:
+        self.failed = self.failed or reason
+
+    def status(self) -> dict[str, Any]:
+        # Commits first: what a batch read came before its commit, so nobody hears of a commit without its reads.
+        commits = self.ledger.news()
+        return {
+            "commits": [asdict(commit) for commit in commits],
+            # One by one, as they may still be coming: each is told once.
+            "reads": [asdict(self._reads.popleft()) for _ in range(len(self._reads))],
+            "reached": [asdict(self._reached.popleft()) for _ in range(len(self._reached))],
+            "rows_ignored": self.ledger.rows_ignored,
+            "retried_us": self.ledger.retried(),
+            "receiving": self._receiving.news(),
+            "writing": self._writing.news(),
+            "stood_still": self._heart.news(),
+            "failed": self.failed,
+            "disk_full": self.disk_full,
+        }
+
+    def receive(
+        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
+    ) -> None:
+        """Keep one attempt's results for one sink; DriverError where the disk does not take them."""
+        key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
+        # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
+        self.ledger.begin(key)
+        path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
+        try:
+            self.ledger.stage(key, self._spooled(schema, batches, path, stamped))
+        except OSError as error:
+            self.disk_full = is_full(error)
+            self.failed = full_disk(self._spool) if self.disk_full else f"the spool could not be written: {error}"
+            raise DriverError(self.failed) from None
+
+    def _spooled(
+        self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path, stamped_before: bool
+    ) -> Staged:
+        staged = Staged(str(path))
+        whole = schema if stamped_before else schema.append(pa.field(EMISSION_TIME, pa.int64()))
+        with ExitStack() as files:
+            file = files.enter_context(pa.OSFile(str(path), "wb"))
+            spool = files.enter_context(pa.ipc.new_file(file, whole))
+            for batch in batches:
+                emitted_us = self.now_us()
+                with self._receiving:
+                    stamped = batch if stamped_before else _stamped(batch, emitted_us, whole)
+                with self._writing:
+                    spool.write_batch(stamped)
+                with self._receiving:
+                    _note(staged, stamped)
+            with self._writing:
+                files.close()
+        return staged
+
+
+def _stamped(batch: pa.RecordBatch, emitted_us: int, schema: pa.Schema) -> pa.RecordBatch:
+    stamps = pa.array(np.full(batch.num_rows, emitted_us, dtype=np.int64))
+    return pa.RecordBatch.from_arrays([*batch.columns, stamps], schema=schema)
+
+
+def _note(staged: Staged, batch: pa.RecordBatch) -> None:
+    if not batch.num_rows:
+        return
+    staged.rows += batch.num_rows
+    staged.last_us = batch.column(EMISSION_TIME)[-1].as_py()
+    if EVENT_TIME in batch.schema.names:
+        times = batch.column(EVENT_TIME)
+        staged.frontier_us = max(staged.frontier_us, pc.max(times).as_py() or 0)
+        late_us = pc.subtract(batch.column(EMISSION_TIME), times).drop_null().to_numpy()
+        staged.sample_us += late_us[:: max(1, len(late_us) // SAMPLE_ROWS)].tolist()
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    recorder = Recorder(RecorderSettings(**json.loads(path.read_text())))
+    serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,347 @@
+"""The rig: one start of generators, recorder and engine, wired together. A warm rig carries many trials."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.artifacts.run_folder import Place, disk
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import DriverError
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spi import Edges, Engine, EngineStatus
+from streamgauge.harness.broker_timestamps import AppendTimes, append_times
+from streamgauge.harness.generator import GeneratorSettings
+from streamgauge.harness.offset_tracker import Offsets
+from streamgauge.harness.recorder import RecorderSettings
+from streamgauge.metrics.records import RUNNER, Commit, Role, Tick
+from streamgauge.system.child_processes import Child, stop_all
+from streamgauge.system.scratch import Scratch, sweep
+from streamgauge.transports.registry import transport
+from streamgauge.transports.spi import (
+    BrokerRequest,
+    Chunk,
+    Delivery,
+    Edge,
+    EndpointConfig,
+    ManagedBroker,
+    OutputProgress,
+    ReadPosition,
+    new_run,
+    new_token,
+)
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+
+
+APPENDS = 100
+"""Events of each partition whose way to the broker is looked at: enough for a p99 of all."""
+
+
+@dataclass(frozen=True)
+class TestBedSettings:
+    """Everything that a start depends on and a trial does not change."""
+
+    flow: Flow
+    columns: dict[str, tuple[str, ...]]
+    generators: int
+    bound_us: int
+    bytes_max: int
+    frontier: str
+    options: dict[str, str]
+    master: str | None
+    driver_cpus: tuple[int, ...] | None
+    transport: str
+    transport_options: dict[str, str] = field(default_factory=dict)
+    host: str = "127.0.0.1"
+    ports: tuple[int, ...] = ()
+
+
+class TestBed:
+    """Owns the processes. Use as a context manager: whatever happens, they are ended."""
+
+    def __init__(
+        self, settings: TestBedSettings, make_engine: Callable[[], Engine], folder: Path, clock: Clock
+    ) -> None:
+        self.settings, self.clock, self.folder = settings, clock, folder
+        self._stack = ExitStack()
+        self._generators: list[Child] = []
+        self._recorder: Child | None = None
+        self._plans = 0
+        self._carrier: ManagedBroker | None = None
+        self._offsets = Offsets(settings.generators)
+        self._told_results: list[str] = []
+        """Files of the results that were told of since the last plan was begun."""
+        self.trials = 0
+        self.reached_us = 0
+        """The event time up to which anything was offered so far."""
+        self.engine: Engine = make_engine()
+
+    def __enter__(self) -> TestBed:
+        sweep()
+        with _temporary(Path(tempfile.gettempdir())):
+            self._private = Path(self._stack.enter_context(Scratch("rig")))
+        self.spool = self._private / "spool"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._stack.close()
+
+    def start(self, first_plan: Plan) -> None:
+        """Start everything; returns when the engine's query runs and waits for its first event."""
+        plan = self._write_plan(first_plan)
+        inlet, *outlets = self._places()
+        self._recorder = self._start_recorder(inlet)
+        for partition, outlet in enumerate(outlets):
+            self._generators.append(self._start_generator(partition, outlet, plan))
+        edges = Edges(
+            inputs=tuple(Edge(child.ask("listen")["location"], inlet.token) for child in self._generators),
+            output=Edge(self._recorder.ask("listen")["location"], inlet.token),
+            columns=self.settings.columns,
+            frontier=self.settings.frontier,
+            transport=self.settings.transport,
+            transport_options=inlet.options,
+            bind=self.settings.host,
+        )
+        folder = self.folder / "engine"
+        with disk(folder, Place("out", "--out DIR, or TMPDIR=DIR,")):
+            self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of the sinks that results come from."""
+        return tuple(sink.name for sink in self.settings.flow.sinks)
+
+    def begin(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
+        """Let all generators follow `plan` until `end_us`, `chunk_us` of event time at once.
+
+        The files of results that earlier looks told of are removed: the trial before is judged.
+        """
+        self.trials += 1
+        path = self._write_plan(plan)
+        asked: dict[str, Any] = {"plan": path, "end_us": end_us, "chunk_us": chunk_us, "pace_us": pace_us}
+        self._offsets.begin(plan, [child.ask("segment", **asked) for child in self._generators])
+        self._forget_results()
+
+    def extend(self, end_us: int) -> None:
+        for child in self._generators:
+            child.ask("extend", end_us=end_us)
+
+    def halt(self) -> None:
+        """Stop offering at the next chunk's border.
+
+        Raises:
+            DriverError: a generator could not be told; the others were, or they would go on loading the engine.
+        """
+        failed: list[DriverError] = []
+        for child in self._generators:
+            try:
+                child.ask("halt")
+            except DriverError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    def level(self) -> None:
+        """Between trials: let all generators reach as far as the furthest one.
+
+        Where a trial ended before its time they stopped apart, and what lies beyond the first of them cannot be read.
+        """
+        for child in self._generators:
+            child.ask("level", to_us=self.reached_us)
+
+    def commit(self, before_us: int) -> None:
+        """Let the queues, and the books of what was read of a broker, forget what lies before `before_us`."""
+        self._offsets.forget(before_us)
+        for child in self._generators:
+            child.ask("commit", before_us=before_us)
+
+    def tick(self) -> Tick:
+        """Collect what happened.
+
+        Raises:
+            DriverError: a generator or the recorder ended or failed.
+        """
+        assert self._recorder is not None
+        if self._carrier is not None and not self._carrier.alive:
+            raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
+        statuses = [child.ask("status") for child in self._generators]
+        recorded = self._recorder.ask("status")
+        # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
+        stopped = [recorded, *(status for status in statuses if not status["overflowed"])]
+        if failed := [status["failed"] for status in stopped if status["failed"]]:
+            raise DriverError("; ".join(failed), disk_full=recorded["disk_full"])
+        self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
+        self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
+        shown = self._offsets.reads_of(OutputProgress(**each) for each in recorded["reached"])
+        reads = sorted([*shown, *(ReadPosition(**read) for read in recorded["reads"])], key=lambda read: read.when_us)
+        return self._with_reads(tick_of(statuses, recorded), reads)
+
+    def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
+        """With what the transport did not see itself, of which its outlets hear."""
+        if not reads:
+            return tick
+        found = self._offsets.hand_outs(reads)
+        for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
+            child.ask("handed_out", before_us=until_us)
+        return replace(tick, hand_outs=[[*mine, *more] for mine, more in zip(tick.hand_outs, found, strict=True)])
+
+    def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
+        """How long after their event times the broker had events of the span, some of each partition; none where
+        nothing stands between. DriverError where it does not say.
+        """
+        if self._carrier is None:
+            return []
+        found: list[int] = []
+        for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
+            if when_us := self._carrier.appended_us(stream, partition, offsets):
+                found += [when - time for when, time in zip(when_us, times, strict=True)]
+        return found
+
+    def appended(self, stream: str, sink: str, from_us: int, to_us: int) -> AppendTimes | None:
+        """When the broker had events of the span and their results, of some results; None where nothing stands between,
+        or its clock is another than ours. DriverError where it does not say.
+        """
+        if self._carrier is None:
+            return None
+        return append_times(self._carrier, self._offsets, stream, sink, from_us, to_us)
+
+    def require_carried(self) -> None:
+        """DriverError where what stands between the driver and the engine does not hold what it should."""
+        if self._carrier is not None and (missing := self._carrier.missing()):
+            raise DriverError(missing)
+
+    def require_kept(self) -> None:
+        """DriverError where what stands between the driver and the engine has lost events that were sent."""
+        if self._carrier is None:
+            return
+        if lost := self._carrier.lost([child.ask("positions") for child in self._generators]):
+            raise DriverError(lost)
+
+    def engine_status(self) -> EngineStatus:
+        return self.engine.status()
+
+    def processes(self) -> list[tuple[str, Role, int]]:
+        """(name, role, pid) of every process, this one included, for the monitors."""
+        ours = [*self._generators, *([self._recorder] if self._recorder else [])]
+        driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
+        driver += [("broker", "driver", pid) for pid in (self._carrier.pids() if self._carrier else ())]
+        sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
+        return [*driver, (RUNNER, "driver", os.getpid()), *sut]
+
+    def stop(self) -> None:
+        """End the engine first, then our own processes."""
+        self.engine.stop()
+        stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
+        self._generators, self._recorder = [], None
+        if self._carrier is not None:
+            self._carrier.close()
+            self._carrier = None
+
+    def _places(self) -> list[EndpointConfig]:
+        """Where the recorder and each generator open their ends; what stands between them is started."""
+        settings, token = self.settings, new_token()
+        count = settings.generators + 1
+        open_carrier = transport(settings.transport).open_carrier
+        if open_carrier is None:
+            return [EndpointConfig(settings.host, port, token) for port in settings.ports or (0,) * count]
+        log = self.folder / "engine" / "broker.log"
+        self._carrier = open_carrier(
+            BrokerRequest(
+                new_run(), tuple(settings.columns), settings.generators, self._private / "broker", log, settings.host,
+                settings.driver_cpus, settings.transport_options,
+            )
+        )  # fmt: skip
+        return [self._carrier.at] * count
+
+    def _forget_results(self) -> None:
+        """Only what a look has told of: what the engine sends between two trials is told of in the next one."""
+        for path in self._told_results:
+            Path(path).unlink(missing_ok=True)
+        self._told_results = []
+
+    def _start_recorder(self, at: EndpointConfig) -> Child:
+        settings = RecorderSettings(
+            at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport,
+            dict(at.options),
+        )  # fmt: skip
+        return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
+
+    def _start_generator(self, partition: int, at: EndpointConfig, plan: str) -> Child:
+        settings = GeneratorSettings(
+            partition=partition,
+            host=at.host,
+            port=at.port,
+            token=at.token,
+            clock_offset_us=self.clock.offset_us,
+            bound_us=self.settings.bound_us,
+            bytes_max=self.settings.bytes_max // self.settings.generators,
+            columns={
+                name: [c for c in columns if c != "ingest_time"] for name, columns in self.settings.columns.items()
+            },
+            plan=plan,
+            transport=self.settings.transport,
+            transport_options=dict(at.options),
+        )
+        return self._child(f"generator {partition}", "streamgauge.harness.generator", asdict(settings))
+
+    def _child(self, name: str, module: str, settings: dict[str, Any]) -> Child:
+        path = self._private / f"{name.replace(' ', '-')}.json"
+        with _temporary(path):
+            path.write_text(json.dumps(settings))
+        log = self.folder / "engine" / f"{name.replace(' ', '-')}.log"
+        cpus = self.settings.driver_cpus
+        with disk(log):
+            return Child(name, module, [str(path)], log, cpus, {"OMP_NUM_THREADS": "1"})
+
+    def _write_plan(self, plan: Plan) -> str:
+        self._plans += 1
+        path = self._private / f"plan-{self._plans}.pkl"
+        with _temporary(path):
+            path.write_bytes(pickle.dumps(plan))
+        return str(path)
+
+
+def tick_of(statuses: list[dict[str, Any]], recorded: dict[str, Any]) -> Tick:
+    """What each generator and the recorder have answered, as one."""
+    return Tick(
+        chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
+        hand_outs=[[Delivery(*map(_once, part)) for part in status["hand_outs"]] for status in statuses],
+        commits=[Commit(**{name: _once(value) for name, value in commit.items()}) for commit in recorded["commits"]],
+        frontier_us=min(status["frontier_us"] for status in statuses),
+        overflowed=any(status["overflowed"] for status in statuses),
+        ended=all(status["ended"] for status in statuses),
+        rows_ignored=recorded["rows_ignored"],
+        aborted_us=[when for status in statuses for when in status["aborted_us"]],
+        retried_us=recorded["retried_us"],
+        handing_out=[(since, until) for status in statuses for since, until in status["handing_out"]],
+        receiving=[(since, until) for since, until in recorded["receiving"]],
+        writing=[(since, until) for since, until in recorded["writing"]],
+        stood_still=[tuple(one) for one in recorded["stood_still"]],
+        memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
+    )
+
+
+def _once(value: Any) -> Any:
+    """Names of streams, queries and sinks come with every record, and all of those are kept."""
+    return sys.intern(value) if isinstance(value, str) else value
+
+
+def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:
+    known = [waiting_us for waiting_us in memory_full_us if waiting_us is not None]
+    return max(known, default=None) if len(known) == len(memory_full_us) else None
+
+
+def _temporary(path: Path) -> AbstractContextManager[None]:
+    """Where the disk of the private folder is full, or it cannot be written to, that is said."""
+    return disk(path, Place("TMPDIR", "TMPDIR=DIR"))

@@ -1,0 +1,1 @@
+"""What is offered and when: rate profiles, fields, and the plan that makes any slice of the input again."""

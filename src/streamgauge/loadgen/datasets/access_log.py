@@ -1,0 +1,114 @@
+"""Lines of a web server's access log, in the Common Log Format, from a day of 1998; how often what comes is made up.
+
+The log has a clock of its own, which every partition moves on by its own lines: a pure function of the line's number,
+as all that a field makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.random.distributions import Table, Uniform, sampler
+from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
+
+START_S = 898_128_000
+"""18 June 1998, a day of matches."""
+ADDRESSES_MAX, PAGES = 2**20, 1_000
+STATUSES = {"200": 0.84, "304": 0.12, "404": 0.02, "206": 0.01, "302": 0.006, "500": 0.004}
+"""Status and share of the lines: most pages are found, many have not changed since they were seen last."""
+SIZES = 2_000
+"""Of answers, bytes: so many different ones, and `-` where there is no body."""
+MALFORMED_LENGTH = 24
+"""A malformed line is one that was cut off here."""
+_LANES = 5
+"""Of a line: address, page, status, size, and whether it is malformed."""
+
+
+@dataclass(frozen=True)
+class AccessLine(FieldSpec):
+    """`address - - [time] "GET page HTTP/1.0" status size`.
+
+    `addresses` clients come with Zipf's frequencies. The log's clock moves on by a second every `lines_per_second`
+    lines of a partition. A share `malformed` of the lines (0 to 1) is cut off in the middle of its time.
+    """
+
+    addresses: int
+    lines_per_second: int
+    malformed: float
+    spark_type: ClassVar[str] = "string"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.addresses <= ADDRESSES_MAX:
+            rule = f"must be 1 to {ADDRESSES_MAX}"
+            raise InputError(Problem(f"{self.name}.addresses", rule, self.addresses, "65536"))
+        if self.lines_per_second < 1:
+            raise InputError(
+                Problem(f"{self.name}.lines_per_second", "must be at least 1", self.lines_per_second, "1000")
+            )
+        if not 0 <= self.malformed <= 1:
+            raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
+
+    @property
+    def row_bytes(self) -> float:
+        offset = 4
+        return offset + 98
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        parts = [
+            self._lines(lanes, first + part.start, first + part.stop)
+            for part, lanes in bits.blocks(first, last, _LANES)
+        ]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
+    def _lines(self, lanes: Lanes, first: int, last: int) -> pa.Array:
+        address, page, status, size, coin = (lanes[place::_LANES] for place in range(_LANES))
+        whole = pc.binary_join_element_wise(
+            addresses(self.addresses).take(pa.array(sampler("zipf", self.addresses).drawn(address))),
+            self._times(first, last),
+            _requests().take(pa.array(sampler("zipf", PAGES).drawn(page))),
+            pa.array(list(STATUSES)).take(pa.array(_statuses().drawn(status))),
+            _sizes().take(pa.array(Uniform(SIZES).drawn(size))),
+            "",
+        )
+        if not self.malformed:
+            return whole
+        cut = pa.array(coin < self.malformed * 2.0**32)
+        return pc.if_else(cut, pc.utf8_slice_codeunits(whole, 0, MALFORMED_LENGTH), whole)
+
+    def _times(self, first: int, last: int) -> pa.Array:
+        seconds = START_S + np.arange(first, last) // self.lines_per_second
+        each = np.arange(seconds[0], seconds[-1] + 1)
+        moments = pa.array(each, pa.timestamp("s"))
+        return pc.strftime(moments, " - - [%d/%b/%Y:%H:%M:%S +0000] ").take(pa.array(seconds - seconds[0]))
+
+
+@lru_cache(maxsize=4)
+def addresses(count: int) -> pa.Array:
+    """The clients' addresses, most frequent first: spread over all networks by a multiplication that wraps around."""
+    spread = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(2_654_435_761) % np.uint64(2**32)
+    octets = [(spread >> np.uint64(shift)) & np.uint64(255) for shift in (24, 16, 8, 0)]
+    return pc.binary_join_element_wise(*(pc.cast(pa.array(each), pa.string()) for each in octets), ".")
+
+
+@lru_cache(maxsize=1)
+def _requests() -> pa.Array:
+    """Pages, most frequent first, as a line has them; the status comes after it."""
+    return pa.array([f'"GET /english/matches/page{page}.html HTTP/1.0" ' for page in range(PAGES)])
+
+
+@lru_cache(maxsize=1)
+def _statuses() -> Table:
+    return Table(np.array(list(STATUSES.values())))
+
+
+@lru_cache(maxsize=1)
+def _sizes() -> pa.Array:
+    return pa.array([" -", *(f" {37 * place}" for place in range(1, SIZES))])

@@ -1,0 +1,156 @@
+"""Calls of a telephone network: subscribers who call people they know, and telemarketers who call anyone, briefly.
+
+Numbers 0, 1, ... are subscribers, who call with Zipf's frequencies: the first is on the telephone most. The numbers
+after the last of them are telemarketers, who call alike often and whom nobody calls. People know those whose numbers
+are next to theirs, so who calls often is called often as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.random.distributions import Table, Uniform, sampler
+from streamgauge.loadgen.random.philox import PhiloxBits, empty
+
+SUBSCRIBERS_MAX = 1_000_000
+TALK_S, PITCH_S = 120.0, 8.0
+"""How long a call of a subscriber lasts on average, and one of a telemarketer."""
+SPREAD = 0.6
+"""Of the logarithm of durations, which is normal."""
+LONGEST_S = 3600
+"""No call lasts so long."""
+
+Ints = npt.NDArray[np.int32]
+_COIN_STEPS = 2.0**32
+_NUMBER = "telephone number"
+"""What callers and callees are told apart by: who calls is whom others call."""
+
+
+@dataclass(frozen=True)
+class Caller(FieldSpec):
+    """Who calls: one of `subscribers`, or, for a share `selling` of the calls (0 to 1), one of `telemarketers`."""
+
+    subscribers: int
+    telemarketers: int
+    selling: float
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.subscribers <= SUBSCRIBERS_MAX:
+            rule = f"must be 2 to {SUBSCRIBERS_MAX}"
+            raise InputError(Problem(f"{self.name}.subscribers", rule, self.subscribers, "10000"))
+        if not 1 <= self.telemarketers <= SUBSCRIBERS_MAX:
+            rule = f"must be 1 to {SUBSCRIBERS_MAX}"
+            raise InputError(Problem(f"{self.name}.telemarketers", rule, self.telemarketers, "100"))
+        _check_share(f"{self.name}.selling", self.selling)
+
+    @property
+    def tells_apart(self) -> str:
+        return _NUMBER
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        out = empty(last - first, np.int32)
+        for part, lanes in bits.blocks(first, last, width=2):
+            subscriber = sampler("zipf", self.subscribers).drawn(lanes[1::2])
+            seller = Uniform(self.telemarketers, self.subscribers).drawn(lanes[1::2])
+            out[part] = np.where(lanes[::2] < self.selling * _COIN_STEPS, seller, subscriber)
+        return out
+
+
+@dataclass(frozen=True)
+class Called(FieldSpec):
+    """Whom the stream's field `caller` (number `caller_place`) calls: never itself, and only subscribers.
+
+    A subscriber calls one of the `contacts` numbers next to its own, the nearer the more often, with Zipf's
+    frequencies; a share `strangers` of its calls (0 to 1), and every one of a telemarketer, goes to anyone.
+    """
+
+    caller: Caller
+    caller_place: int
+    contacts: int
+    strangers: float
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        most = self.caller.subscribers - 1
+        if not 1 <= self.contacts <= most:
+            rule = f"must be 1 to {most}, which is everybody else"
+            raise InputError(Problem(f"{self.name}.contacts", rule, self.contacts, f"{min(8, most)}"))
+        _check_share(f"{self.name}.strangers", self.strangers)
+
+    @property
+    def tells_apart(self) -> str:
+        return _NUMBER
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        callers = self.caller.column(replace(bits, field=self.caller_place), first, last)
+        people = self.caller.subscribers
+        out = empty(last - first, np.int32)
+        for part, lanes in bits.blocks(first, last, width=2):
+            by = callers[part]
+            at_random = (by >= people) | (lanes[::2] < self.strangers * _COIN_STEPS)
+            anyone = Uniform(people - 1, 1).drawn(lanes[1::2])
+            out[part] = (by + np.where(at_random, anyone, self._near(lanes[1::2]))) % people
+        return out
+
+    def _near(self, lanes: npt.NDArray[np.uint32]) -> Ints:
+        """How far from its own the number is that a subscriber calls: 1, -1, 2, -2, ..."""
+        rank = sampler("zipf", self.contacts).drawn(lanes)
+        far = rank // 2 + 1
+        return np.where(rank % 2 == 0, far, -far)
+
+
+@dataclass(frozen=True)
+class Duration(FieldSpec):
+    """How long the call of the stream's field `caller` (number `caller_place`) lasts, in whole seconds."""
+
+    caller: Caller
+    caller_place: int
+    spark_type: ClassVar[str] = "int"
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        callers = self.caller.column(replace(bits, field=self.caller_place), first, last)
+        out = empty(last - first, np.int32)
+        for part, lanes in bits.blocks(first, last):
+            selling = callers[part] >= self.caller.subscribers
+            out[part] = np.where(selling, _durations(PITCH_S).drawn(lanes), _durations(TALK_S).drawn(lanes))
+        return out
+
+
+@dataclass(frozen=True)
+class Established(FieldSpec):
+    """1 where the call was answered; a share `failed` of the calls (0 to 1) was not, and has 0."""
+
+    failed: float
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        _check_share(f"{self.name}.failed", self.failed)
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        out = empty(last - first, np.int32)
+        for part, lanes in bits.blocks(first, last):
+            out[part] = lanes >= self.failed * _COIN_STEPS
+        return out
+
+
+@lru_cache(maxsize=8)
+def _durations(mean_s: float) -> Table:
+    """Draws whole seconds below `LONGEST_S`, of a log-normal distribution cut off there."""
+    from scipy.special import ndtr
+
+    seconds = np.arange(1, LONGEST_S, dtype=np.float64)
+    shorter = ndtr(np.log(seconds / mean_s) / SPREAD + SPREAD / 2)
+    return Table(np.diff(shorter, prepend=0.0, append=1.0))
+
+
+def _check_share(setting: str, share: float) -> None:
+    if not 0 <= share <= 1:
+        raise InputError(Problem(setting, "must be a share from 0 to 1", share, "0.1"))

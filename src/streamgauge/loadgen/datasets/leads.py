@@ -1,0 +1,165 @@
+"""Sessions that learners choose a page for, and what pages earned, by the rule of lead_gen.py [thesis §3.3.12].
+
+The loop is open: rewards are planned, each of an action that is as likely as any other, and do not look at what a
+learner chose. A closed loop would make the input depend on the engine's answers and on when they came, so that no two
+runs had the same input and a slow engine would be offered less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.random.distributions import Uniform
+from streamgauge.loadgen.random.philox import PhiloxBits
+
+Ints = npt.NDArray[np.int32]
+
+DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
+"""A reward is a sum of so many numbers, each equally likely from low to high: nearly normal."""
+SUM_MEAN, SUM_UNIT = DRAWS * (DRAW_LOW + DRAW_HIGH) // 2, 100
+"""The mean of such sums, and what lead_gen.py takes for their standard deviation (it is 99)."""
+MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
+_OFFSET_BYTES, _NULL_BYTES = 4, 1 / 8
+
+
+@dataclass(frozen=True)
+class Turn(FieldSpec):
+    """The learner that is asked: 0 to `learners` - 1 in turn, so that each is asked once a round."""
+
+    learners: int
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        _check_learners(self.name, self.learners)
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        return (np.arange(first, last) % self.learners).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Round(FieldSpec):
+    """How often the learner that `Turn` names was asked, this time included: 1, 2, ... of each learner.
+
+    Each partition numbers its own events, as no event knows how many partitions there are.
+    """
+
+    learners: int
+    spark_type: ClassVar[str] = "bigint"
+
+    def __post_init__(self) -> None:
+        _check_learners(self.name, self.learners)
+
+    @property
+    def row_bytes(self) -> float:
+        return 8
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
+        return np.arange(first, last, dtype=np.int64) // self.learners + 1
+
+
+@dataclass(frozen=True)
+class Owner(FieldSpec):
+    """The learner that a reward is for, all equally likely; a share `malformed` of the rewards (0 to 1) has none."""
+
+    learners: int
+    malformed: float
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        _check_learners(self.name, self.learners)
+        if not 0 <= self.malformed <= 1:
+            raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
+    @property
+    def nullable(self) -> bool:
+        return self.malformed > 0
+
+    @property
+    def row_bytes(self) -> float:
+        return 4 + (_NULL_BYTES if self.nullable else 0)
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        parts = [self._owners(lanes) for _, lanes in bits.blocks(first, last, 2)]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.int32())
+
+    def _owners(self, lanes: npt.NDArray[np.uint32]) -> pa.Array:
+        return pa.array(Uniform(self.learners).drawn(lanes[::2]), mask=lanes[1::2] < self.malformed * 2.0**32)
+
+
+@dataclass(frozen=True)
+class Action(FieldSpec):
+    """The action that was rewarded, one of `actions`, all equally likely."""
+
+    actions: tuple[str, ...]
+    spark_type: ClassVar[str] = "string"
+
+    def __post_init__(self) -> None:
+        if not self.actions:
+            raise InputError(Problem(f"{self.name}.actions", "must be at least one", "none", "('page1', 'page2')"))
+
+    @property
+    def row_bytes(self) -> float:
+        return _OFFSET_BYTES + sum(len(action.encode()) for action in self.actions) / len(self.actions)
+
+    def places(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        """Which of the actions it is, by its place."""
+        drawn = np.empty(last - first, np.int32)
+        for part, lanes in bits.blocks(first, last):
+            drawn[part] = Uniform(len(self.actions)).drawn(lanes)
+        return drawn
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        return pa.array(self.actions).take(pa.array(self.places(bits, first, last)))
+
+
+@dataclass(frozen=True)
+class Reward(FieldSpec):
+    """What the stream's field `action` (number `action_place`) earned, a whole number of at least 0.
+
+    `earned` has the mean and the standard deviation of each action: max(0, int(z * deviation + mean)) with
+    z = (sum - 600) / 100. In whole numbers, so that it is the same everywhere.
+    """
+
+    action: Action
+    action_place: int
+    earned: tuple[tuple[int, int], ...]
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        if len(self.earned) != len(self.action.actions):
+            rule = f"must be a mean and a deviation for each of {len(self.action.actions)} actions"
+            raise InputError(Problem(f"{self.name}.earned", rule, self.earned, "((30, 12), (60, 30), (80, 10))"))
+        if not all(0 <= mean <= MEAN_MAX and 0 <= deviation <= DEVIATION_MAX for mean, deviation in self.earned):
+            rule = f"means must be 0 to {MEAN_MAX}, deviations 0 to {DEVIATION_MAX}"
+            raise InputError(Problem(f"{self.name}.earned", rule, self.earned, "((30, 12), (60, 30), (80, 10))"))
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+        places = self.action.places(replace(bits, field=self.action_place), first, last)
+        mean, deviation = np.array(self.earned, np.int64).T
+        out = np.empty(last - first, np.int32)
+        for part, lanes in bits.blocks(first, last, DRAWS):
+            drawn = Uniform(DRAW_HIGH - DRAW_LOW + 1, DRAW_LOW).drawn(lanes).reshape(-1, DRAWS)
+            away = (drawn.sum(axis=1, dtype=np.int64) - SUM_MEAN) * deviation[places[part]]
+            # What is below 0 becomes 0, so that the floor is what int() cuts to.
+            out[part] = np.maximum((away + SUM_UNIT * mean[places[part]]) // SUM_UNIT, 0)
+        return out
+
+
+def _check_learners(name: str, learners: int) -> None:
+    if not 1 <= learners < 2**31:
+        raise InputError(Problem(f"{name}.learners", "must be 1 to 2147483647", learners, "8"))

@@ -1,0 +1,96 @@
+"""Readings of machines: each reports in its turn how much of its processor and memory it uses, and some are overloaded.
+
+Whether a machine is overloaded is drawn anew for each phase, which is so many of its readings. All metrics of a machine
+are overloaded together, and in every partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.datasets.sensors import GRID, Reading
+from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.random.philox import PhiloxBits
+
+PHASE_READINGS = 64
+"""Of a machine, in each partition: so long it is overloaded, or not."""
+FREE_SHARE = 0.1
+"""Of what a machine would have free, so much is free while it is overloaded."""
+SPIKES = 0.01
+"""Share of the readings that lie off for once (`sensors.Reading`): what no machine should be told of for."""
+
+_OF_PHASES = 2**11
+"""Added to the number of the machine's field for the bits of its phases; the walks have those of 2**12 and more."""
+
+
+@dataclass(frozen=True)
+class InTurn(Key):
+    """A key of 0..domain-1: every partition goes through all of them, again and again."""
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return (np.arange(first, last) % self.domain).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Cluster(FieldSpec):
+    """The cluster of the machine of the stream's field `machine` (number `machine_place`), one of 0..clusters-1."""
+
+    machine: Key
+    machine_place: int
+    clusters: int
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        if self.clusters < 1:
+            raise InputError(Problem(f"{self.name}.clusters", "must be at least 1", self.clusters, "8"))
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
+        return machines % np.int32(self.clusters)
+
+
+@dataclass(frozen=True)
+class Usage(FieldSpec):
+    """How much of one thing a machine uses, as a share (0 to 1), in whole multiples of 1/1024.
+
+    The machine is that of the stream's field `machine` (number `machine_place`). Its usage walks around `mean`, as the
+    readings of sensors do; in a share `overloaded` of its phases (0 to 1) it uses nearly all that there is.
+    """
+
+    machine: Key
+    machine_place: int
+    mean: float
+    overloaded: float
+    spark_type: ClassVar[str] = "double"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.overloaded <= 1:
+            rule = "must be a share from 0 to 1"
+            raise InputError(Problem(f"{self.name}.overloaded", rule, self.overloaded, "0.01"))
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
+        walk = Reading(self.name, self.machine, self.machine_place, self.mean, SPIKES)
+        usage = np.minimum(walk.column(bits, first, last), 1.0)
+        high = np.rint((1 - FREE_SHARE * (1 - usage)) * GRID) / GRID
+        np.copyto(usage, high, where=self._is_overloaded(bits, first, last))
+        return usage
+
+    def _is_overloaded(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.bool_]:
+        """Whether the machine of each event is, shape (last - first,)."""
+        machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
+        every, phase_events = self.machine.domain, PHASE_READINGS * self.machine.domain
+        low, high = first // phase_events, max(last - 1, first) // phase_events
+        # One lane for each phase and machine, by the field of the machine: all metrics look at the same one.
+        of_phases = replace(bits, partition=0, field=self.machine_place + _OF_PHASES)
+        drawn = of_phases.lanes(low * every, (high + 1) * every)
+        phases = np.arange(first, last) // phase_events
+        return drawn[(phases - low) * every + machines] < self.overloaded * 2.0**32

@@ -1,0 +1,155 @@
+"""Mails of made words, wanted and not: what their words tell, and no rule besides, is which of them are spam.
+
+All mails share one vocabulary with Zipf's frequencies. Of every ten words one leans to spam and one to ham: it comes so
+many times as often there, and so many times as seldom elsewhere. A mail is sentences of eight words, so that whoever
+reads it has to deal with capitals and full stops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.fields import FieldSpec, vocabulary
+from streamgauge.loadgen.random.distributions import Table, probabilities, sampler
+from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
+
+WORDS_MAX = 1000
+VOCABULARY_MIN, VOCABULARY_MAX = 10, 100_000
+LEAN = 6.0
+"""A word that leans comes so many times as often on its side, and as seldom on the other."""
+SENTENCE = 8
+_OFFSET_BYTES = 4
+_TO_SPAM, _TO_HAM, _TURN = 3, 7, 10
+"""Which of every ten words lean: not the very first ones, which are as `the` and `and` are."""
+_OF_KIND = 2**11
+"""Added to a field's number for the bits that say which mails are spam."""
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Message(FieldSpec):
+    """The text of a mail: `words` words on average, from half to one and a half times as many, of `vocabulary` ones.
+
+    A share `spam` of the mails (0 to 1) is spam.
+    """
+
+    words: int
+    vocabulary: int
+    spam: float
+    spark_type: ClassVar[str] = "string"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.words <= WORDS_MAX:
+            raise InputError(Problem(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a mail", self.words, "40"))
+        if not VOCABULARY_MIN <= self.vocabulary <= VOCABULARY_MAX:
+            rule = f"must be {VOCABULARY_MIN} to {VOCABULARY_MAX} words"
+            raise InputError(Problem(f"{self.name}.vocabulary", rule, self.vocabulary, "10000"))
+        if not 0 <= self.spam <= 1:
+            raise InputError(Problem(f"{self.name}.spam", "must be a share from 0 to 1", self.spam, "0.5"))
+
+    @property
+    def shortest(self) -> int:
+        return self.words - self.words // 2
+
+    @property
+    def longest(self) -> int:
+        return self.words + self.words // 2
+
+    @property
+    def row_bytes(self) -> float:
+        lengths = pc.binary_length(words(self.vocabulary)).to_numpy()
+        of_spam, of_ham = (float(np.dot(lengths, share)) for share in shares(self.vocabulary))
+        space, stop = 1, 1 / SENTENCE
+        return _OFFSET_BYTES + self.words * (self.spam * of_spam + (1 - self.spam) * of_ham + space + stop) - space
+
+    def is_spam(self, bits: PhiloxBits, first: int, last: int) -> Bools:
+        """Which of the mails [first, last) are spam; `bits` are those of this field."""
+        out = np.empty(last - first, np.bool_)
+        for part, lanes in replace(bits, field=bits.field + _OF_KIND).blocks(first, last):
+            np.less(lanes, self.spam * 2.0**32, out=out[part])
+        return out
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        spam, width = self.is_spam(bits, first, last), 1 + self.longest
+        parts = [self._mails(lanes.reshape(-1, width), spam[part]) for part, lanes in bits.blocks(first, last, width)]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
+    def _mails(self, lanes: Lanes, spam: Bools) -> pa.Array:
+        """`lanes`, shape (mails, 1 + longest): a mail's length, then its words; those that it has not stay unused."""
+        by_length = sampler("normal", self.longest - self.shortest + 1)
+        lengths = self.shortest + by_length.drawn(lanes[:, 0]).astype(np.int64)
+        places = np.broadcast_to(np.arange(self.longest), (len(lengths), self.longest))
+        there = places < lengths[:, None]
+        forms = _form(places[there])
+        drawn = self._drawn(lanes[:, 1:][there], np.repeat(spam, lengths)) + self.vocabulary * forms
+        ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        said = _forms(self.vocabulary).take(pa.array(drawn))
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), said), " ")
+
+    def _drawn(self, lanes: Lanes, spam: Bools) -> npt.NDArray[np.int32]:
+        of_spam, of_ham = _tables(self.vocabulary)
+        return np.where(spam, of_spam.drawn(lanes), of_ham.drawn(lanes))
+
+
+@dataclass(frozen=True)
+class IsSpam(FieldSpec):
+    """Whether the mail of the stream's field `message` (number `message_place`) is spam."""
+
+    message: Message
+    message_place: int
+    spark_type: ClassVar[str] = "boolean"
+
+    @property
+    def row_bytes(self) -> float:
+        return 1 / 8
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Bools:
+        return self.message.is_spam(replace(bits, field=self.message_place), first, last)
+
+
+@lru_cache(maxsize=4)
+def words(count: int) -> pa.Array:
+    """`count` words, most frequent first: those of `Text`, then pairs of them."""
+    short = vocabulary()
+    beyond = np.arange(max(count - len(short), 0))
+    first, second = (short.take(pa.array(place)) for place in (beyond % len(short), beyond // len(short)))
+    return pa.concat_arrays([short.slice(0, min(count, len(short))), pc.binary_join_element_wise(first, second, "")])
+
+
+@lru_cache(maxsize=4)
+def shares(count: int) -> tuple[Floats, Floats]:
+    """How likely each of `words(count)` is at every place of a mail of spam, and of one of ham, each shape (count,)."""
+    turn = np.arange(count) % _TURN
+    lean = np.where(turn == _TO_SPAM, LEAN, np.where(turn == _TO_HAM, 1 / LEAN, 1.0))
+    usual = probabilities("zipf", count)
+    of_spam, of_ham = usual * lean, usual / lean
+    return of_spam / of_spam.sum(), of_ham / of_ham.sum()
+
+
+@lru_cache(maxsize=4)
+def _tables(count: int) -> tuple[Table, Table]:
+    of_spam, of_ham = shares(count)
+    return Table(of_spam), Table(of_ham)
+
+
+@lru_cache(maxsize=4)
+def _forms(count: int) -> pa.Array:
+    """Every word as it is, then every one with a capital, then every one with a full stop."""
+    plain = words(count)
+    return pa.concat_arrays([plain, pc.utf8_capitalize(plain), pc.binary_join_element_wise(plain, ".", "")])
+
+
+def _form(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Which of the forms a word has at each place of a mail."""
+    in_sentence = places % SENTENCE
+    return np.where(in_sentence == 0, 1, np.where(in_sentence == SENTENCE - 1, 2, 0))

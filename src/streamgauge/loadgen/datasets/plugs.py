@@ -1,0 +1,203 @@
+"""Readings of smart plugs in houses, after the thesis's SmartPlugGenerator, each made from its number alone.
+
+A house has households, a household has plugs. Plugs are read in turn, each first for its load, then for its work. A
+plug is on or off for a phase, and while it is on its load swings around its peak; off, it is 0.
+
+In the original a plug draws the length of its next phase when one ends: a sequence, and any slice of a stream must be
+made alone. So here a plug draws one length for all of its phases, and whether it is on in one is a coin of that phase
+alone; phases of the same state that follow each other are one long phase. Work is what half of the peak would have
+used by then: no flow reads it.
+
+Plugs have a clock of their own, which every partition moves on by its own events, as `loadgen.datasets.access_log`
+does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.random.distributions import Uniform
+from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
+
+HOUSES_MAX = 10_000
+HOUSEHOLDS, PLUGS = (2, 10), (5, 20)
+"""How few and how many households a house has, and plugs a household; all equally likely, as what follows is."""
+PEAKS_W = (25, 35, 50, 70, 150, 300, 600, 800, 900, 1200)
+PHASES_S = (600, 900, 1800, 3600, 5400, 7200, 108_000)
+SWING_W = 10
+"""How far a load lies from the plug's peak at most, in whole watts."""
+WORK, LOAD = 0, 1
+"""What a reading tells of, as DEBS 2014 numbers it: kilowatt hours, or watts."""
+
+Ints = NDArray[np.int64]
+_OF_GRID = 2**13
+"""The number of a field that no stream has, for the bits of the plugs themselves; a few more follow it."""
+_JOULES_PER_KWH = 3.6e6
+
+
+class Grid(NamedTuple):
+    """All plugs in the order in which they are read; every array has shape (plugs,)."""
+
+    house: NDArray[np.int32]
+    household: NDArray[np.int32]
+    plug: NDArray[np.int32]
+    peak_w: Ints
+    phase_s: Ints
+    shift_s: Ints
+    """How far into a phase the plug is at the beginning."""
+
+    @property
+    def plugs(self) -> int:
+        return len(self.plug)
+
+
+def grid(bits: PhiloxBits, houses: int) -> Grid:
+    """The plugs of a stream: the same for every field and partition of it."""
+    return _grid(_own(bits), houses)
+
+
+def _own(bits: PhiloxBits, place: int = 0) -> PhiloxBits:
+    return replace(bits, partition=0, field=_OF_GRID + place)
+
+
+@lru_cache(maxsize=8)
+def _grid(bits: PhiloxBits, houses: int) -> Grid:
+    def drawn(place: int, count: int, low: int, high: int) -> NDArray[np.int32]:
+        return Uniform(high - low + 1, low).drawn(_own(bits, place).lanes(0, count))
+
+    households = drawn(0, houses, *HOUSEHOLDS)
+    plugs = drawn(1, int(households.sum()), *PLUGS)
+    house = np.repeat(np.arange(houses, dtype=np.int32), households)
+    count = int(plugs.sum())
+    phase_s = np.array(PHASES_S)[drawn(3, count, 0, len(PHASES_S) - 1)]
+    return Grid(
+        house=np.repeat(house, plugs),
+        household=np.repeat(_numbers_within(households), plugs),
+        plug=_numbers_within(plugs),
+        peak_w=np.array(PEAKS_W)[drawn(2, count, 0, len(PEAKS_W) - 1)],
+        phase_s=phase_s,
+        shift_s=(_own(bits, 4).lanes(0, count).astype(np.int64) * phase_s) >> 32,
+    )
+
+
+def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
+    """2, 3 gives 0, 1, 0, 1, 2."""
+    begins = np.cumsum(counts) - counts
+    return (np.arange(counts.sum()) - np.repeat(begins, counts)).astype(np.int32)
+
+
+def _places(numbers: Ints, plugs: int) -> Ints:
+    """Which plug each event reads: two events a plug."""
+    return (numbers >> 1) % plugs
+
+
+@dataclass(frozen=True)
+class PlugId(FieldSpec):
+    """Where the plug of a reading is: its number within the household, the household's within the house, the house."""
+
+    houses: int
+    level: Literal["house", "household", "plug"]
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        _check_houses(self.name, self.houses)
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
+        plugs = grid(bits, self.houses)
+        ids: NDArray[np.int32] = getattr(plugs, self.level)[_places(np.arange(first, last), plugs.plugs)]
+        return ids
+
+
+@dataclass(frozen=True)
+class PlugProperty(FieldSpec):
+    """What a reading tells of: `LOAD`, then `WORK`, in turn."""
+
+    spark_type: ClassVar[str] = "int"
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
+        return np.where(_tells_load(np.arange(first, last)), LOAD, WORK).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class PlugValue(FieldSpec):
+    """The load in watts, or the work in kilowatt hours.
+
+    The plugs of the first houses, a share `heavy` of all (0 to 1), are planted: they are never off. The plugs' clock
+    moves on by `speed` seconds every `events_per_second` events of a partition. A share `malformed` of the readings (0
+    to 1) has no value or one below zero, as many of each.
+    """
+
+    houses: int
+    heavy: float
+    malformed: float
+    speed: int
+    events_per_second: int
+    spark_type: ClassVar[str] = "double"
+
+    def __post_init__(self) -> None:
+        _check_houses(self.name, self.houses)
+        for name, share in (("heavy", self.heavy), ("malformed", self.malformed)):
+            if not 0 <= share <= 1:
+                raise InputError(Problem(f"{self.name}.{name}", "must be a share from 0 to 1", share, "0.1"))
+        for name, number in (("speed", self.speed), ("events_per_second", self.events_per_second)):
+            if number < 1:
+                raise InputError(Problem(f"{self.name}.{name}", "must be at least 1", number, "600"))
+
+    @property
+    def nullable(self) -> bool:
+        return self.malformed > 0
+
+    @property
+    def row_bytes(self) -> float:
+        return 8 + (1 / 8 if self.nullable else 0)
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        plugs, seed = grid(bits, self.houses), _own(bits, 5).lanes(0, 2).view(np.uint64)
+        parts = [
+            self._values(plugs, seed, np.arange(first + part.start, first + part.stop), lanes)
+            for part, lanes in bits.blocks(first, last, 2)
+        ]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.float64())
+
+    def _values(self, plugs: Grid, seed: NDArray[np.uint64], numbers: Ints, lanes: Lanes) -> pa.Array:
+        places = _places(numbers, plugs.plugs)
+        clock_s = numbers * self.speed // self.events_per_second
+        peak_w = plugs.peak_w[places]
+        on = _coins(seed, places, (clock_s + plugs.shift_s[places]) // plugs.phase_s[places])
+        on |= plugs.house[places] < self.heavy * self.houses
+        load_w = np.where(on, peak_w + Uniform(2 * SWING_W + 1, -SWING_W).drawn(lanes[::2]), 0)
+        work_kwh = np.round(clock_s * peak_w / (2 * _JOULES_PER_KWH), 3)
+        values = np.where(_tells_load(numbers), load_w, work_kwh)
+        wrong = lanes[1::2] < self.malformed * 2.0**32
+        values[wrong] = -1 - values[wrong]
+        return pa.array(values, mask=wrong & (lanes[1::2] % 2 == 0))
+
+
+def _tells_load(numbers: Ints) -> NDArray[np.bool_]:
+    return numbers % 2 == 0
+
+
+def _check_houses(name: str, houses: int) -> None:
+    if not 1 <= houses <= HOUSES_MAX:
+        raise InputError(Problem(f"{name}.houses", f"must be 1 to {HOUSES_MAX}", houses, "10"))
+
+
+def _coins(seed: NDArray[np.uint64], places: Ints, phases: Ints) -> NDArray[np.bool_]:
+    """A fair coin for each plug and phase, whichever event asks: the last steps of SplitMix64, which mix every bit."""
+    mixed = places.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + phases.view(np.uint64)
+    mixed = mixed * np.uint64(0xC2B2AE3D27D4EB4F) + seed
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed >> np.uint64(63)).astype(np.bool_)

@@ -1,0 +1,1 @@
+"""A road map and vehicles' GPS traces."""

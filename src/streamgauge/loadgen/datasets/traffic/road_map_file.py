@@ -1,0 +1,110 @@
+"""Roads of one's own: the lines of a GeoJSON file, in metres on a plane, as the made map of `roads.py` is.
+
+A road is a feature of the file, by its place there from 0, with all lines of its geometry; other geometries are none.
+The plane is that of the box around all lines: a degree of longitude is as long as it is in its middle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.datasets.traffic.road_map import Box
+
+DEGREES_MAX = 2.0
+"""Of a box, each way: over more of it a plane is no map."""
+SETTING = "set map_matcher_shapefile"
+WAY_OUT = "a GeoJSON file of lines in degrees, such as ogr2ogr -f GeoJSON roads.geojson roads.shp writes"
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Line = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Straight parts of roads in their order: where each begins and leads, shape (n, 2), and its road, shape (n,)."""
+
+    start: Floats
+    way: Floats
+    road: Ints
+
+    @cached_property
+    def first(self) -> Ints:
+        """The first part of each road that has any, in their order, and behind them how many parts there are."""
+        return np.append(np.flatnonzero(np.diff(self.road, prepend=-1)), len(self.road))
+
+
+@dataclass(frozen=True, eq=False)
+class RoadFile:
+    box: Box
+    parts: Parts
+
+
+@lru_cache(maxsize=4)
+def read_roads(path: str) -> RoadFile:
+    """The roads of a file; InputError where it has none."""
+    lines = list(_lines(_features(path), path))
+    points = np.array([point for _, line in lines for point in line], np.float64).reshape(-1, 2)
+    if not len(points):
+        raise _refuse("must have roads: LineString or MultiLineString", path)
+    (west, south), (east, north) = points.min(axis=0), points.max(axis=0)
+    if north - south > DEGREES_MAX or east - west > DEGREES_MAX:
+        rule = f"must lie within {DEGREES_MAX:g} degrees each way, and takes {north - south:g} by {east - west:g}"
+        raise _refuse(rule, path)
+    box = Box(float(south), float(north), float(west), float(east))
+    metres = np.stack(box.to_plane(points[:, 1], points[:, 0]), axis=1)
+    line = np.repeat(np.arange(len(lines)), [len(points) for _, points in lines])
+    road = np.array([road for road, _ in lines], np.int64)[line]
+    way = np.diff(metres, axis=0)
+    parts = np.flatnonzero((line[1:] == line[:-1]) & way.any(axis=1))
+    if not len(parts):
+        raise _refuse("must have a road that leads somewhere", path)
+    return RoadFile(box, Parts(metres[parts], way[parts], road[parts]))
+
+
+def _features(path: str) -> list[Any]:
+    try:
+        whole = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _refuse(f"must be a file that can be read ({error.strerror})", path) from None
+    except ValueError:  # no UTF-8, or no JSON: a .shp file is neither
+        raise _refuse("must be GeoJSON", path) from None
+    features = whole.get("features") if isinstance(whole, dict) else None
+    if not isinstance(features, list):
+        raise _refuse("must be GeoJSON with a list of features", path)
+    return features
+
+
+def _lines(features: list[Any], path: str) -> Iterator[tuple[int, Line]]:
+    """The place of each feature, and its lines one by one: points of (longitude, latitude)."""
+    for place, feature in enumerate(features):
+        try:
+            geometry = feature["geometry"] or {}
+            kind = geometry.get("type")
+            if kind in ("LineString", "MultiLineString"):
+                found = geometry["coordinates"]
+                for line in found if kind == "MultiLineString" else [found]:
+                    yield place, [_point(point) for point in line]
+        except (AttributeError, LookupError, TypeError, ValueError):
+            rule = f"must have points of longitude and latitude in degrees (feature {place} of the file, from 0)"
+            raise _refuse(rule, path) from None
+
+
+def _point(point: Any) -> tuple[float, float]:
+    longitude, latitude = float(point[0]), float(point[1])
+    if not (abs(longitude) <= 180 and abs(latitude) <= 90):
+        raise ValueError(point)
+    return longitude, latitude
+
+
+def _refuse(rule: str, path: str) -> InputError:
+    return InputError(Problem(SETTING, rule, path, WAY_OUT))

@@ -1,0 +1,148 @@
+"""The planned input as Parquet files, so that anyone can check an answer with a tool of their own.
+
+Layout: DIR/<stream>/part-<partition>.parquet; columns: the fields, `event_time` (timestamp, us, UTC), `event_id`.
+A file appears under its name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge.core.errors import InputError, Interrupted, MachineError, Problem, is_full
+from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME
+from streamgauge.core.schema import arrow_type
+from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
+
+Progress = Callable[[int, int], None]
+ROWS_MAX = 262_144
+"""Of a batch; fewer where they are large."""
+
+
+def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progress | None = None) -> dict[str, int]:
+    """Write all events with from_us <= event time < to_us; gives rows by stream name.
+
+    What was written to these places before is removed first, so that nothing of it is left beside this input. One batch
+    is held at a time. `progress(rows written, rows in all)` is called after each. Raises `InputError` where
+    the folder cannot be written or holds parts of another input, `MachineError` where the disk is full, `Interrupted`
+    where somebody stopped it.
+    """
+    report = _counting(progress, plan.planned_events(from_us, to_us))
+    try:
+        return _write_streams(plan, out, (from_us, to_us), report)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"the input in {out} is incomplete: writing it was stopped; its whole files are some of its parts only\n"
+            "  ask for the same again: every part is written anew"
+        ) from None
+
+
+def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Callable[[int], None]) -> dict[str, int]:
+    _refuse_others(plan, out)
+    folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
+    for path in parts_there(plan, out):
+        try:
+            path.unlink()
+        except OSError as error:
+            raise _explained(error, path) from None
+    rows = {}
+    for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
+        parts = range(plan.partitions)
+        rows[spec.name] = sum(_write_part(plan, folder, stream, part, span_us, report) for part in parts)
+    return rows
+
+
+def parts_there(plan: Plan, out: Path) -> list[Path]:
+    """The files of an earlier input that this one takes the place of."""
+    names = [_file_name(partition) for partition in range(plan.partitions)]
+    places = [out / spec.name / name for spec in plan.streams for name in names]
+    try:
+        return [path for path in places if path.exists()]
+    except OSError as error:
+        raise _explained(error, out) from None
+
+
+def _refuse_others(plan: Plan, out: Path) -> None:
+    """Streams of another workload would be taken for streams of this one."""
+    ours = {spec.name for spec in plan.streams}
+    others = sorted({path.parent.name for path in out.glob("*/part-*.parquet")} - ours)
+    if others:
+        rule = f"{out} must not hold streams of another input"
+        raise InputError(Problem("out", rule, ", ".join(others), "a new folder"))
+
+
+def _counting(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """A function that takes the rows of a batch and tells `progress` the sum so far."""
+    done = 0
+
+    def report(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(done, total)
+
+    return report
+
+
+def _file_name(partition: int) -> str:
+    return f"part-{partition}.parquet"
+
+
+def _prepare(plan: Plan, folder: Path) -> Path:
+    """The stream's folder, made; parts of an input with more partitions would be read together with this one's."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = {path.name for path in folder.glob("part-*.parquet")}
+    except OSError as error:
+        raise _explained(error, folder) from None
+    others = sorted(there - {_file_name(partition) for partition in range(plan.partitions)})
+    if others:
+        raise InputError(Problem("out", f"{folder} must not hold parts of another input", others[0], "a new folder"))
+    return folder
+
+
+def _write_part(
+    plan: Plan, folder: Path, stream: int, partition: int, span_us: tuple[int, int], report: Callable[[int], None]
+) -> int:
+    """One partition's file; gives its rows."""
+    first, last = (plan.count_before(stream, partition, t_us) for t_us in span_us)
+    path = folder / _file_name(partition)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with pq.ParquetWriter(partial, _schema(plan, stream)) as writer:
+            for batch in _batches(plan, stream, partition, first, last):
+                writer.write_batch(batch)
+                report(batch.num_rows)
+        os.replace(partial, path)
+    except OSError as error:
+        raise _explained(error, path) from None
+    finally:
+        partial.unlink(missing_ok=True)  # there only where something stopped it, be it Ctrl-C
+    return max(last - first, 0)
+
+
+def _schema(plan: Plan, stream: int) -> pa.Schema:
+    fields = plan.streams[stream].schema.to_arrow()
+    return fields.append(pa.field(EVENT_TIME, arrow_type("timestamp"))).append(pa.field(EVENT_ID, pa.int64()))
+
+
+def _batches(plan: Plan, stream: int, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    schema = _schema(plan, stream)
+    rows = max(min(ROWS_MAX, int(BATCH_BYTES_MAX / plan.streams[stream].row_bytes)), 1)
+    for start in range(first, last, rows):
+        batch = plan.batch(stream, partition, start, min(start + rows, last), schema.names)
+        arrays = [column.cast(type_) for column, type_ in zip(batch.columns, schema.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _explained(error: OSError, path: Path) -> InputError | MachineError:
+    if is_full(error):
+        return MachineError(
+            f"out: the disk of {path} is full; free some space, or write less with --duration or --rate"
+        )
+    reason = error.strerror or str(error)
+    return InputError(Problem("out", f"must be a folder that can be written ({reason})", str(path), "another --out"))

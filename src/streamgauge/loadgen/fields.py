@@ -1,0 +1,322 @@
+"""Fields: one kind of column each, and streams made of them.
+
+A field makes its column from random lanes (`bits.Bits`) for events [first, last) of a partition: a pure function, so
+any slicing gives the same rows. Kinds are frozen values; what is wrong with one is said when it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import InputError, Problem, near
+from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, LINEAGE, event_id_base
+from streamgauge.core.schema import Field, Schema
+from streamgauge.loadgen.random.distributions import (
+    DISTRIBUTIONS,
+    DOMAIN_MAX,
+    TABLE_DOMAIN_MAX,
+    Distribution,
+    Sampler,
+    Uniform,
+    probabilities,
+    sampler,
+)
+from streamgauge.loadgen.random.philox import PhiloxBits, empty
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+PAYLOAD_POOL_BYTES = 2**20
+PAYLOAD_BYTES_MAX = 2**26
+WORDS_MAX = 10_000
+SHARES_RULE = "shares must sum to 1"
+_ROUNDING = 1e-9
+_OFFSET_BYTES = 4
+"""Of a text or binary value in Arrow, besides its content."""
+
+_CONSONANTS, _VOWELS = ("b", "d", "f", "g", "k", "l", "m", "r", "st", "tr"), ("a", "e", "i", "o")
+_SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (*_VOWELS, "an"))
+
+
+@dataclass(frozen=True)
+class FieldSpec(ABC):
+    """A named column and how its values are made; `spark_type` is its type by Spark SQL name."""
+
+    name: str
+    spark_type: ClassVar[str]
+
+    @abstractmethod
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
+        """The values of events [first, last), shape (last - first,)."""
+
+    def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> npt.NDArray[Any] | pa.Array:
+        """The same; for kinds whose values follow each other through all `partitions` of a stream."""
+        return self.column(bits, first, last)
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a value may be null."""
+        return False
+
+    @property
+    def tells_apart(self) -> str | None:
+        """What its values tell apart, where nothing is asked of them but which are equal; None of any other field.
+
+        Fields that say the same, of whichever stream, hold the same keys.
+        """
+        return None
+
+    @property
+    def row_bytes(self) -> float:
+        """What a value takes in Arrow, on average."""
+        return {"int": 4, "double": 8}[self.spark_type]
+
+
+def is_number(value: object) -> bool:
+    """Whether a user gave a number: a text that reads as one is none, nor is true or false."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def not_of(value: object) -> str:
+    """The end of a rule that a value's type breaks: where it is shown, a text looks like the number in it."""
+    return f", not of type {type(value).__name__}"
+
+
+def _need(right: bool, setting: str, kind: str, got: object, way_out: str) -> None:
+    """Raises InputError where a value has a wrong type, before it is compared with anything."""
+    if not right:
+        raise _refuse(setting, f"must be {kind}{not_of(got)}", got, way_out)
+
+
+def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
+    return InputError(Problem(setting, rule, got, way_out))
+
+
+def _sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
+    """`width` samples an event, shape ((last - first) * width,)."""
+    out = empty((last - first) * width, np.int32)
+    if by.lanes_per_event == 0:
+        by.fill(np.empty(0, dtype=np.uint32), out)
+        return out
+    for part, lanes in bits.blocks(first, last, width):
+        by.fill(lanes, out[part.start * width : part.stop * width])
+    return out
+
+
+@dataclass(frozen=True)
+class Key(FieldSpec):
+    """A key of 0..domain-1 with a distribution of `keys.DISTRIBUTIONS`; `exponent` is Zipf's."""
+
+    domain: int
+    distribution: Distribution = "uniform"
+    exponent: float = 1.0
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        if self.distribution not in DISTRIBUTIONS:
+            raise _refuse(f"{self.name}.distribution", f"must be one of {', '.join(DISTRIBUTIONS)}",
+                          self.distribution, near(self.distribution, DISTRIBUTIONS) or "normal")  # fmt: skip
+        _need(_is_whole(self.domain), f"{self.name}.domain", "a whole number", self.domain, "1_000_000")
+        _need(is_number(self.exponent), f"{self.name}.exponent", "a number", self.exponent, "1.0")
+        most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
+        if not 1 <= self.domain <= most:
+            rule = f"a {self.distribution} domain must hold 1 to {most} keys"
+            way_out = "1000000" if self.distribution == "uniform" else f"{min(most, 1_000_000)}, or uniform keys"
+            raise _refuse(f"{self.name}.domain", rule, self.domain, way_out)
+        if not (math.isfinite(self.exponent) and self.exponent >= 0):
+            raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
+
+
+@dataclass(frozen=True)
+class Integer(FieldSpec):
+    """A whole number, every one of `low`..`high` (both included) equally likely."""
+
+    low: int
+    high: int
+    spark_type: ClassVar[str] = "int"
+
+    def __post_init__(self) -> None:
+        for limit in (self.low, self.high):
+            _need(_is_whole(limit), self.name, "a whole number", limit, "1 and 100")
+        if not INT_MIN <= self.low <= self.high <= INT_MAX:
+            rule = "low..high must rise and lie within 32-bit integers"
+            raise _refuse(self.name, rule, (self.low, self.high), "1 and 100")
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return _sampled(Uniform(self.high - self.low + 1, self.low), bits, first, last)
+
+
+@dataclass(frozen=True)
+class Decimal(FieldSpec):
+    """A double in [low, high), uniform on a grid of 2**32 steps."""
+
+    low: float
+    high: float
+    spark_type: ClassVar[str] = "double"
+
+    def __post_init__(self) -> None:
+        for limit in (self.low, self.high):
+            _need(is_number(limit), self.name, "a number", limit, "0.0 and 1.0")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise _refuse(self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
+        out = empty(last - first, np.float64)
+        step = (self.high - self.low) / 2**32
+        for part, lanes in bits.blocks(first, last):
+            np.multiply(lanes, step, out=out[part])
+            np.add(out[part], self.low, out=out[part])
+        return out
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> pa.Array:
+    """The words of `Text`: 2500 of two syllables, four to eight letters; the first are the most frequent."""
+    return pa.array([first + last for last in _SYLLABLES for first in _SYLLABLES])
+
+
+@lru_cache(maxsize=1)
+def _word_bytes() -> float:
+    """The mean length of a word as `Text` draws them."""
+    lengths = pc.binary_length(vocabulary()).to_numpy()
+    return float(np.average(lengths, weights=probabilities("zipf", len(lengths))))
+
+
+@dataclass(frozen=True)
+class Text(FieldSpec):
+    """A line of `words` words drawn from `vocabulary` with Zipf's frequencies, with single spaces between them."""
+
+    words: int
+    spark_type: ClassVar[str] = "string"
+
+    def __post_init__(self) -> None:
+        _need(_is_whole(self.words), f"{self.name}.words", "a whole number", self.words, "10")
+        if not 1 <= self.words <= WORDS_MAX:
+            raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "10")
+
+    @property
+    def row_bytes(self) -> float:
+        between_words = 1
+        return _OFFSET_BYTES + self.words * (_word_bytes() + between_words) - between_words
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        by = sampler("zipf", len(vocabulary()))
+        words = vocabulary().take(pa.array(_sampled(by, bits, first, last, self.words)))
+        ends = np.arange(0, len(words) + 1, self.words, dtype=np.int32)
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), words), " ")
+
+
+@dataclass(frozen=True)
+class Payload(FieldSpec):
+    """`size_bytes` bytes that do not compress: rows of a prepared pool of random rows, one after the other, cyclic.
+
+    A row costs no random numbers and is never copied unless a slice wraps around the pool (1 MiB, at least one row).
+    """
+
+    size_bytes: int
+    spark_type: ClassVar[str] = "binary"
+
+    def __post_init__(self) -> None:
+        _need(_is_whole(self.size_bytes), f"{self.name}.size_bytes", "a whole number", self.size_bytes, "100")
+        if not 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX:
+            rule = f"must be 1 to {PAYLOAD_BYTES_MAX} bytes"
+            raise _refuse(f"{self.name}.size_bytes", rule, self.size_bytes, "100")
+
+    @property
+    def row_bytes(self) -> float:
+        return self.size_bytes + _OFFSET_BYTES
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        pool = _payload_pool(bits, self.size_bytes)
+        parts = []
+        while first < last:
+            start = first % len(pool)
+            parts.append(pool.slice(start, min(len(pool) - start, last - first)))
+            first += len(parts[-1])
+        if len(parts) == 1:
+            return parts[0]
+        return pa.concat_arrays(parts) if parts else pool.slice(0, 0)
+
+
+@lru_cache(maxsize=64)
+def _payload_pool(bits: PhiloxBits, size_bytes: int) -> pa.Array:
+    rows = max(PAYLOAD_POOL_BYTES // size_bytes, 1)
+    data = bits.lanes(0, -(-rows * size_bytes // 4))
+    ends = np.arange(0, (rows + 1) * size_bytes, size_bytes, dtype=np.int32)
+    return pa.BinaryArray.from_buffers(pa.binary(), rows, [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+@dataclass(frozen=True)
+class OwnNumber(FieldSpec):
+    """A number of its own for each event, made of its place: none comes twice in a plan, in all its partitions."""
+
+    spark_type: ClassVar[str] = "bigint"
+
+    @property
+    def tells_apart(self) -> str:
+        return self.name
+
+    @property
+    def row_bytes(self) -> float:
+        return 8
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
+        return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
+
+
+def sum_to_one(shares: Iterable[float]) -> bool:
+    """Whether the shares of all streams make the rate whole, but for rounding."""
+    return abs(sum(shares) - 1) <= _ROUNDING
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """An input stream: its fields in order, and its share (above 0, at most 1) of the plan's total rate."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.fields]
+        alike = {name.lower() for name in names}
+        if not names or len(alike) < len(names) or alike & set(LINEAGE):
+            rule = f"needs at least one field; names must differ, not by case alone, and {', '.join(LINEAGE)} are taken"
+            raise _refuse(f"stream {self.name}", rule, names, "rename the field")
+        if not 0 < self.share <= 1:
+            raise _refuse(f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The stream's columns, lineage not among them."""
+        return Schema(tuple(Field(field.name, field.spark_type, field.nullable) for field in self.fields))
+
+    @property
+    def row_bytes(self) -> float:
+        """What an event takes in Arrow with all that can be made of it, event time and id included."""
+        return self.bytes_of((*self.schema.names, EVENT_TIME, EVENT_ID))
+
+    def bytes_of(self, columns: Iterable[str]) -> float:
+        """What an event takes in Arrow where only these columns are made of it."""
+        sizes = {field.name: field.row_bytes for field in self.fields} | {EVENT_TIME: 8, EVENT_ID: 8}
+        return sum(sizes[name] for name in columns)

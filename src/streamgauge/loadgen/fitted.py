@@ -1,0 +1,138 @@
+"""Fields whose values follow a table of frequencies, and, where numbers go on between them, quantiles.
+
+`Choice` is written by hand, `Fitted` is what `loadgen.replay.fit_sample` makes of a column of a user's file. Both are
+pure functions of the event's number, as all fields are: any slice gives the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import arrow_type
+from streamgauge.loadgen.fields import FieldSpec, is_number
+from streamgauge.loadgen.random.distributions import Sampler, Single, Table
+from streamgauge.loadgen.random.philox import PhiloxBits, empty
+
+_TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
+_BIGINT_MIN, _BIGINT_MAX = -(2**63), 2**63 - 1
+_BIT = 1 / 8
+_BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": _BIT, "timestamp": 8}
+
+
+@dataclass(frozen=True)
+class Fitted(FieldSpec):
+    """`values` (None among them for nulls) with `weights`; one weight more is that of `quantiles`.
+
+    `quantiles` (n,) are numbers (timestamps: microseconds) at evenly spaced shares, between which values lie evenly;
+    `decimals` is how many places they keep. Weights need not sum to 1.
+    """
+
+    spark_type: str  # type: ignore[misc]
+    values: tuple[Any, ...]
+    weights: tuple[float, ...]
+    quantiles: tuple[float, ...] = ()
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        wanted = len(self.values) + bool(self.quantiles)
+        if not wanted or len(self.weights) != wanted:
+            raise _refuse(self.name, "needs a weight for each value", (len(self.values), len(self.weights)))
+        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights) or not sum(self.weights) > 0:
+            raise _refuse(self.name, "weights must be numbers of at least 0, and not all 0", self.weights[:5])
+
+    @property
+    def nullable(self) -> bool:
+        return None in self.values
+
+    @property
+    def row_bytes(self) -> float:
+        return self._value_bytes + _BIT  # whether it is null is kept for every value, since the table ends with a null
+
+    @cached_property
+    def _value_bytes(self) -> float:
+        if self.spark_type in _BYTES:
+            return _BYTES[self.spark_type]
+        offset, lengths = 4, pc.fill_null(pc.binary_length(self._table.slice(0, len(self.values))), 0)
+        return offset + float(np.average(lengths.to_numpy(), weights=self.weights))
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        picks, places = self._drawn(bits, first, last)
+        taken = self._table.take(pa.array(picks))
+        if not self.quantiles:
+            return taken
+        return pc.if_else(pa.array(picks == len(self.values)), self._between(places), taken)
+
+    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """(which value, or their number for one between the quantiles; a share of [0, 1)), each (last - first,)."""
+        picks, places = empty(last - first, np.int32), empty(last - first, np.float64)
+        for part, lanes in bits.blocks(first, last, 2):
+            self._sampler.fill(np.ascontiguousarray(lanes[0::2]), picks[part])
+            np.multiply(lanes[1::2], 2.0**-32, out=places[part])
+        return picks, places
+
+    def _between(self, places: npt.NDArray[np.float64]) -> pa.Array:
+        numbers = np.interp(places, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
+        kind = arrow_type(self.spark_type)
+        if self.spark_type == "double":
+            return pa.array(numbers if self.decimals is None else np.round(numbers, self.decimals))
+        whole = pa.array(np.floor(numbers).astype(np.int64))
+        return whole.cast(kind)
+
+    @cached_property
+    def _table(self) -> pa.Array:
+        """The values, and a null in the place of what lies between the quantiles."""
+        return pa.array([*self.values, None], arrow_type(self.spark_type))
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        weights = np.asarray(self.weights, np.float64)
+        return Table(weights / weights.sum()) if len(weights) > 1 else Single()
+
+
+@dataclass(frozen=True)
+class Choice(FieldSpec):
+    """One of `values` (all str, int, float, bool or bytes), with `weights` where they are not equally likely."""
+
+    values: tuple[Any, ...]
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for given in (self.values, self.weights):
+            if not isinstance(given, tuple | list):
+                raise _refuse(self.name, "must have its values, and its weights, in a tuple or a list", given)
+        if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in _TYPES:
+            rule = "must choose from values of one type: str, int, float, bool or bytes"
+            raise _refuse(self.name, rule, self.values[:5])
+        if not all(is_number(weight) for weight in self.weights):
+            raise _refuse(self.name, "weights must be numbers", self.weights[:5])
+        if self.spark_type == "bigint" and not all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values):
+            raise _refuse(self.name, "must choose from whole numbers of 64 bits at most", self.values[:5])
+        _ = self._fitted
+
+    @property
+    def spark_type(self) -> str:  # type: ignore[override]
+        return _TYPES[type(self.values[0])]
+
+    @property
+    def row_bytes(self) -> float:
+        return self._fitted.row_bytes
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        return self._fitted.column(bits, first, last)
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        return Fitted(self.name, self.spark_type, self.values, self.weights or (1.0,) * len(self.values))
+
+
+def _refuse(name: str, rule: str, got: object) -> InputError:
+    return InputError(Problem(name, rule, got, 'Choice("country", ("BR", "DE"), weights=(3, 1))'))

@@ -1,0 +1,86 @@
+"""Malformed values: any field, with a share of its values replaced by what no application takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import arrow_type
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.random.philox import PhiloxBits
+
+_OF_COINS = 2**10
+"""Added to a field's number for the bits that say which values are malformed: no stream has so many fields, and what
+other kinds of field add for bits of their own begins at 2**11."""
+_NULL_BYTES = 1 / 8
+
+
+def with_malformed(field: FieldSpec, share: float, *forms: Any) -> FieldSpec:
+    """The field with a share of malformed values (0 to 1; of 0 the field itself) of these forms, `Malformed`'s."""
+    return Malformed(field.name, field, share, forms) if share else field
+
+
+@dataclass(frozen=True)
+class Malformed(FieldSpec):
+    """`whole`, but for a share of its values (above 0, at most 1), each one of `forms`, as often; None is a null.
+
+    All others are those that `whole` alone has. A field that follows another one of its stream follows what is whole.
+    """
+
+    whole: FieldSpec
+    share: float
+    forms: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            rule = "must be a share above 0, up to 1"
+            raise InputError(Problem(f"{self.name}.malformed", rule, self.share, "0.001"))
+        if not self.forms:
+            raise InputError(Problem(f"{self.name}.forms", "must be at least one", self.forms, "(None,)"))
+
+    @property
+    def spark_type(self) -> str:  # type: ignore[override]
+        return self.whole.spark_type
+
+    @property
+    def nullable(self) -> bool:
+        return self.whole.nullable or None in self.forms
+
+    @property
+    def tells_apart(self) -> str | None:
+        return self.whole.tells_apart
+
+    @property
+    def row_bytes(self) -> float:
+        return self.whole.row_bytes + (_NULL_BYTES if self.nullable and not self.whole.nullable else 0)
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        return self._replaced(self.whole.column(bits, first, last), bits, first, last)
+
+    def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> pa.Array:
+        return self._replaced(self.whole.of_events(bits, first, last, partitions), bits, first, last)
+
+    def _replaced(self, values: npt.NDArray[Any] | pa.Array, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        found = pa.array(values) if isinstance(values, np.ndarray) else values
+        which = self._drawn(bits, first, last)
+        if not which.any():
+            return found
+        for number, form in enumerate(self.forms, 1):
+            # Of texts this copies; replace_with_mask builds them one by one, at three times the cost.
+            found = pc.if_else(pa.array(which == number), pa.scalar(form, arrow_type(self.spark_type)), found)
+        return found
+
+    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int8]:
+        """Which of the forms each value has, from 1 on; 0 of those that are whole. Shape (last - first,)."""
+        which = np.zeros(last - first, np.int8)
+        highest = np.uint32(max(round(self.share * 2**32), 1) - 1)
+        for part, lanes in replace(bits, field=bits.field + _OF_COINS).blocks(first, last):
+            places = np.flatnonzero(lanes <= highest)
+            which[places + part.start] = 1 + lanes[places] % len(self.forms)
+        return which

@@ -1,0 +1,227 @@
+"""Rate profiles: how many events per second a plan offers, at every moment.
+
+A profile is piecewise linear in time and above zero everywhere, so its integral (events so far) has an inverse: the
+time of the n-th event. Times are seconds since the plan's start, rates are events per second. After its last piece a
+profile goes on at its last rate, because the tail of a trial needs events too [method 3].
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.core.errors import InputError, Problem, nearest
+from streamgauge.core.units import parse_duration, parse_rate
+
+Floats = npt.NDArray[np.float64]
+
+RISES_FROM, RISES_TO = 0.1, 0.7
+RATE_MAX_PER_S = 1e9
+"""Far above what any machine makes; beyond it a plan's figures would overflow before it is refused."""
+FORMS = "constant, step:RATE@TIME,RATE@TIME, ramp:RATE or burst:FACTOR@TIME+LENGTH"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """From `start_s` on, until the next piece: `rate_per_s` at its start, changing by `slope_per_s2` every second."""
+
+    start_s: float
+    rate_per_s: float
+    slope_per_s2: float = 0.0
+
+    def rate_after(self, seconds: float) -> float:
+        """Events per second, `seconds` after the piece's start."""
+        return self.rate_per_s + self.slope_per_s2 * seconds
+
+    def events_after(self, seconds: float) -> float:
+        """Events in the first `seconds` of the piece."""
+        return (self.rate_per_s + 0.5 * self.slope_per_s2 * seconds) * seconds
+
+
+@dataclass(frozen=True)
+class RateProfile:
+    """The rate over time, made by `parse_profile`: the first piece starts at 0, the last has no end and no slope."""
+
+    pieces: tuple[Piece, ...]
+
+    @cached_property
+    def _starts(self) -> list[float]:
+        return [piece.start_s for piece in self.pieces]
+
+    @cached_property
+    def _events(self) -> Floats:
+        """Events before each piece: shape (pieces,)."""
+        lengths = np.diff(self._starts)
+        each = [piece.events_after(length) for piece, length in zip(self.pieces, lengths, strict=False)]
+        return np.concatenate(([0.0], np.cumsum(each)))
+
+    @cached_property
+    def _columns(self) -> tuple[Floats, Floats, Floats]:
+        """Start, rate and slope of each piece as arrays."""
+        rows = np.array([(piece.start_s, piece.rate_per_s, piece.slope_per_s2) for piece in self.pieces])
+        return rows[:, 0], rows[:, 1], rows[:, 2]
+
+    def _piece_at(self, t_s: float) -> int:
+        return max(bisect_right(self._starts, t_s) - 1, 0)
+
+    def rate_at(self, t_s: float) -> float:
+        """Events per second at `t_s`; at a jump, the rate after it."""
+        piece = self.pieces[self._piece_at(t_s)]
+        return piece.rate_after(max(t_s - piece.start_s, 0.0))
+
+    def events_by(self, t_s: float) -> float:
+        """Events from the start to `t_s`: the integral of the rate, 0 before the start."""
+        if t_s <= 0:
+            return 0.0
+        index = self._piece_at(t_s)
+        piece = self.pieces[index]
+        return float(self._events[index]) + piece.events_after(t_s - piece.start_s)
+
+    def time_of(self, n: npt.NDArray[Any]) -> Floats:
+        """Seconds at which `n` events have passed: the inverse of `events_by`, elementwise, shape of `n`.
+
+        The value depends on each element alone, never on its neighbours, and is monotone for elements at least one
+        event apart as long as a plan has fewer than 1e14 events (rounding is then far below one event's share).
+        """
+        if len(self.pieces) == 1:
+            return n / self.pieces[0].rate_per_s
+        first, last = self._pieces_of_ends(n)
+        if first == last:
+            return self._time_within(n, first)
+        return self._time_across(n)
+
+    def _pieces_of_ends(self, n: npt.NDArray[Any]) -> tuple[int, int]:
+        """The pieces that hold the smallest and the largest of `n`."""
+        ends = (n.min(), n.max()) if n.size else (0, 0)
+        first, last = np.maximum(np.searchsorted(self._events, ends, side="right") - 1, 0)
+        return int(first), int(last)
+
+    def _time_within(self, n: npt.NDArray[Any], index: int) -> Floats:
+        piece = self.pieces[index]
+        inside = n - self._events[index]
+        if piece.slope_per_s2 == 0.0:
+            # The same bits as `_solve` gives: sqrt(r * r) is r, and 2m / 2r is m / r, in binary floating point.
+            return piece.start_s + inside / piece.rate_per_s
+        return piece.start_s + _solve(inside, piece.rate_per_s, piece.slope_per_s2)
+
+    def _time_across(self, n: npt.NDArray[Any]) -> Floats:
+        index = np.maximum(np.searchsorted(self._events, n, side="right") - 1, 0)
+        starts, rates, slopes = self._columns
+        return starts[index] + _solve(n - self._events[index], rates[index], slopes[index])
+
+    def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
+        """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead.
+
+        In its first `rise_s` the rate rises evenly, from a tenth of that to seven tenths.
+        """
+        first, *others = self.pieces
+        later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
+        if first.slope_per_s2:
+            later = [replace(first, start_s=lead_s), *later]
+        level = Piece(rise_s, first.rate_per_s)
+        least, most = RISES_FROM * first.rate_per_s, RISES_TO * first.rate_per_s
+        rise = [Piece(0.0, least, (most - least) / rise_s)] if rise_s > 0 else []
+        return RateProfile((*rise, level, *later))
+
+
+def _solve(events: Floats, rate: Floats | float, slope: Floats | float) -> Floats:
+    """The time t with rate * t + slope * t**2 / 2 = events, in the form that loses no digits for small slopes."""
+    return 2.0 * events / (rate + np.sqrt(rate * rate + 2.0 * slope * events))
+
+
+def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfile:
+    """A profile from its text, beginning at `rate_per_s` and made for `duration_s` seconds.
+
+    `constant` | `step:RATE@TIME,RATE@TIME` | `ramp:RATE` (evenly from the rate to RATE over the whole duration) |
+    `burst:FACTOR@TIME+LENGTH` (the rate times FACTOR for LENGTH). Raises `InputError` naming the setting.
+    """
+    _check_positive("rate", rate_per_s, "events per second", "--rate 100k")
+    _check_positive("duration", duration_s, "seconds", "--duration 60s")
+    kind, _, rest = text.strip().partition(":")
+    if kind == "constant" and not rest:
+        return RateProfile((Piece(0.0, rate_per_s),))
+    if kind == "step":
+        return RateProfile(_steps(text, rest, rate_per_s, duration_s))
+    if kind == "ramp":
+        return RateProfile(_ramp(text, rest, rate_per_s, duration_s))
+    if kind == "burst":
+        return RateProfile(_burst(text, rest, rate_per_s, duration_s))
+    meant = nearest(kind, ("constant", *_EXAMPLES))
+    way_out = f"--profile {_EXAMPLES.get(meant, meant)}"
+    raise InputError(Problem("load.profile", f"must be one of {FORMS}", text, way_out))
+
+
+def _check_positive(setting: str, value: float, unit: str, way_out: str) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(Problem(setting, f"must be a number of {unit} above 0", value, way_out))
+
+
+def _steps(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
+    pieces = [Piece(0.0, rate_per_s)]
+    for part in rest.split(","):
+        rate, _, time = part.partition("@")
+        piece = Piece(_time(text, time), _rate(text, rate))
+        if not pieces[-1].start_s < piece.start_s < duration_s:
+            raise _problem(text, f"times must rise, above 0 and below the duration of {duration_s:g} s")
+        pieces.append(piece)
+    return tuple(pieces)
+
+
+def _ramp(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
+    last = _rate(text, rest)
+    return Piece(0.0, rate_per_s, (last - rate_per_s) / duration_s), Piece(duration_s, last)
+
+
+def _burst(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
+    factor, _, span = rest.partition("@")
+    time, _, length = span.partition("+")
+    highest = _within(text, rate_per_s * _factor(text, factor))
+    start, end = _time(text, time), _time(text, time) + _time(text, length)
+    if not 0 < start < end <= duration_s:
+        raise _problem(text, f"the burst must begin after 0 and end within the duration of {duration_s:g} s")
+    return Piece(0.0, rate_per_s), Piece(start, highest), Piece(end, rate_per_s)
+
+
+def _rate(text: str, part: str) -> float:
+    try:
+        rate = parse_rate(part)
+    except InputError:
+        raise _problem(text, f"{part!r} must be a rate above 0 such as 100k") from None
+    return _within(text, rate)
+
+
+def _within(text: str, rate_per_s: float) -> float:
+    if rate_per_s > RATE_MAX_PER_S:
+        raise _problem(text, f"its rates must be at most 1G events/s, and one is {rate_per_s:g}")
+    return rate_per_s
+
+
+def _time(text: str, part: str) -> float:
+    try:
+        return parse_duration(part)
+    except InputError:
+        raise _problem(text, f"{part!r} must be a time such as 500ms, 30s or 2m; a number alone is seconds") from None
+
+
+def _factor(text: str, part: str) -> float:
+    try:
+        factor = float(part)
+    except ValueError:
+        factor = math.nan
+    if not (factor > 0 and math.isfinite(factor)):
+        raise _problem(text, f"{part!r} must be a factor above 0 such as 1.5")
+    return factor
+
+
+_EXAMPLES = {"step": "step:200k@30s,50k@45s", "ramp": "ramp:200k", "burst": "burst:1.5@30s+10s"}
+
+
+def _problem(text: str, rule: str) -> InputError:
+    kind = text.strip().partition(":")[0]
+    return InputError(Problem("load.profile", rule, text, f"--profile {_EXAMPLES[kind]}"))

@@ -1,0 +1,1 @@
+"""Users' data files as input: reading, columns, key dictionaries and fitting."""

@@ -1,0 +1,330 @@
+"""The rows of a user's own file as columns of a stream's types: each value as it stands there, or null and counted.
+
+A malformed record stops nothing: a value that is none of its column's type is null, and a line of which no row can be
+made is left out; both are counted. What cannot be read as a file at all is refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import hashlib
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import DriverError, InputError, Problem
+from streamgauge.core.schema import arrow_type, quote
+from streamgauge.loadgen.replay import text as text_files
+from streamgauge.loadgen.replay.fit_sample import COMPRESSED, READERS
+from streamgauge.loadgen.replay.text import NONE_LEFT_OUT, LeftOut, quoted_path
+
+if TYPE_CHECKING:
+    import duckdb
+
+JSON_LINES = ("jsonl", "ndjson")
+LINES = ("txt", "log", "dat", "text", "")
+"""What a file of text lines is called after its last dot."""
+BYTES_MAX = 2**30
+"""Of the rows in memory: every generator holds them."""
+_SETTING = "set data"
+SAID_MAX = 300
+"""Characters of a reader's own words in an error: it quotes whole lines of the file."""
+_SQL = {
+    "int": "INTEGER", "bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB",
+    "boolean": "BOOLEAN", "timestamp": "TIMESTAMPTZ",
+}  # fmt: skip
+
+Columns = tuple[tuple[str, str], ...]
+"""(name, Spark's name of the type)."""
+
+
+class ColumnsError(InputError):
+    """A file lacks the columns `missing`."""
+
+    def __init__(self, problem: Problem, missing: Sequence[str]) -> None:
+        super().__init__(problem)
+        self.missing = missing
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, the SHA-256 that it had when it was checked, and the columns that are taken of it."""
+
+    path: str
+    digest: str
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Values of a column that are none of its type: how many, the first one and its row (from 0), and how many of them
+    are whole numbers all the same, which are too large for it."""
+
+    count: int
+    first: str
+    row: int
+    large: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """The columns of a file, each whole; the unreadable values of those that have some, which are null there; how many
+    lines were left out, since they are no rows."""
+
+    columns: dict[str, pa.Array]
+    unreadable: dict[str, Unreadable]
+    left_out: LeftOut = NONE_LEFT_OUT
+
+    def values(self, name: str) -> int:
+        """How many rows have a value in a column, of its type or not."""
+        column = self.columns[name]
+        return len(column) - column.null_count + (self.unreadable[name].count if name in self.unreadable else 0)
+
+
+def digest(path: Path) -> str:
+    """A file's SHA-256; of one that was not changed since, from memory: streams are made anew for every rate."""
+    there = path.stat()
+    return _digest(path, there.st_mtime_ns, there.st_size)
+
+
+@lru_cache(maxsize=32)
+def _digest(path: Path, changed_ns: int, size: int) -> str:
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def rows(file: File) -> dict[str, pa.Array]:
+    """The columns of a file, each whole; see `content`."""
+    return content(file).columns
+
+
+@lru_cache(maxsize=16)
+def content(file: File) -> Content:
+    """What a file holds.
+
+    Raises:
+        InputError: it cannot be read, lacks a column, or holds no row.
+        DriverError: it is not the file any more that was checked, so its rows are not those of the plan.
+    """
+    try:
+        return _read(Path(file.path), file.columns)
+    finally:
+        _require_same(file)
+
+
+def _require_same(file: File) -> None:
+    # After the reading: a file that was changed under way has another digest then, whatever was read of it.
+    try:
+        found = digest(Path(file.path))
+    except OSError as error:
+        raise DriverError(f"{file.path} was there when it was checked, and cannot be read now: {error}") from None
+    if found != file.digest:
+        was = f"SHA-256 {found[:12]}, was {file.digest[:12]}"
+        raise DriverError(f"{file.path} was changed after it was checked ({was}): run again, and leave it as it is")
+
+
+def _read(path: Path, columns: Columns) -> Content:
+    suffixes = [suffix[1:].lower() for suffix in path.suffixes if suffix not in COMPRESSED]
+    kind = suffixes[-1] if suffixes else ""
+    if kind not in (*READERS, *LINES):
+        known = ", ".join((*READERS, *(name for name in LINES if name)))
+        raise refuse(f"must be one of {known}, .gz or .zst after it", path.name, "another file")
+    if not _content(path, 1):
+        raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
+    if kind != "parquet":
+        text_files.require_utf8(path, _SETTING)
+    if kind == "json":
+        text_files.require_whole_array(path, _SETTING)
+    found = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
+    if not len(next(iter(found.columns.values()))):
+        left_out = f" that can be read; {_lines_of(found.left_out.lines)} of it can not" if found.left_out.lines else ""
+        raise refuse("must hold some rows", f"{path.name}, which has none{left_out}", "another file")
+    if (size := sum(column.nbytes for column in found.columns.values())) > BYTES_MAX:
+        rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
+        raise refuse(rule, f"{size / 2**30:.3g} GiB", "a part of it")
+    return found
+
+
+def _content(path: Path, most: int | None = None) -> bytes:
+    """What a file holds, unpacked; its first bytes where only so many are wanted."""
+    try:
+        return text_files.first_bytes(path, most)
+    except OSError as error:
+        raise refuse("must be readable", str(error), "another file") from None
+
+
+def _lines_of(count: int) -> str:
+    return "1 line" if count == 1 else f"{count:,} lines"
+
+
+def _lines(path: Path, columns: Columns) -> Content:
+    """Lines end with LF or CR LF and with nothing else; empty ones are rows like others."""
+    if [kind for _, kind in columns] != ["string"]:
+        rule = f"must have the columns {_named(columns)}"
+        raise refuse(rule, f"lines of text in {path.name}", "a CSV, JSON or Parquet file")
+    ((name, _),) = columns
+    raw = _content(path).removeprefix(codecs.BOM_UTF8)
+    try:
+        lines: list[str | None] = [*raw.decode().split("\n")]
+    except UnicodeDecodeError:
+        lines = [_decoded(line) for line in raw.split(b"\n")]
+    whole = lines if lines[-1] != "" else lines[:-1]
+    texts = pa.array([line and line.removesuffix("\r") for line in whole], pa.string())
+    if not texts.null_count:
+        return Content({name: texts}, {})
+    row = pc.index(texts.is_null(), pa.scalar(True)).as_py()
+    return Content({name: texts}, {name: Unreadable(texts.null_count, "bytes that are no UTF-8 text", row, 0)})
+
+
+def _decoded(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _table(path: Path, kind: str, columns: Columns) -> Content:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
+        try:
+            there = _names(connection, path, kind, columns)
+            if not there:
+                what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
+                raise refuse(f"must have {what}", f"{path.name}, which has none", "another file")
+            if missing := tuple(pair for pair in columns if pair[0] not in there):
+                raise _lacking(path, missing, there)
+            return _cast(connection, path, kind, columns)
+        except duckdb.Error as error:
+            raise refuse("must be readable", _said(error), "mend the file, or another one") from None
+
+
+def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
+    """The columns that a file has; of JSON lines those of their first ones, since some may be no objects."""
+    if READERS[kind] == "read_csv":
+        of = text_files.header(path, [name for name, _ in columns])
+        text_files.require_names(of, path, _SETTING, [name for name, _ in columns])
+        return list(of.names)
+    if kind not in JSON_LINES:
+        return list(connection.sql(f"SELECT * FROM {_source(path, kind, columns)} LIMIT 0").columns)
+    lines = f"SELECT json FROM read_ndjson_objects({quoted_path(path)}, ignore_errors = true) LIMIT {_NAMES_LINES}"
+    found = connection.sql(f"SELECT unnest(json_keys(json)) FROM ({lines}) WHERE json_type(json) = 'OBJECT'")
+    return list(dict.fromkeys(name for (name,) in found.fetchall()))
+
+
+_NAMES_LINES = 20_480
+
+
+def _source(path: Path, kind: str, columns: Columns, typed: bool = False, rejects: bool = False) -> str:
+    """A file as DuckDB SQL; `typed` where the columns are known to be there. Lines that are no rows are passed over,
+    and told where `rejects` are wanted."""
+    reader, options = READERS[kind], ""
+    if reader == "read_csv":
+        return text_files.csv_source(path, text_files.header(path, [name for name, _ in columns]), rejects)
+    if reader == "read_json_auto":
+        # Line by line, one that is no JSON is a row without values.
+        options = ", format = 'newline_delimited', ignore_errors = true" if kind in JSON_LINES else ""
+        # A guessed type of texts with a number among them would be JSON, which keeps its quotes.
+        texts = ", ".join(f"{text_files.quoted_text(name)}: 'VARCHAR'" for name, _ in columns)
+        options += f", columns = {{{texts}}}" if typed else ""
+    return f"{reader}({quoted_path(path)}{options})"
+
+
+def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> Content:
+    """The columns in their types."""
+    source = _source(path, kind, columns, typed=True)
+    relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    pairs = [_as(name, type_, types[name], READERS[kind]) for name, type_ in columns]
+    taken = ", ".join(f"{value}, {raw} IS NOT NULL AND {spoilt}" for raw, value, spoilt in pairs)
+    told = _source(path, kind, columns, typed=True, rejects=True)
+    table = connection.sql(f"SELECT {taken} FROM {told}").to_arrow_table()
+    values, unreadable = {}, {}
+    for number, (name, type_) in enumerate(columns):
+        column, spoilt = _whole(table.column(2 * number), type_), table.column(2 * number + 1)
+        if (row := pc.index(spoilt, pa.scalar(True)).as_py()) >= 0:
+            column = pc.if_else(spoilt.combine_chunks(), pa.scalar(None, column.type), column)
+            unreadable[name] = _unreadable(connection, source, name, type_, row, pc.sum(spoilt).as_py())
+        values[name] = column
+    is_csv = READERS[kind] == "read_csv"
+    return Content(values, unreadable, text_files.left_out(connection, path, _SETTING) if is_csv else NONE_LEFT_OUT)
+
+
+def _unreadable(
+    connection: duckdb.DuckDBPyConnection, source: str, name: str, kind: str, row: int, count: int
+) -> Unreadable:
+    text = f"CAST({quote(name)} AS VARCHAR)"
+    ((first,),) = connection.sql(f"SELECT {text} FROM {source} LIMIT 1 OFFSET {row}").fetchall()
+    large = 0
+    if kind in ("int", "bigint"):
+        whole = f"regexp_full_match({text}, '[+-]?[0-9]+') AND TRY_CAST({text} AS {_SQL[kind]}) IS NULL"
+        ((large,),) = connection.sql(f"SELECT count(*) FROM {source} WHERE {whole}").fetchall()
+    return Unreadable(count, str(first), row, int(large))
+
+
+def _as(name: str, kind: str, there: str, reader: str) -> tuple[str, str, str]:
+    """SQL of a column of type `there`: (as it stands, as the type `kind`, whether that is another value or none)."""
+    raw, type_ = quote(name), _SQL[kind]
+    if there == "VARCHAR" and kind in ("string", "binary"):
+        return raw, raw if kind == "string" else f"encode({raw})", "false"
+    if reader == "read_csv":
+        raw = f"NULLIF({raw}, '')"
+    value = f"TRY_CAST({raw} AS {type_})"
+    if there != "VARCHAR":
+        return raw, value, f"TRY_CAST({value} AS {there}) IS DISTINCT FROM {raw}"
+    changed = {
+        "int": f"CAST({value} AS DOUBLE) IS DISTINCT FROM TRY_CAST({raw} AS DOUBLE)",
+        "bigint": f"CAST({value} AS DOUBLE) IS DISTINCT FROM TRY_CAST({raw} AS DOUBLE)",
+        "timestamp": rf"regexp_matches({raw}, '\.\d{{6}}\d*[1-9]')",
+    }.get(kind, "false")
+    return raw, value, f"({value} IS NULL OR {changed})"
+
+
+def no_value(name: str, kind: str, found: Unreadable) -> Problem:
+    """Of a column in which nothing is a value of its type: it is another file that was meant, or another column."""
+    more = f" (and {found.count - 1} more)" if found.count > 1 else ""
+    rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded; none of its values is one"
+    return Problem(_SETTING, rule, f"{found.first} in row {found.row + 1}{more}", f"mend {name}, or another file")
+
+
+def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
+    column: Any = values.cast(arrow_type(kind)).combine_chunks()
+    return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
+
+
+def _said(error: Exception) -> str:
+    """What DuckDB says of the place, without its advice on options that nobody can give here."""
+    first = takewhile(str.strip, str(error).splitlines())
+    said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ", "* ")))
+    return textwrap.shorten(said.removeprefix("Invalid Input Error: "), SAID_MAX, placeholder=" ...")
+
+
+def _lacking(path: Path, missing: Columns, there: Sequence[str]) -> ColumnsError:
+    rule = f"must have {'a column' if len(missing) == 1 else 'the columns'} {_named(missing)}"
+    got, names = f"{path.name} with {', '.join(there)}", [name for name, _ in missing]
+    return ColumnsError(Problem(_SETTING, rule, got, "; ".join(_ways_out(names, there))), names)
+
+
+def _ways_out(missing: Sequence[str], there: Sequence[str]) -> Iterator[str]:
+    lower = {name.strip().lower(): name for name in there}
+    for name in missing:
+        near = difflib.get_close_matches(name.lower(), lower, 1)
+        yield f"rename {lower[near[0]]} to {name}" if near else f"name one of its columns {name}"
+
+
+def _named(columns: Columns) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns)
+
+
+def refuse(rule: str, got: object, way_out: str) -> InputError:
+    """Of the setting `data`, whatever stream it is for."""
+    return InputError(Problem(_SETTING, rule, got, way_out))

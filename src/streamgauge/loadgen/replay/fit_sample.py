@@ -1,0 +1,263 @@
+"""Fits fields to a sample of the real input: types, how many keys there are and how skewed, ranges, texts, nulls.
+
+Each column by itself; what columns have to do with each other is not kept. The same file gives the same fields.
+
+Rule: values that together cover nearly all rows (Good-Turing: the share of rows whose value was seen again) become a
+table of frequencies, as do all texts. Of other numbers the frequent values become one, and the rest lie between
+quantiles.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.schema import arrow_type, quote
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.fitted import Fitted
+from streamgauge.loadgen.replay import text as text_files
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROWS_MAX = 200_000
+"""Larger files are sampled down to so many rows, always the same ones."""
+VALUES_MAX = 65_536
+QUANTILES = 1025
+COVERED = 0.99
+FREQUENT = 5
+"""So often a value that the sample does not cover must come to be one of the table: fewer may be chance."""
+
+READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
+            "jsonl": "read_json_auto", "ndjson": "read_json_auto"}  # fmt: skip
+COMPRESSED = (".gz", ".zst")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y")
+_TYPES = (
+    "CASE WHEN regexp_full_match(trim({0}), '[+-]?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END",
+    "TRY_CAST({0} AS DOUBLE)",
+    "CASE lower(trim({0})) WHEN 'true' THEN true WHEN 'false' THEN false END",
+    "TRY_CAST({0} AS TIMESTAMPTZ)",
+    *(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])" for day in _DAYS),
+)
+"""What a text may be, in the order of trying; null where it is not."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a file was made into: `fields`, and a line a column that says what was fitted."""
+
+    fields: tuple[FieldSpec, ...]
+    said: tuple[str, ...]
+
+
+def fit(path: Path, time: str, named: bool = False) -> Sample:
+    """Fields like the columns of a Parquet, CSV or JSON file; the column `time` is the event time, which is the plan's.
+
+    Raises InputError where the file cannot be read, is empty, has a column of a type that no field has, or lacks a
+    column `time` that the user has `named`: the one that was meant would become a field like any other.
+    """
+    table, left_out = _read(path)
+    is_time = partial(_same, time)  # Spark does not tell Timestamp from timestamp
+    if named and not any(map(is_time, table.column_names)):
+        near = difflib.get_close_matches(time, table.column_names, 1)
+        way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
+        raise _refuse(path, "must have the column that time= names", time, f"{way_out}, or leave time= out")
+    if not table.num_rows:
+        raise _refuse(path, "must hold some rows", f"none; {left_out}" if left_out else "none")
+    taken = [name for name in table.column_names if name.lower() in LINEAGE]
+    if taken:
+        raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
+    fitted = [_fit(path, name, table.column(name)) for name in table.column_names if not is_time(name)]
+    if not fitted:
+        raise _refuse(path, "must have a column besides the event time", table.column_names)
+    said = (text for _, text in fitted)
+    return Sample(tuple(field for field, _ in fitted), (*said, left_out) if left_out else tuple(said))
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
+def _read(path: Path) -> tuple[pa.Table, str]:
+    """(the rows, or a sample of them; what was left out, in words)."""
+    import duckdb
+
+    if path.is_dir():
+        raise _refuse(path, "must be a file", f"{path}, which is a folder", "name one file of it")
+    if not path.is_file():
+        raise _refuse(path, "must be a file that exists", str(path), "the path, as seen from the job's file")
+    suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
+    reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "")
+    if reader is None:
+        raise _refuse(path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
+    with duckdb.connect() as connection:
+        # One thread: a parallel reservoir takes other rows each time.
+        connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
+        try:
+            if reader != "read_parquet":
+                text_files.require_utf8(path, _setting(path))
+            if suffixes[-1].lower() == ".json":
+                text_files.require_whole_array(path, _setting(path))
+            if reader == "read_csv":
+                return _csv(connection, path)
+            source = f"{reader}({text_files.quoted_path(path)})"
+            table = connection.sql(_sampled(source)).to_arrow_table()
+            _require_unlike(path, _names(connection, path, reader))
+            return table, ""
+        except (duckdb.Error, OSError) as error:
+            raise _refuse(path, "must be readable", str(error).partition("\n")[0]) from None
+
+
+def _sampled(source: str) -> str:
+    return f"SELECT * FROM {source} USING SAMPLE reservoir({ROWS_MAX} ROWS) REPEATABLE (1)"
+
+
+def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, str]:
+    """As data are read, by the first line alone; each column has the first type that all of its values are of."""
+    setting, first = _setting(path), text_files.header(path)
+    _require_header(path, first)
+    text_files.require_names(first, path, setting)
+    _require_unlike(path, first.given)
+    connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
+    left_out = text_files.in_words(text_files.left_out(connection, path, setting))
+    values = ", ".join(f"{_best_type(connection, name)} AS {quote(name)}" for name in first.names)
+    return connection.sql(f"SELECT {values} FROM sampled").to_arrow_table(), left_out
+
+
+def _names(connection: duckdb.DuckDBPyConnection, path: Path, reader: str) -> list[str]:
+    """The columns as the file names them: DuckDB renames those that differ by case alone."""
+    if reader == "read_parquet":
+        return list(pq.read_schema(path).names)
+    objects = f"SELECT json FROM read_json_objects({text_files.quoted_path(path)}) LIMIT {ROWS_MAX}"
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM ({objects}) WHERE json_type(json) = 'OBJECT'"
+    return [name for (name,) in connection.sql(keys).fetchall()]
+
+
+def _require_unlike(path: Path, names: Sequence[str]) -> None:
+    """InputError if Spark would take two columns for one."""
+    alike = sorted(name for name in names if name and sum(_same(name, other) for other in names) > 1)
+    if alike:
+        rule = "must have columns whose names differ by more than case, which Spark does not see"
+        raise _refuse(path, rule, ", ".join(alike), "rename one of them")
+
+
+def _require_header(path: Path, first: text_files.Header) -> None:
+    """InputError where the first line is a row: no column is called by a number, and one row less is not the worst."""
+    if not first.given:
+        raise _refuse(path, "must begin with a line of names", "an empty line", "add one")
+    if numbers := [name for name in first.given if _NUMBER.fullmatch(name)]:
+        got = f"{', '.join(first.given)}, where {numbers[0]} is a number"
+        raise _refuse(path, "must begin with a line of names", got, "add one, such as user_id,town")
+
+
+def _best_type(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    """SQL of a column of texts as the first type that no value of it contradicts; without any value, as text."""
+    raw = f"NULLIF({quote(name)}, '')"
+    tries = [value.format(raw) for value in _TYPES]
+    kept = ", ".join(f"count(*) FILTER ({raw} IS NOT NULL AND ({value}) IS NULL) = 0" for value in tries)
+    ((values, *holds),) = connection.sql(f"SELECT count({raw}), {kept} FROM sampled").fetchall()
+    return next((value for value, fits in zip(tries, holds, strict=True) if fits and values), quote(name))
+
+
+def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str]:
+    """(the field, what it is in words)."""
+    kind, there = _typed(path, name, column.drop_null().combine_chunks())
+    nulls = column.null_count
+    counts = sorted(_counts(there), key=lambda pair: -pair[1])
+    covered = not counts or 1 - sum(1 for _, count in counts if count == 1) / len(there) >= COVERED
+    whole = kind in ("string", "binary", "boolean") or (covered and len(counts) <= VALUES_MAX)
+    kept = counts[:VALUES_MAX] if whole else [pair for pair in counts[:VALUES_MAX] if pair[1] >= FREQUENT]
+    values, weights = tuple(value for value, _ in kept), tuple(float(count) for _, count in kept)
+    quantiles, decimals = () if whole else _quantiles(there, set(values)), _decimals(kind, there)
+    between = 0 if whole else len(there) - sum(weights)
+    weights = (*weights, *((float(nulls),) if nulls else ()), *((between,) if quantiles else ()))
+    field = Fitted(name, kind, (*values, *((None,) if nulls else ())), weights, quantiles, decimals)
+    return field, _in_words(field, counts, len(column), nulls)
+
+
+def _typed(path: Path, name: str, column: pa.Array) -> tuple[str, pa.Array]:
+    """(Spark's name of the type, the values in it)."""
+    kind = column.type
+    wanted = next((spark for spark, holds in _kinds(kind, column) if holds), None)
+    if wanted is None:
+        raise _refuse(
+            path, f"column {name} has a type that no field has", str(kind), "leave the column out of the sample"
+        )
+    return wanted, pc.cast(column, arrow_type(wanted), safe=False)
+
+
+def _kinds(kind: pa.DataType, column: pa.Array) -> Iterator[tuple[str, bool]]:
+    is_ = pa.types
+    large = is_.is_uint64(kind) and len(column) > 0 and pc.max(column).as_py() >= 2**63
+    yield "boolean", is_.is_boolean(kind)
+    yield "int", is_.is_integer(kind) and kind.bit_width <= (32 if is_.is_signed_integer(kind) else 16)
+    yield "bigint", is_.is_integer(kind) and not large
+    yield "double", is_.is_floating(kind) or is_.is_decimal(kind) or large
+    yield "string", is_.is_string(kind) or is_.is_large_string(kind) or is_.is_dictionary(kind) or is_.is_null(kind)
+    yield "binary", is_.is_binary(kind) or is_.is_large_binary(kind)
+    yield "timestamp", is_.is_timestamp(kind) or is_.is_date(kind)
+
+
+def _counts(values: pa.Array) -> list[tuple[Any, int]]:
+    """(value, how often); timestamps as microseconds."""
+    if pa.types.is_timestamp(values.type):
+        values = values.view(pa.int64())
+    counted = pc.value_counts(values)
+    return sorted(
+        (pair for pair in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)), key=str
+    )
+
+
+def _quantiles(values: pa.Array, without: set[Any]) -> tuple[float, ...]:
+    """Those of the numbers that are not in the table."""
+    numbers = values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values
+    rest = np.asarray([each for each in numbers.to_pylist() if each not in without and each == each], np.float64)
+    if not len(rest):
+        return ()
+    found = np.quantile(rest, np.linspace(0, 1, QUANTILES))
+    return tuple(float(each) for each in found)
+
+
+def _decimals(kind: str, values: pa.Array) -> int | None:
+    if kind != "double" or not len(values):
+        return None
+    numbers = values.to_numpy(zero_copy_only=False)
+    return next((places for places in range(7) if np.array_equal(np.round(numbers, places), numbers)), None)
+
+
+def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: int) -> str:
+    table = len(field.values) - bool(nulls)
+    parts = [f"{field.name} {field.spark_type}: "]
+    if not counts:
+        parts.append("always null")
+    elif not field.quantiles:
+        parts.append(f"{table:,} values, the most frequent in {counts[0][1] / rows:.2g} of the rows")
+        parts.append("" if table == len(counts) else f" (of {len(counts):,} in the sample)")
+    else:
+        low, high = field.quantiles[0], field.quantiles[-1]
+        share = sum(field.weights[:table]) / rows
+        parts.append(f"{table:,} values in {share:.2g} of the rows, the others " if table else "")
+        parts.append(f"from {low:,.10g} to {high:,.10g} by quantiles")
+    parts.append(f", {nulls / rows:.2g} null" if nulls and counts else "")
+    return "".join(parts)
+
+
+def _setting(path: Path) -> str:
+    return f"sample {path.name}"
+
+
+def _refuse(path: Path, rule: str, got: object, way_out: str = "another file") -> InputError:
+    return InputError(Problem(_setting(path), rule, got, way_out))

@@ -1,1 +1,0 @@
-"""OBSERVED: results received, times counted, processes watched."""

@@ -1,0 +1,1 @@
+"""Every number made of a trial's log."""

@@ -1,0 +1,1 @@
+"""Latency of results: event time, processing time and time until included."""

@@ -1,0 +1,156 @@
+"""How long every event of a running aggregate waited until a result had it in it: until counted [method 1].
+
+An update counts from the newest event in it, of a frequent key one that came just before its batch was read: what all
+the others waited for the batch is in no update's latency. Here every event that a batch took in counts, until the
+batch's results had come. Which batch took in which events is the hand-out log's, when each event was due is the plan's;
+nothing is asked of the system. Events are counted block by block, all of them. No row waits inside: a running aggregate
+reads rows as they come (`dataflow.schema`), and an own job that gives updates gives in each batch what that has
+changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamgauge.metrics.latency.event_latency import Kind, SinkLatencies, summary
+from streamgauge.metrics.latency.histogram import Histogram
+from streamgauge.metrics.log.ingest_times import ends_and_stamps, stamps_of
+from streamgauge.metrics.log.online import Batch, Ints
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.records import Commit
+from streamgauge.results.latency import Latency
+from streamgauge.transports.spi import Delivery
+
+BLOCK_EVENTS = 1 << 20
+"""Looked at together: a few arrays of 8 MiB."""
+ONE_BY_ONE = "until_counted: not given, since every event gives an update of its own, which counts from it"
+NO_BATCHES = "not known: no batch of the engine names the events that it took in"
+
+Place = tuple[str, int]
+"""A stream and its partition."""
+
+
+@dataclass(frozen=True)
+class InclusionTimes:
+    """How long events waited, over all of the span: nothing where nobody knows, and `latency.note` says why.
+
+    `latency` is None where there is no such figure beside that of the updates, and `note` says why.
+    """
+
+    latency: Latency | None = None
+    histogram: Histogram | None = None
+    note: str = ""
+
+    def beside(self, found: SinkLatencies) -> SinkLatencies:
+        """With this figure among the others of the sink."""
+        notes = (*found.latencies.notes, *([self.note] if self.note else []))
+        latencies = found.latencies.model_copy(update={"until_counted_us": self.latency, "notes": notes})
+        if self.histogram is None:
+            return found._replace(latencies=latencies)
+        return found._replace(
+            latencies=latencies,
+            negatives=found.negatives + self.histogram.n_negative,
+            histograms={**found.histograms, "until_counted": self.histogram},
+        )
+
+
+def inclusion_times_of(done: TrialRecord, kind: Kind, streams: Collection[str], in_batches: bool) -> InclusionTimes:
+    """Of a flow's one sink, whose commits alone `done` has; no figure where its results are no updates.
+
+    `in_batches`: the engine gives its results batch by batch, and not one for each event.
+    """
+    if kind != "update":
+        return InclusionTimes()
+    return inclusion_latency(done, streams) if in_batches else InclusionTimes(note=ONE_BY_ONE)
+
+
+def inclusion_latency(done: TrialRecord, streams: Collection[str]) -> InclusionTimes:
+    """Of the events of these streams that were due in the measured span, as far as they were offered.
+
+    An event that no committed batch took in by the deadline counts as a lower bound, like a result that is missing.
+    """
+    times = InclusionLatency(done.journal)
+    if not times.known:
+        return InclusionTimes(Latency(note=NO_BATCHES))
+    tally = _Tally(done.deadline_us)
+    for place, event_times_us in _events(done, streams):
+        tally.add(event_times_us, times.of(place, event_times_us))
+    latency = summary(tally.whole, len(tally.batches)).model_copy(update={"lower_bounds": tally.missing})
+    return InclusionTimes(latency, tally.whole)
+
+
+def results_us(commit: Commit) -> int:
+    """When a batch's results had all come: the last row, or the commit of a batch that changed nothing."""
+    return commit.emitted_us if commit.rows else commit.committed_us
+
+
+class InclusionLatency:
+    """When each event was counted: a function of stream, partition and event time, of one sink's journal."""
+
+    def __init__(self, journal: TrialLog) -> None:
+        came_us = {(commit.query, commit.batch): results_us(commit) for commit in journal.commits}
+        self._readers = {
+            (stream, partition): _reads(journal, stream, partition, came_us)
+            for partition, log in enumerate(journal.hand_outs)
+            for stream in {part.stream for part in log}
+        }
+
+    @property
+    def known(self) -> bool:
+        """Whether any batch whose results came is known to have taken in events."""
+        return any(stamps.any() for readers in self._readers.values() for _, stamps in readers)
+
+    def of(self, place: Place, event_times_us: Ints) -> Ints:
+        """When events (n,), whose times never fall, were in results; 0 where they never were.
+
+        A query that reads a stream at several places has counted an event when it has read it at the last of them.
+        """
+        found = [stamps_of(ends, stamps, event_times_us) for ends, stamps in self._readers.get(place, ())]
+        if not found:
+            return np.zeros(event_times_us.size, np.int64)
+        return np.where(np.all(found, axis=0), np.max(found, axis=0), 0)
+
+
+def _reads(journal: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Ints, Ints]]:
+    """Of each reader of the sink's queries: where each of its reads of a place ends, and when it was in results."""
+    queries = {query for query, _ in came_us}
+    readers: dict[int, list[Delivery]] = defaultdict(list)
+    for part in journal.hand_outs[partition]:
+        if part.stream == stream and part.query in queries and not part.again:
+            readers[part.reader].append(part)
+    return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]
+
+
+def _events(done: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Place, Ints]]:
+    """Event times of the span's events, block by block."""
+    plan, low_us = done.journal.plan, done.spans.measured_from_us
+    high_us = max(low_us, min(done.spans.measured_to_us, done.offered_until()))
+    wanted = [(number, stream.name) for number, stream in enumerate(plan.streams) if stream.name in streams]
+    for number, name in wanted:
+        for partition in range(plan.partitions):
+            first, last = (plan.count_before(number, partition, when_us) for when_us in (low_us, high_us))
+            for start in range(first, last, BLOCK_EVENTS):
+                end = min(start + BLOCK_EVENTS, last)
+                yield (name, partition), plan.event_times(number, partition, start, end)
+
+
+@dataclass
+class _Tally:
+    """Everything counted so far. A moment at which results had come stands for the batch that they were of."""
+
+    deadline_us: int
+    whole: Histogram = field(default_factory=Histogram)
+    batches: set[int] = field(default_factory=set)
+    missing: int = 0
+
+    def add(self, event_times_us: Ints, counted_us: Ints) -> None:
+        came = counted_us > 0
+        self.whole.add(np.where(came, counted_us, self.deadline_us) - event_times_us)
+        self.missing += int(np.count_nonzero(~came))
+        borders = np.flatnonzero(np.diff(counted_us, prepend=-1))
+        self.batches.update(set(counted_us[borders].tolist()) - {0})

@@ -1,0 +1,1 @@
+"""The log of one trial: deliveries, commits and progress."""

@@ -1,0 +1,108 @@
+"""Logs of a trial that may go on for hours, their records kept as columns of numbers.
+
+Some hundred records come every second. One that stays as an object takes 200 to 700 bytes, most of them for the numbers
+in it; here a number takes eight. A record is made again when it is looked at.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar, overload
+
+from streamgauge.metrics.records import Usage
+from streamgauge.transports.busy_time import BusyInterval
+from streamgauge.transports.spi import Chunk
+
+T = TypeVar("T")
+
+TEXT = "s"
+"""Beside the type codes of `array`: a text, of which there are few different ones."""
+
+
+class Columns(Sequence[T]):
+    """A log that only grows: a sequence of what was added to it.
+
+    Args:
+        make: a record of its values.
+        values: the values of a record, in that order.
+        codes: how each value is kept, a letter each: a type code of `array`, or `TEXT`.
+    """
+
+    def __init__(self, make: Callable[..., T], values: Callable[[T], Iterable[Any]], codes: str) -> None:
+        self._make, self._values = make, values
+        self._columns: list[Any] = [_Texts() if code == TEXT else array(code) for code in codes]
+
+    def append(self, record: T) -> None:
+        for column, value in zip(self._columns, self._values(record), strict=True):
+            column.append(value)
+
+    def extend(self, records: Iterable[T]) -> None:
+        for record in records:
+            self.append(record)
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, *self._columns)
+
+    def __reversed__(self) -> Iterator[T]:
+        return map(self._make, *map(reversed, self._columns))
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        found = [column[place] for column in self._columns]
+        return list(map(self._make, *found)) if isinstance(place, slice) else self._make(*found)
+
+
+Log = Columns[T] | list[T]
+"""A list has no other use than to make one by hand."""
+
+
+class _Texts(Sequence[str]):
+    """A column of texts: each one once, and its number in every place."""
+
+    def __init__(self) -> None:
+        self._places = array("i")
+        self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def append(self, text: str) -> None:
+        if text not in self._numbers:
+            self._numbers[text] = len(self._texts)
+            self._texts.append(text)
+        self._places.append(self._numbers[text])
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        found = self._places[place]
+        return self._texts[found] if isinstance(found, int) else [self._texts[number] for number in found]
+
+
+def _pair(since_us: int, until_us: int) -> BusyInterval:
+    return since_us, until_us
+
+
+def chunk_log() -> Columns[Chunk]:
+    """Of one generator."""
+    return Columns(Chunk, attrgetter("from_us", "to_us", "events", "published_us"), "qqqq")
+
+
+def spent_log() -> Columns[BusyInterval]:
+    return Columns(_pair, iter, "qq")
+
+
+def usage_log() -> Columns[Usage]:
+    names = ("time_us", "name", "role", "cpu_percent", "memory_bytes", "core_wait_us", "kind")
+    return Columns(Usage, attrgetter(*names), "qssdqds")

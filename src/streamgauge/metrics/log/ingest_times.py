@@ -1,0 +1,66 @@
+"""When each event entered the system: as the hand-out log stamps it, and as it was really put into the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from operator import attrgetter
+
+import numpy as np
+
+from streamgauge.metrics.log.online import Ints
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.transports.spi import Delivery
+
+
+class IngestTimes:
+    """When each event was first handed out: a function of stream, partition and event time, from the queue's log."""
+
+    def __init__(self, journal: TrialLog) -> None:
+        self._journal = journal
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, int], tuple[Ints, Ints]]:
+        tables = {}
+        for partition, log in enumerate(self._journal.hand_outs):
+            for stream in {part.stream for part in log}:
+                firsts = (part for part in log if part.stream == stream and part.first)
+                tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
+        return tables
+
+    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
+        """Ingest times of events whose times never fall; 0 where an event was never handed out."""
+        ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        return stamps_of(ends, stamps, event_times_us)
+
+
+def ends_and_stamps(parts: Iterable[Delivery], stamp: Callable[[Delivery], int]) -> tuple[Ints, Ints]:
+    """Of the reads of one place, by event time: where each ends, and its stamp."""
+    ordered = sorted(parts, key=attrgetter("from_us"))
+    return np.array([part.to_us for part in ordered], np.int64), np.array([stamp(part) for part in ordered], np.int64)
+
+
+def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
+    """Of events (n,), whose times never fall, the stamp of the read that they are of; 0 of those behind the last read.
+
+    Reads follow each other: each has its end, `ends_us` (m,) ascending, and its stamp (m,).
+    """
+    if not event_times_us.size:
+        return np.zeros(0, np.int64)
+    # The few ends are looked for among the many events: five times as fast as the other way round.
+    first, last = np.searchsorted(ends_us, event_times_us[[0, -1]], side="right")
+    borders = np.searchsorted(event_times_us, ends_us[first:last])
+    counts = np.diff(borders, prepend=0, append=event_times_us.size)
+    return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
+
+
+def handed_over(journal: TrialLog) -> Callable[[Ints], Ints]:
+    """Event time to the moment at which its chunk was really put into the queue (the latest of all generators)."""
+    chunks = sorted({(c.from_us, c.to_us) for log in journal.chunks for c in log})
+    published: dict[int, int] = {}
+    for log in journal.chunks:
+        for chunk in log:
+            published[chunk.from_us] = max(published.get(chunk.from_us, 0), chunk.published_us)
+    starts = np.array([low for low, _ in chunks] or [0], np.int64)
+    stamps = np.array([published[low] for low, _ in chunks] or [0], np.int64)
+    return lambda times: stamps[np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(stamps) - 1)]

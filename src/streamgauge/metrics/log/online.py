@@ -1,0 +1,243 @@
+"""Figures of a trial's reads and commits: one implementation for the live view and for the result.
+
+`metrics.log.trial_log` feeds what is new. What every look asks is kept up to date; the other figures take a pass of
+NumPy over a column of numbers, one a read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.records import Commit
+from streamgauge.transports.spi import Chunk, Delivery
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+
+Ints = NDArray[np.int64]
+Moments = Ints | int
+
+Batch = tuple[str, int]
+"""(query, its batch's number)."""
+Place = tuple[int, str, int]
+"""(partition, stream, which of the query's readers of it): what has an offset of its own."""
+
+
+@dataclass(slots=True)
+class BatchTimes:
+    """One batch, microseconds; 0 where it is not known.
+
+    `end_us`: the event time up to which it read. `from_us`, `read_us`: of its reads that were no re-reads, the event
+    time from which the first one was, and when it was. `committed_us`: when the last of its sinks committed.
+    """
+
+    end_us: int = 0
+    from_us: int = 0
+    read_us: int = 0
+    committed_us: int = 0
+
+
+class OnlineMetrics:
+    """Sums and columns of all that was given; nothing is ever taken back."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._start_us = plan.start_us
+        self.offered_events = 0
+        self.chunk_us_max = 0
+        self.reread_events = 0
+        self.shared_events: Counter[str] = Counter()
+        self.batches: dict[Batch, BatchTimes] = defaultdict(BatchTimes)
+        self._reads = _Moments()
+        self._handed_out: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
+        self._taken: dict[str, dict[tuple[str, int], _Moments]] = defaultdict(lambda: defaultdict(_Moments))
+        self._committed: dict[str, list[Batch]] = defaultdict(list)
+        self._partitions = 1
+        self._reached: dict[str, dict[Place, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
+
+    def add_chunks(self, chunks: Iterable[Chunk]) -> None:
+        for chunk in chunks:
+            self.offered_events += chunk.events
+            self.chunk_us_max = max(self.chunk_us_max, chunk.to_us - chunk.from_us)
+
+    def add_reads(self, parts: Iterable[Delivery], partition: int = 0) -> None:
+        self._partitions = max(self._partitions, partition + 1)
+        for part in parts:
+            self._reached[part.query][partition, part.stream, part.reader].add(part.batch, part.to_us)
+            self._reads.add(part.when_us, part.to_us)
+            batch = self.batches[part.query, part.batch]
+            batch.end_us = max(batch.end_us, part.to_us)
+            taken = self._taken[part.stream][part.query, part.reader]
+            if part.again:
+                self.reread_events += part.events
+            else:
+                batch.from_us = min(batch.from_us, part.from_us) if batch.read_us else part.from_us
+                batch.read_us = min(batch.read_us or part.when_us, part.when_us)
+                taken.add(part.when_us, part.events, part.batch)
+            if part.shared:
+                self.shared_events[part.stream] += part.events
+            if part.first:
+                self._handed_out[part.stream, partition].add(part.ingest_us, part.events)
+
+    def add_commits(self, commits: Iterable[Commit]) -> None:
+        for commit in commits:
+            number = (commit.query, commit.batch)
+            insort(self._committed[commit.sink], number)
+            batch = self.batches[number]
+            batch.committed_us = max(batch.committed_us, commit.committed_us)
+
+    def handed_out_by(self, moments_us: Moments, stream: str | None = None) -> Ints:
+        """Events handed out for the first time before each moment."""
+        logs = (log for (name, _), log in self._handed_out.items() if stream in (None, name))
+        return _sum((_before(*log.columns(), moments_us) for log in logs), moments_us)
+
+    def handed_out_between(self, from_us: int, to_us: int) -> float:
+        """The same of a span, those of each hand-out spread over the time since the one before it from the same place.
+
+        A span holds no whole number of batches: counted at the moments of their hand-outs, an engine that keeps up
+        would take in a few per cent more or less than there was, by where the span's ends happen to fall.
+        """
+        spread = (_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._handed_out.values())
+        return float(sum(spread))
+
+    def taken_by(self, moments_us: Moments) -> Ints:
+        """Events that the slowest reader of their stream had had before each moment."""
+        return _sum(self._of_slowest(lambda log, _: _before(*log.columns(), moments_us)), moments_us)
+
+    def taken_events(self) -> int:
+        return int(self.taken_by(FAR_FUTURE_US))
+
+    def committed_by(self, moments_us: Moments) -> Ints:
+        """Events that the slowest reader of their stream had committed before each moment."""
+        found = self._of_slowest(lambda log, query: _before(*self._commits_of(log, query), moments_us))
+        return _sum(found, moments_us)
+
+    def committed_between(self, from_us: int, to_us: int) -> float:
+        """The same of a span, those of each commit spread as by `handed_out_between`."""
+        span = (self._start_us, from_us, to_us)
+        return float(sum(self._of_slowest(lambda log, query: _spread(*self._commits_of(log, query), *span))))
+
+    def read_until(self, before_us: int) -> int:
+        """The greatest event time up to which a read before then went; 0 where there was none."""
+        when_us, ends_us = self._reads.columns()
+        return int(ends_us[when_us < before_us].max(initial=0))
+
+    def furthest(self, sink: str) -> list[int]:
+        """The event times up to which the sink's two furthest committed batches, and those before them, had read every
+        partition, ascending; fewer at first.
+        """
+        return [self.reached_by(batch) for batch in self._furthest(sink)]
+
+    def read_everywhere(self, sink: str) -> int:
+        """The event time up to which the sink's furthest committed batch but one, and those before it, had read every
+        partition and stream: each goes at a pace of its own where there is no common frontier. 0 before a second one.
+        """
+        best = self._furthest(sink)
+        if len(best) < 2:
+            return 0
+        query, last = best[0]
+        places = self._reached[query]
+        readers = {(stream, reader) for _, stream, reader in places}
+        everywhere = ((partition, *reader) for partition in range(self._partitions) for reader in readers)
+        return min(places[place].by(last) if place in places else 0 for place in everywhere)
+
+    def reached_by(self, batch: Batch) -> int:
+        """The event time up to which a batch, and those before it, had read wherever its query has read anything."""
+        query, number = batch
+        return min(place.by(number) for place in self._reached[query].values())
+
+    def ends_of(self, batch: Batch) -> set[int]:
+        """The event times up to which a batch read, at each place where it did."""
+        query, number = batch
+        return {place.by(number) for place in self._reached.get(query, {}).values() if number in place}
+
+    def firsts(self) -> Iterator[tuple[Batch, BatchTimes]]:
+        """The batches that read anything but re-reads."""
+        return ((number, batch) for number, batch in self.batches.items() if batch.read_us)
+
+    def _furthest(self, sink: str) -> list[Batch]:
+        latest = (batch for batch in reversed(self._committed[sink]) if self.batches[batch].end_us)
+        return [batch for batch, _ in zip(latest, range(2), strict=False)][::-1]
+
+    def _commits_of(self, log: _Moments, query: str) -> tuple[Ints, Ints]:
+        """When what a reader took was committed, and how many events; without what was not."""
+        when_us = np.array([self.batches[query, batch].committed_us for batch in log.batches], np.int64)
+        _, events = log.columns()
+        return when_us[when_us > 0], events[when_us > 0]
+
+    def _of_slowest(self, count: Callable[[_Moments, str], Any]) -> Iterator[Any]:
+        """Of each stream, the least count of its readers."""
+        for readers in self._taken.values():
+            yield np.min([count(log, query) for (query, _), log in readers.items()], axis=0)
+
+
+class _Moments:
+    """Numbers, such as of events, that came at moments, in any order."""
+
+    def __init__(self) -> None:
+        self._when_us, self._numbers, self.batches = array("q"), array("q"), array("q")
+
+    def add(self, when_us: int, number: int, batch: int | None = None) -> None:
+        self._when_us.append(when_us)
+        self._numbers.append(number)
+        if batch is not None:
+            self.batches.append(batch)
+
+    def columns(self) -> tuple[Ints, Ints]:
+        return np.array(self._when_us, np.int64), np.array(self._numbers, np.int64)
+
+
+class _Reached:
+    """The event time up to which one place had been read, by batch: with all batches before it, so it never falls."""
+
+    def __init__(self) -> None:
+        self._batches, self._ends_us = array("q"), array("q")
+
+    def __contains__(self, batch: int) -> bool:
+        at = bisect_left(self._batches, batch)
+        return at < len(self._batches) and self._batches[at] == batch
+
+    def add(self, batch: int, end_us: int) -> None:
+        at = bisect_left(self._batches, batch)
+        if batch not in self:
+            self._batches.insert(at, batch)
+            self._ends_us.insert(at, self._ends_us[at - 1] if at else 0)
+        while at < len(self._ends_us) and self._ends_us[at] < end_us:
+            self._ends_us[at] = end_us
+            at += 1
+
+    def by(self, batch: int) -> int:
+        at = bisect_right(self._batches, batch)
+        return self._ends_us[at - 1] if at else 0
+
+
+def _sum(counts: Iterable[Ints], moments_us: Moments) -> Ints:
+    return sum(counts, np.zeros_like(moments_us))
+
+
+def _before(when_us: Ints, events: Ints, moments_us: Moments) -> Ints:
+    """How many of the events came before each moment."""
+    order = np.argsort(when_us, kind="stable")
+    reached = np.concatenate([[0], np.cumsum(events[order])])
+    return np.asarray(reached[np.searchsorted(when_us[order], moments_us)], np.int64)
+
+
+def _spread(when_us: Ints, events: Ints, start_us: int, from_us: int, to_us: int) -> float:
+    """Of events at moments, how many fall into [from_us, to_us) where each came evenly since the moment before it, the
+    first since `start_us`. After the last moment nothing came: whoever has stopped takes no more.
+    """
+    if not when_us.size:
+        return 0.0
+    moments, place = np.unique(when_us, return_inverse=True)
+    reached = np.cumsum(np.bincount(place, events))
+    since_us = np.concatenate([[0], moments - start_us])
+    low, high = np.interp([from_us - start_us, to_us - start_us], since_us, np.concatenate([[0], reached]))
+    return float(high - low)

@@ -1,0 +1,1 @@
+"""Figures of a trial: online and final, by operator and over time."""

@@ -1,0 +1,217 @@
+"""What each operator of a flow took in and gave: the engine's counts, with the driver's at both ends [B §3.4].
+
+An operator takes in what its inputs gave. What a source gave is what the driver handed out, and what comes before a
+sink is what the recorder took, so an engine that loses rows at its edges is seen here too, whatever it says itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgauge.artifacts.tables import OPERATORS
+from streamgauge.core.clock import US
+from streamgauge.core.operator_rows import OperatorRows
+from streamgauge.core.spans import TrialSpans
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Flow, Node, Select, Source
+from streamgauge.metrics.log.trial_log import Batch, TrialLog
+from streamgauge.results.run import Operator
+from streamgauge.stats.percentile import carries
+
+LOW = 0.05
+"""The percentile of the throughput that stands beside its mean [B §3.1.1]."""
+Rows = dict[str, int]
+"""Operator, or stream, or sink, to a number of rows."""
+Span = tuple[int, int]
+"""From when to when, microseconds of the run's clock."""
+
+
+@dataclass(frozen=True)
+class OperatorRowCounts:
+    """What is known of the rows of each batch: by the engine, by the driver at sources, and by the driver at sinks.
+
+    `ends`: the batches of this trial, each with the event time up to which it read.
+    """
+
+    ends: dict[Batch, int]
+    engine: dict[Batch, Rows]
+    handed_out: dict[Batch, Rows]
+    taken: dict[Batch, Rows]
+
+    def nodes(self, flow: Flow, query: str) -> list[Node]:
+        """The operators of a query: all before the sinks that it commits to."""
+        sinks = {sink for (committer, _), rows in self.taken.items() if committer == query for sink in rows}
+        return list(graph.walk(*(sink.input for sink in flow.sinks if sink.name in sinks)))
+
+    def gave(self, node: Node, batch: Batch, sinks: Sequence[str]) -> int | None:
+        """What left a node in a batch; the driver's count where it has one."""
+        if isinstance(node, Source):
+            return self.handed_out[batch].get(node.name, 0) if batch in self.handed_out else None
+        for sink in sinks:
+            if sink in self.taken.get(batch, {}):
+                return self.taken[batch][sink]
+        operator_row_counts = self.engine.get(batch, {}).get(node.name)
+        if operator_row_counts is None and batch in self.engine and isinstance(node, Select):
+            # Where several sinks share a query nobody counts behind a select on the way to one of them.
+            return self.gave(node.input, batch, ())
+        return operator_row_counts
+
+    @property
+    def batches(self) -> list[Batch]:
+        return sorted(self.ends)
+
+
+def operator_row_counts(rows: Sequence[OperatorRows], journal: TrialLog) -> OperatorRowCounts:
+    """The engine's counts beside the driver's. What the engine of a warm rig still had to tell of earlier trials stays
+    unasked: only batches of the journal are asked for.
+    """
+    engine: dict[Batch, Rows] = defaultdict(dict)
+    for one in rows:
+        engine[one.query, one.batch][one.operator] = one.rows
+    taken: dict[Batch, Rows] = defaultdict(dict)
+    for commit in journal.commits:
+        taken[commit.query, commit.batch][commit.sink] = commit.rows
+    return OperatorRowCounts(journal.batch_ends(), engine, _handed_out(journal), taken)
+
+
+def _handed_out(journal: TrialLog) -> dict[Batch, Rows]:
+    """Events of each stream; where a query reads it at several places, those of one, and never those of a re-read."""
+    found: dict[Batch, Rows] = defaultdict(lambda: defaultdict(int))
+    for part in journal.all_hand_outs():
+        if part.reader == 0 and not part.again:
+            found[part.query, part.batch][part.stream] += part.events
+    return {batch: dict(streams) for batch, streams in found.items()}
+
+
+def table(flow: Flow, known: OperatorRowCounts) -> pa.Table:
+    """A row for each batch and operator of which anything is known, in the form of engine/operators.parquet."""
+    return pa.Table.from_pylist(list(_rows(flow, known)), schema=OPERATORS)
+
+
+def _rows(flow: Flow, known: OperatorRowCounts) -> Iterator[dict[str, object]]:
+    sinks = _sinks(flow)
+    nodes = {query: known.nodes(flow, query) for query, _ in known.batches}
+    for query, batch in known.batches:
+        for node in nodes[query]:
+            taken_in = _taken_in(node, known, (query, batch), sinks)
+            gave = known.gave(node, (query, batch), sinks[node.name])
+            if taken_in is not None or gave is not None:
+                yield {"batch_id": batch, "query": query, "operator": node.name, "rows_in": taken_in, "rows_out": gave}
+
+
+def _sinks(flow: Flow) -> dict[str, list[str]]:
+    """Operator to the sinks that take what it gives."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for sink in flow.sinks:
+        found[sink.input.name].append(sink.name)
+    return found
+
+
+def _taken_in(node: Node, known: OperatorRowCounts, batch: Batch, sinks: dict[str, list[str]]) -> int | None:
+    fed = [known.gave(input_, batch, sinks[input_.name]) for input_ in graph.inputs(node)]
+    numbers = [rows for rows in fed if rows is not None]
+    return sum(numbers) if fed and len(numbers) == len(fed) else None
+
+
+def summaries(flow: Flow, known: OperatorRowCounts, journal: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
+    """Each operator over the batches that read events of the measured span. Where several queries have an operator,
+    the first one's: the others do the same work again.
+    """
+    begin, end = spans.measured_from_us, spans.measured_to_us
+    inside = [batch for batch in known.batches if begin < known.ends[batch] <= end]
+    worked = _worked(journal, inside)
+    sinks = _sinks(flow)
+    found: dict[str, Operator] = {}
+    for query in dict.fromkeys(query for query, _ in inside):
+        mine = [batch for batch in inside if batch[0] == query]
+        for node in known.nodes(flow, query):
+            if node.name not in found:
+                found[node.name] = _summary(node, known, mine, worked, sinks)
+    return tuple(found[node.name] for node in graph.operators(flow) if node.name in found)
+
+
+def _worked(journal: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
+    """When each was worked on: from the commit of the batch before it to its own."""
+    committed: dict[Batch, int] = {}
+    for commit in journal.commits:
+        batch = (commit.query, commit.batch)
+        committed[batch] = min(committed.get(batch, commit.committed_us), commit.committed_us)
+    before = {(query, batch): committed.get((query, batch - 1)) for query, batch in inside}
+    return {
+        batch: (earlier, committed[batch])
+        for batch, earlier in before.items()
+        if batch in committed and earlier is not None and committed[batch] > earlier
+    }
+
+
+def _summary(
+    node: Node, known: OperatorRowCounts, mine: Sequence[Batch], worked: dict[Batch, Span], sinks: dict[str, list[str]]
+) -> Operator:
+    own = sinks[node.name]
+    gave = _known((batch, known.gave(node, batch, own)) for batch in mine)
+    taken_in = _known((batch, _taken_in(node, known, batch, sinks)) for batch in mine)
+    both = gave.keys() & taken_in.keys()
+    rows_in = sum(taken_in[batch] for batch in both)
+    mean, low = _throughput(gave if isinstance(node, Source) else taken_in, mine, worked)
+    return Operator(
+        name=node.name,
+        batches=len(mine),
+        batches_unknown=len(mine) - len(gave if isinstance(node, Source) else both),
+        rows_in=sum(taken_in.values()) if taken_in else None,
+        rows_out=sum(gave.values()) if gave else None,
+        selectivity=sum(gave[batch] for batch in both) / rows_in if rows_in else None,
+        throughput_per_s=mean,
+        throughput_per_s_p5=low,
+        lost=_lost(node, known, mine, own),
+    )
+
+
+def _known(rows: Iterable[tuple[Batch, int | None]]) -> dict[Batch, int]:
+    return {batch: number for batch, number in rows if number is not None}
+
+
+def _throughput(
+    rows: dict[Batch, int], mine: Sequence[Batch], worked: dict[Batch, Span]
+) -> tuple[float | None, float | None]:
+    """(mean, 5th percentile) of the rows a second: the mean over all the time of which they are known, the percentile
+    over its seconds; null where these are too few for it.
+    """
+    timed = [batch for batch in mine if batch in rows and batch in worked]
+    if not timed:
+        return None, None
+    seconds = sum(end - begin for begin, end in (worked[batch] for batch in timed)) / US
+    start_us = min(worked[batch][0] for batch in mine if batch in worked)
+    slots = _by_second([(worked[batch], rows[batch]) for batch in timed], start_us)
+    low = float(np.quantile(slots, LOW)) if carries(1 - LOW, len(slots)) else None
+    return sum(rows[batch] for batch in timed) / seconds, low
+
+
+def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.float64]:
+    """Rows in each whole second from the start on, those of a batch spread evenly over the time in which it was worked
+    on [B §3.1.1]. Seconds in which nothing came count; those that a batch without a count reaches into do not.
+    """
+    moments = np.array([moment - start_us for span, _ in timed for moment in span], np.int64)
+    reached, covered = (
+        np.cumsum([part for step in steps for part in (0, step)])
+        for steps in ([rows for _, rows in timed], [end - begin for (begin, end), _ in timed])
+    )
+    borders = np.arange(0, moments[-1] + 1, US)
+    whole = np.diff(np.interp(borders, moments, covered)) == US
+    return np.asarray(np.diff(np.interp(borders, moments, reached))[whole], np.float64)
+
+
+def _lost(node: Node, known: OperatorRowCounts, batches: Sequence[Batch], sinks: Sequence[str]) -> int | None:
+    """What the driver handed out and the engine did not count, or the engine counted and the driver never got."""
+    pairs = []
+    for batch in batches:
+        own, there = known.engine.get(batch, {}).get(node.name), known.gave(node, batch, sinks)
+        if own is None or there is None or not (isinstance(node, Source) or sinks):
+            return None
+        pairs.append(there - own if isinstance(node, Source) else own - there)
+    return sum(pairs) if pairs else None

@@ -1,0 +1,192 @@
+"""An anatomy drawn: the mean way of a record, stage after stage, of each trial; and how its latencies are spread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import altair as alt
+
+from streamgauge.core.formatting import format_rate
+from streamgauge.report.charts.svg import (
+    COLOURS,
+    PLAIN,
+    axis_title,
+    figure,
+    numbers,
+    stretches,
+    ticks,
+    unit_of_time,
+    values,
+)
+from streamgauge.report.model import Figure, Key
+from streamgauge.results import labels
+
+Found = Mapping[str, Any]
+
+_COLOURS = {
+    "generated": "driver",
+    "in Kafka": "sut",
+    "received": "sut",
+    "in a block": "processing-time",
+    "stored and announced": "latest-offset",
+    "in a batch": "rest",
+    "waiting": "rest",
+    "queued": "query-planning",
+    "offset fixed": "latest-offset",
+    "planned": "query-planning",
+    "taken by the writer": "processing-time",
+    "scheduled": "wal-commit",
+    "read": "processing-time",
+    "consumed": "event-time",
+}
+_LAST = "add-batch"
+_LINES = ("event-time", "sustained", "sut", "network", "frontier", "offered")
+_BAR_PX = 22
+
+
+def waterfall(trials: Sequence[Found]) -> Figure | None:
+    """One bar a trial: its mean latency in the stages that it is made of, one after the other."""
+    told = [trial for trial in trials if trial["stages"]]
+    if not told:
+        return None
+    names = dict.fromkeys(stage["name"] for trial in told for stage in trial["stages"])
+    return figure(
+        "stages",
+        "The way of a record, in the mean",
+        "One bar for each trial: the mean latency of its results, in stages that follow each other in time.",
+        lambda width: _bars(told, width),
+        [Key(name, _colour(name), "area") for name in names],
+        ["Means over all results of the span."],
+    )
+
+
+def spread(trials: Sequence[Found]) -> Figure | None:
+    """The share of results that came within a time, a line for each trial."""
+    told = [trial for trial in trials if trial["cdf_us"]][: len(_LINES)]
+    if not told:
+        return None
+    left_out = len([trial for trial in trials if trial["cdf_us"]]) - len(told)
+    return figure(
+        "spread",
+        "Share of results within a time",
+        "One line for each trial: the share of its results whose latency is at most what the horizontal axis says.",
+        lambda width: _lines(told, width),
+        [Key(heading(trial), colour) for trial, colour in zip(told, _LINES, strict=False)],
+        [
+            f"The first {len(told)} trials; anatomy.json has {left_out} more." if left_out else "",
+            "As far as there are enough batches to carry a share.",
+        ],
+    )
+
+
+def by_window(trials: Sequence[Found]) -> Figure | None:
+    """Latency against the interval of batches, where there are several: a line for each rate and size of a record."""
+    told = [trial for trial in trials if trial["stages"] and trial["batch_window_s"] is not None]
+    if len({trial["batch_window_s"] for trial in told}) < 2:
+        return None
+    groups: dict[tuple[Any, Any], list[Found]] = {}
+    for trial in told:
+        groups.setdefault((trial["rate_per_s"], trial["record_bytes"]), []).append(trial)
+    shown = list(groups.values())[: len(_LINES)]
+    names = [load(of[0]) for of in shown]
+    styles = (("mean", "line"), ("p90", "dash"))
+    keys = [
+        Key(f"{name}, {what}", colour, style)
+        for name, colour in zip(names, _LINES, strict=False)
+        for what, style in styles
+    ]
+    return figure(
+        "windows",
+        "Latency by interval of batches",
+        "For each rate the mean latency and its 90th percentile, against the interval at which batches begin.",
+        lambda width: _by_window(shown, width),
+        keys,
+        [
+            f"The first {len(shown)} of {len(groups)} rates and sizes." if len(groups) > len(shown) else "",
+            "A batch that takes longer than the interval begins when the one before has ended. The interval 0 is that.",
+        ],
+    )
+
+
+def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
+    factor, unit = unit_of_time(
+        max(trial["latency"]["p90_us"] or trial["latency"]["mean_us"] for of in groups for trial in of)
+    )
+    x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=_across("interval of batches (ms)", width))
+    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
+    layers = []
+    for of, colour in zip(groups, _LINES, strict=False):
+        drawn = {"color": COLOURS[colour], "strokeWidth": 2}
+        for key, style in (
+            ("mean_us", {"point": {"color": COLOURS[colour], "size": 40}}),
+            ("p90_us", {"strokeDash": [5, 3]}),
+        ):
+            rows = [
+                {"w": 1000 * trial["batch_window_s"], "v": trial["latency"][key] / factor}
+                for trial in of if trial["latency"][key] is not None
+            ]  # fmt: skip
+            layers.append(alt.Chart(values(rows)).mark_line(**drawn, **style).encode(x=x, y=y))
+    return alt.layer(*layers).properties(width=width, height=200, title=axis_title(f"latency ({unit})"))
+
+
+def _across(title: str, width: int) -> Any:
+    """A horizontal axis with no more labels than have room."""
+    return alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width))
+
+
+def _colour(stage: str) -> str:
+    return _COLOURS.get(stage, _LAST)
+
+
+def _bars(trials: Sequence[Found], width: int) -> Any:
+    factor, unit = unit_of_time(max(trial["latency"]["mean_us"] for trial in trials))
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for number, trial in enumerate(trials):
+        ends = accumulate(stage["mean_us"] / factor for stage in trial["stages"])
+        for stage, (begin, end) in zip(trial["stages"], pairwise((0.0, *ends)), strict=True):
+            parts.setdefault(_colour(stage["name"]), []).append({"n": number, "v": begin, "to": end})
+    x = alt.X("v:Q", axis=numbers(6, f"time since the event ({unit})"))
+    y = alt.Y("n:O", axis=None)
+    layers = stretches(parts.items(), x, y, _BAR_PX - 8)
+    names = [{"n": number, "t": heading(trial), "v": 0} for number, trial in enumerate(trials)]
+    label = alt.Chart(values(names)).mark_text(align="left", dy=-_BAR_PX + 6, color=COLOURS["ink"])
+    layers.append(label.encode(x="v:Q", y=y, text="t:N"))
+    height = 2 * _BAR_PX * len(trials)
+    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial", 10))
+
+
+def _lines(trials: Sequence[Found], width: int) -> Any:
+    factor, unit = unit_of_time(max(us for trial in trials for us in trial["cdf_us"] if us is not None))
+    x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=_across(f"latency ({unit})", width))
+    y = alt.Y("q:Q", axis=numbers(5))
+    layers = []
+    for trial, colour in zip(trials, _LINES, strict=False):
+        points = len(trial["cdf_us"]) - 1
+        rows = [
+            {"q": 100 * place / points, "v": us / factor} for place, us in enumerate(trial["cdf_us"]) if us is not None
+        ]
+        layers.append(alt.Chart(values(rows)).mark_line(color=COLOURS[colour]).encode(x=x, y=y))
+    return alt.layer(*layers).properties(width=width, height=200, title=axis_title("results (%)"))
+
+
+def heading(trial: Found) -> str:
+    """`20 k events/s, 0 s, undecided`: rate, interval of batches, the size of a record where the workload has
+    one, and the verdict where the rate is not sustained.
+    """
+    verdict = f", {labels.VERDICTS[trial['verdict']]}" if trial["verdict"] != "sustained" else ""
+    window = f", {_short(trial['batch_window'])}" if trial["batch_window"] else ""
+    return f"{load(trial, window)}{verdict}"
+
+
+def _short(interval: str) -> str:
+    """Spark's words for an interval with the unit as ever, so that it has room above a bar on a small screen."""
+    return re.sub(r" (m?)(illi)?seconds?", r" \1s", interval)
+
+
+def load(trial: Found, window: str = "") -> str:
+    """`20 k events/s, 25 bytes`: what was offered."""
+    size = f", {trial['record_bytes']} bytes" if trial["record_bytes"] is not None else ""
+    return f"{format_rate(trial['rate_per_s'], 'events/s')}{window}{size}"

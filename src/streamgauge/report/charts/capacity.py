@@ -1,0 +1,127 @@
+"""A search as a picture: the bracket around the highest sustained rate, closing trial by trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from streamgauge.report.charts.svg import COLOURS, amounts, axis_title, figure, values
+from streamgauge.report.model import Figure, Key
+from streamgauge.results.search import SearchResult, TrialSummary
+
+_MARKS = {
+    "sustained": ("circle", "sustained"),
+    "not_sustained": ("cross", "not-sustained"),
+    "undecided": ("diamond", "undecided"),
+    "invalid": ("square", "muted"),
+    "interrupted": ("square", "muted"),
+}
+_BANDS = {
+    True: ("between the highest rate that holds and the lowest that does not", "shade", 1.0),
+    False: ("the same, but its upper end is undecided: no proof that it fails", "undecided", 0.45),
+}
+"""Whether the upper end was tested: what the band between the ends is called, its colour and opacity."""
+
+
+class Bracket(NamedTuple):
+    """The highest rate that holds below the lowest that does not, and that lowest one.
+
+    `tested`: the upper end was shown to fail; undecided is not held, and no proof of that.
+    """
+
+    low: float | None
+    high: float | None
+    tested: bool
+
+
+def brackets(trials: Sequence[TrialSummary]) -> list[Bracket]:
+    """The bracket after each trial. A rate that held once and then did not (a failed confirmation) does not hold."""
+    return [_bracket(trials[:n]) for n in range(1, len(trials) + 1)]
+
+
+def _bracket(trials: Sequence[TrialSummary]) -> Bracket:
+    tried = [(trial.offered_per_s, trial.verdict) for trial in trials if trial.offered_per_s is not None]
+    high = min((rate for rate, verdict in tried if verdict in ("not_sustained", "undecided")), default=None)
+    holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
+    return Bracket(max(holding, default=None), high, (high, "not_sustained") in tried)
+
+
+def closing(search: SearchResult) -> Figure | None:
+    """Each trial's rate with its verdict, and the bracket after it; None where no trial had a rate.
+
+    The overload trial is left out: it is offered all that the generators can make, which is no rate to hold.
+    """
+    trials = [trial for trial in search.trials if trial.offered_per_s is not None and trial.purpose != "overload"]
+    if not trials:
+        return None
+    hidden = any(trial.purpose == "overload" for trial in search.trials)
+    styles = {"circle": "dot", "cross": "cross", "diamond": "diamond", "square": "square"}
+    seen = dict.fromkeys(trial.verdict or "interrupted" for trial in trials)
+    keys = [Key(name.replace("_", " "), _MARKS[name][1], styles[_MARKS[name][0]]) for name in seen]
+    return figure(
+        "bracket",
+        "The bracket closing, trial by trial",
+        f"Rate offered in each trial, marked by its verdict; the band is {_between(trials)}.",
+        lambda width: _chart(trials, width),
+        [*keys, *_band_keys(trials)],
+        ["The vertical axis does not start at 0.", *(["The overload trial is not shown."] if hidden else [])],
+    )
+
+
+def _between(trials: Sequence[TrialSummary]) -> str:
+    """What the band is between, at last: an upper end that was undecided is no rate that does not hold."""
+    if brackets(trials)[-1].tested:
+        return "between what holds and what does not"
+    return "above what holds, up to the next rate that did not or stayed undecided"
+
+
+def _chart(trials: list[TrialSummary], width: int) -> Any:
+    layers = [*_band(trials), *_marks(trials)]
+    return alt.layer(*layers).properties(width=width, height=230, title=axis_title("offered (events/s)"))
+
+
+def _x(trials: Sequence[TrialSummary]) -> Any:
+    domain = [trials[0].number - 0.5, trials[-1].number + 0.5]
+    axis = alt.Axis(title="trial", values=[trial.number for trial in trials], grid=False, format="d")
+    return alt.X("n:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
+
+
+def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
+    rates = [trial.offered_per_s for trial in trials if trial.offered_per_s is not None]
+    room = 0.12 * (max(rates) - min(rates)) or 0.05 * max(rates)
+    scale = alt.Scale(domain=[max(0.0, min(rates) - room), max(rates) + room], zero=False, nice=True)
+    return alt.Y(name, scale=scale, axis=amounts(6))
+
+
+def _band_keys(trials: Sequence[TrialSummary]) -> list[Key]:
+    there = {bracket.tested for bracket in brackets(trials) if bracket.low is not None and bracket.high is not None}
+    return [Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in there]
+
+
+def _band(trials: Sequence[TrialSummary]) -> list[Any]:
+    layers = []
+    for tested, (_, colour, opacity) in _BANDS.items():
+        rows = [
+            {"n": trial.number - 0.5, "to": trial.number + 0.5, "v": bracket.low, "high": bracket.high}
+            for trial, bracket in zip(trials, brackets(trials), strict=True)
+            if bracket.low is not None and bracket.high is not None and bracket.tested is tested
+        ]
+        if rows:
+            band = alt.Chart(values(rows)).mark_rect(color=COLOURS[colour], opacity=opacity)
+            layers.append(band.encode(x=_x(trials), x2="to:Q", y=_y("v:Q", trials), y2="high:Q"))
+    return layers
+
+
+def _marks(trials: Sequence[TrialSummary]) -> list[Any]:
+    layers = []
+    for verdict, (shape, colour) in _MARKS.items():
+        rows = [{"n": t.number, "v": t.offered_per_s} for t in trials if (t.verdict or "interrupted") == verdict]
+        if rows:
+            angle = 45 if shape == "cross" else 0
+            mark = alt.Chart(values(rows)).mark_point(
+                shape=shape, color=COLOURS[colour], filled=True, opacity=1, size=90, angle=angle
+            )
+            layers.append(mark.encode(x=_x(trials), y=_y("v:Q", trials)))
+    return layers

@@ -1,0 +1,115 @@
+"""The interval of every difference as a picture: one axis of percent, no change in the middle, the limits of gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import altair as alt
+
+from streamgauge.report.charts.svg import AXIS_PX, COLOURS, axis_title, figure, values
+from streamgauge.report.model import Figure, Key
+from streamgauge.results.comparison import Difference, Gate
+from streamgauge.results.labels import short_label
+
+ROW_PX, LABELS_PX = 24, 150
+SHOWN_MAX = 200.0
+"""Percent: what lies beyond is cut off, with an arrow; one interval without an end would hide all the others."""
+ROOM = 1.1
+
+_COLOURS = {"better": "sustained", "worse": "not-sustained", "no_difference": "muted", "unknown": "undecided"}
+_LABELS = {
+    "better": "B is better",
+    "worse": "B is worse",
+    "no_difference": "no difference shown",
+    "unknown": "neither end is known",
+}
+
+
+def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure | None:
+    """Each share that has an interval; None where there is none."""
+    shown = [one for one in figures if one.share and one.method != "none"]
+    if not shown:
+        return None
+    keys = [Key(label, _COLOURS[says]) for says, label in _LABELS.items() if any(one.says == says for one in shown)]
+    limits = _limits(shown, gates)
+    reach = _reach(shown, limits)
+    cut = any(_cut(one, reach) for one in shown)
+    return figure(
+        "differences",
+        "B against A, figure by figure",
+        "The difference of each figure with its interval, in percent of A; the line in the middle is no difference.",
+        lambda width: _chart(shown, limits, reach, width),
+        [*keys, *([Key("limit of a --fail-if", "ink", "dash")] if limits else [])],
+        ["An arrow stands where an interval goes on, or has no end."] if cut else [],
+    )
+
+
+def _limits(shown: Sequence[Difference], gates: Sequence[Gate]) -> list[dict[str, Any]]:
+    labels = {one.name: short_label(one) for one in shown}
+    return [{"figure": labels[gate.figure], "v": 100 * gate.limit} for gate in gates if gate.figure in labels]
+
+
+def _reach(shown: Sequence[Difference], limits: Sequence[dict[str, Any]]) -> float:
+    """How far the axis goes to both sides, percent."""
+    ends = [abs(100 * end) for one in shown for end in (one.low, one.high, one.difference) if end is not None]
+    return min(SHOWN_MAX, ROOM * max([*ends, *(abs(limit["v"]) for limit in limits), 1.0]))
+
+
+def _cut(one: Difference, reach: float) -> bool:
+    return any(end is None or abs(100 * end) > reach for end in (one.low, one.high))
+
+
+def _row(one: Difference, reach: float) -> dict[str, Any]:
+    """One figure in the unit of the axis, cut to what the axis shows."""
+    low, high = (_within(end, unknown, reach) for end, unknown in ((one.low, -reach), (one.high, reach)))
+    return {
+        "figure": short_label(one), "low": low, "high": high,
+        "v": _within(one.difference, 0.0, reach), "says": one.says,
+    }  # fmt: skip
+
+
+def _within(share: float | None, unknown: float, reach: float) -> float:
+    return unknown if share is None else max(-reach, min(reach, 100 * share))
+
+
+def _chart(shown: Sequence[Difference], limits: list[dict[str, Any]], reach: float, width: int) -> Any:
+    rows = [_row(one, reach) for one in shown]
+    x = _across(reach, width)
+    names = [row["figure"] for row in rows]
+    labels = alt.Axis(title=None, labelLimit=LABELS_PX, minExtent=LABELS_PX, maxExtent=LABELS_PX, grid=False)
+    y = alt.Y("figure:N", sort=names, scale=alt.Scale(domain=names), axis=labels)
+    zero = alt.Chart(values([{"v": 0}])).mark_rule(color=COLOURS["ink"], strokeWidth=1)
+    layers = [zero.encode(x=x("v"))]
+    for says, colour in _COLOURS.items():
+        marks = _marks([row for row in rows if row["says"] == says], COLOURS[colour], reach)
+        layers += [mark.encode(y=y, x=x(start), **({"x2": end} if end else {})) for mark, start, end in marks]
+    if limits:
+        mark = alt.Chart(values(limits)).mark_tick(color=COLOURS["ink"], thickness=2, height=18, strokeDash=[4, 2])
+        layers.append(mark.encode(x=x("v"), y=y))
+    heading = axis_title("difference (% of A)")
+    return alt.layer(*layers).properties(width=width - LABELS_PX + AXIS_PX, height=ROW_PX * len(rows), title=heading)
+
+
+def _across(reach: float, width: int) -> Callable[[str], Any]:
+    """The horizontal axis, for any column of the rows: as far to the left as to the right."""
+    scale = alt.Scale(domain=[-reach, reach], nice=False)
+    label = "datum.value == 0 ? '0 %' : format(datum.value, '+~r') + ' %'"
+    ticks = alt.Axis(title=None, tickCount=4 if width < 400 else 9, labelExpr=label)
+    return lambda column: alt.X(f"{column}:Q", scale=scale, axis=ticks)
+
+
+def _marks(rows: list[dict[str, Any]], colour: str, reach: float) -> list[tuple[Any, str, str]]:
+    """(mark, column where it begins, column where it ends): bars with points, an arrow at each end that is cut off."""
+    if not rows:
+        return []
+    point = {"color": colour, "filled": True, "opacity": 1, "size": 70}
+    drawn = [
+        (alt.Chart(values(rows)).mark_rule(color=colour, strokeWidth=4, opacity=0.55), "low", "high"),
+        (alt.Chart(values(rows)).mark_point(**point, shape="circle"), "v", ""),
+    ]
+    for end, angle in (("low", -90), ("high", 90)):
+        cut = [row for row in rows if abs(row[end]) >= reach]
+        if cut:
+            drawn.append((alt.Chart(values(cut)).mark_point(**point, shape="triangle-up", angle=angle), end, ""))
+    return drawn

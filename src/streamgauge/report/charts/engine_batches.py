@@ -1,0 +1,192 @@
+"""The engine's batches, as it reports them: how long each took, and where the time of some of them went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgauge.artifacts.tables import STEPS
+from streamgauge.core.clock import US
+from streamgauge.report.charts.svg import (
+    COLOURS,
+    PLAIN,
+    axis_title,
+    figure,
+    numbers,
+    stretches,
+    ticks,
+    unit_of_time,
+    values,
+)
+from streamgauge.report.model import Figure, Key
+
+BARS_MAX, WATERFALL_MAX = 140, 10
+
+_NAMES = {
+    "latest_offset_ms": ("asking for the latest offset", "latest-offset"),
+    "wal_commit_ms": ("writing the plan of the batch", "wal-commit"),
+    "query_planning_ms": ("query planning", "query-planning"),
+    "add_batch_ms": ("doing the work (add batch)", "add-batch"),
+    "commit_offsets_ms": ("committing", "commit-offsets"),
+    "rest_ms": ("everything else", "rest"),
+}
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches as arrays: `start_s` since the run's start, `steps_us` of shape (batches, steps and rest)."""
+
+    batch_id: NDArray[np.int64]
+    start_s: NDArray[np.float64]
+    steps_us: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.batch_id)
+
+    @property
+    def total_us(self) -> NDArray[np.float64]:
+        return self.steps_us.sum(axis=1)
+
+    def take(self, index: NDArray[np.int64]) -> Batches:
+        return Batches(self.batch_id[index], self.start_s[index], self.steps_us[index])
+
+
+def batches_of(table: pa.Table, start_us: int | None) -> Batches:
+    """The batches of a run that began at `start_us` (None: at its first batch); those without a duration are left out.
+
+    Of several queries those of the one that was busy longest are shown: batches of others run beside them.
+    What the steps do not account for is "everything else"; a step that the engine did not report counts into it.
+    """
+    table = _busiest(table)
+    steps_ms = np.column_stack([_floats(table, name) for name in STEPS])
+    start = table.column("start_us").to_numpy()
+    whole_ms = _floats(table, "trigger_ms")
+    whole_ms = np.where(np.isnan(whole_ms), (_floats(table, "end_us") - start) / 1000, whole_ms)
+    steps_ms = np.nan_to_num(steps_ms)
+    rest_ms = np.maximum(whole_ms - steps_ms.sum(axis=1), 0.0)
+    known = np.isfinite(whole_ms)
+    first = int(start[0]) if start_us is None and len(start) else start_us or 0
+    steps_us = 1000 * np.column_stack([steps_ms, rest_ms])
+    return Batches(table.column("batch_id").to_numpy()[known], ((start - first) / US)[known], steps_us[known])
+
+
+def _busiest(table: pa.Table) -> pa.Table:
+    """The batches of one query; tables of older runs name none."""
+    if "query" not in table.column_names or not table.num_rows:
+        return table
+    names = np.array(table["query"].to_pylist(), dtype=object)
+    busy_ms = {name: np.nansum(_floats(table, "trigger_ms")[names == name]) for name in sorted(set(names), key=str)}
+    return table.filter(pa.array(names == max(busy_ms, key=lambda name: busy_ms[name])))
+
+
+def durations(batches: Batches) -> Figure | None:
+    """Each batch's duration over the run, in the steps it is made of; the longest of every few where there are many."""
+    if len(batches) == 0:
+        return None
+    shown, every = _longest_of_every_few(batches)
+    note = f"One bar for every {every} batches: the longest of them." if every > 1 else ""
+    return figure(
+        "batch-durations",
+        "Duration of the engine's batches",
+        "One bar per batch over the run's time; its height is how long the batch took, split into steps.",
+        lambda width: _duration_chart(shown, width),
+        _keys(shown),
+        [note],
+    )
+
+
+def waterfall(batches: Batches) -> Figure | None:
+    """Some batches, evenly chosen and the longest among them, as bars whose steps follow each other in time."""
+    if len(batches) == 0 or not batches.steps_us[:, :-1].any():
+        return None
+    index = np.unique(np.linspace(0, len(batches) - 1, WATERFALL_MAX - 1).round().astype(np.int64))
+    shown = batches.take(np.union1d(index, [int(batches.total_us.argmax())]))
+    note = (
+        f"{len(shown)} of {len(batches)} batches, evenly chosen; the longest, batch {_longest(batches)}, is among them."
+    )
+    return figure(
+        "batch-waterfall",
+        "Where the time of a batch goes",
+        "For some batches, one row each: the steps one after the other, from the batch's start.",
+        lambda width: _waterfall_chart(shown, width),
+        _keys(shown),
+        [note],
+    )
+
+
+def _longest(batches: Batches) -> int:
+    return int(batches.batch_id[batches.total_us.argmax()])
+
+
+def _longest_of_every_few(batches: Batches) -> tuple[Batches, int]:
+    every = -(-len(batches) // BARS_MAX)
+    groups = np.arange(len(batches)) // every
+    order = np.lexsort((-batches.total_us, groups))
+    _, first = np.unique(groups[order], return_index=True)
+    return batches.take(order[first]), every
+
+
+def _keys(batches: Batches) -> list[Key]:
+    used = batches.steps_us.max(axis=0) > 0
+    return [Key(label, colour, "area") for n, (label, colour) in enumerate(_NAMES.values()) if used[n]]
+
+
+def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
+    """For each step, the bars of all batches: `b` batch, `t` its start in the run, `v` to `to` the step's place."""
+    ends = np.cumsum(batches.steps_us, axis=1) / factor
+    begins = ends - batches.steps_us / factor
+    return [
+        [
+            {
+                "b": int(batches.batch_id[i]),
+                "t": float(batches.start_s[i]),
+                "v": float(begins[i, k]),
+                "to": float(ends[i, k]),
+            }
+            for i in range(len(batches))
+            if batches.steps_us[i, k] > 0
+        ]
+        for k in range(len(_NAMES))
+    ]
+
+
+def _duration_chart(batches: Batches, width: int) -> Any:
+    factor, unit = unit_of_time(float(batches.total_us.max()))
+    bar_px = max(1.0, 0.72 * width / max(len(batches), 12))
+    title = "start of the batch, seconds since the run's start"
+    scale = alt.Scale(domain=_room_for_bars(batches.start_s, bar_px / width), nice=False)
+    x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width), labelExpr=PLAIN))
+    y = alt.Y("v:Q", axis=numbers(5))
+    layers = [
+        alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], size=bar_px).encode(x=x, y=y, y2="to:Q")
+        for rows, (_, colour) in zip(_rows(batches, factor), _NAMES.values(), strict=True)
+        if rows
+    ]
+    return alt.layer(*layers).properties(width=width, height=150, title=axis_title(f"duration of a batch ({unit})"))
+
+
+def _room_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float]:
+    """The run's time with half a bar's room at both ends; a bar is `bar_share` of the axis wide."""
+    first, last = min(0.0, float(start_s.min())), float(start_s.max())
+    room = bar_share * max(last - first, 1.0)
+    return [first - room if first == float(start_s.min()) else first, last + room]
+
+
+def _waterfall_chart(batches: Batches, width: int) -> Any:
+    factor, unit = unit_of_time(float(batches.total_us.max()))
+    x = alt.X("v:Q", axis=numbers(6, f"time since the batch's start ({unit})"))
+    y = alt.Y("b:O", sort="ascending", axis=alt.Axis(title=None))
+    colours = [colour for _, colour in _NAMES.values()]
+    layers = stretches(zip(colours, _rows(batches, factor), strict=True), x, y, 12)
+    height = 18 * len(batches)
+    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("batch number"))
+
+
+def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
+    column = table.column(name).combine_chunks().cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,0 +1,106 @@
+"""The pictures of a characterization: what a tuple takes at each operator, and how much memory Spark had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from streamgauge.core.formatting import format_digits, format_us
+from streamgauge.report.charts.svg import (
+    AXIS_PX,
+    COLOURS,
+    axis_title,
+    figure,
+    numbers,
+    unit_of_size,
+    unit_of_time,
+    values,
+)
+from streamgauge.report.model import Figure, Key
+
+ROW_PX, LABELS_PX = 26, 130
+MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}
+"""Figures of the memory in the order in which they grow."""
+
+Found = Mapping[str, Any]
+
+
+def times(operators: Sequence[Found]) -> Figure | None:
+    """A bar for the median of each operator that has one, and a mark for its p99; None where none has."""
+    rows = [_time_row(row["name"], time) for row in operators if (time := told_time(row))]
+    if not rows:
+        return None
+    keys = [Key("median", "add-batch", "area")]
+    if any(row["p99"] is not None for row in rows):
+        keys.append(Key("p99", "ink"))
+    return figure(
+        "tuple-time",
+        "Time of a tuple at each operator",
+        "A bar for each operator: the median time that one of its tuples takes at one instance, and its p99 as a mark.",
+        lambda width: _time_chart(rows, width),
+        keys,
+    )
+
+
+def _time_row(name: str, time: Found) -> dict[str, Any]:
+    return {"name": name, "v": time["median"], "p99": time["p99"]}
+
+
+def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
+    greatest_us = max(value for row in rows for value in (row["v"], row["p99"]) if value is not None)
+    divisor, unit = (1e-3, "ns") if greatest_us < 1 else unit_of_time(greatest_us)
+    scaled = [{**row, "v": row["v"] / divisor, "p99": (row["p99"] or 0.0) / divisor} for row in rows]
+    y = _names([row["name"] for row in rows])
+    layers = [_bars(scaled, "add-batch", y)]
+    marks = [row for row, whole in zip(scaled, rows, strict=True) if whole["p99"] is not None]
+    if marks:
+        tick = alt.Chart(values(marks)).mark_tick(color=COLOURS["ink"], thickness=3, height=18)
+        layers.append(tick.encode(x=alt.X("p99:Q", axis=numbers(5)), y=y))
+    return _together(layers, len(rows), width, f"time of a tuple ({unit})")
+
+
+def memory(of: Found | None) -> Figure | None:
+    """A bar for each figure of the distribution; None where memory was not sampled."""
+    if of is None:
+        return None
+    return figure(
+        "memory",
+        "Memory of Spark's processes while operators were timed",
+        "Four bars: the least memory that was seen, its median, its 95th percentile, and the most.",
+        lambda width: _memory_chart(of, width),
+    )
+
+
+def _memory_chart(of: Found, width: int) -> Any:
+    divisor, unit = unit_of_size(of["max"])
+    rows = [{"name": label, "v": of[name] / divisor} for name, label in MEMORY.items()]
+    bars = _bars(rows, "sut", _names([row["name"] for row in rows]))
+    return _together([bars], len(rows), width, f"resident memory ({unit})")
+
+
+def _names(names: list[str]) -> Any:
+    labels = alt.Axis(title=None, labelLimit=LABELS_PX, minExtent=LABELS_PX, maxExtent=LABELS_PX, grid=False)
+    return alt.Y("name:N", sort=names, scale=alt.Scale(domain=names), axis=labels)
+
+
+def _bars(rows: list[dict[str, Any]], colour: str, y: Any) -> Any:
+    bar = alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=14)
+    return bar.encode(x=alt.X("v:Q", axis=numbers(5)), y=y)
+
+
+def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:
+    size = {"width": width - LABELS_PX + AXIS_PX, "height": ROW_PX * rows}
+    return alt.layer(*layers).properties(**size, title=axis_title(heading))
+
+
+def told_time(row: Found) -> Found | None:
+    """An operator's time; None where it has none, or where it cannot be told from only reading."""
+    time = row["time_per_tuple_us"]
+    return time if time and time["distinguishable"] else None
+
+
+def tuple_time(us: float | None) -> str:
+    """A time of a tuple, below a microsecond in nanoseconds."""
+    return f"{format_digits(1000 * us)} ns" if us is not None and us < 1 else format_us(us)

@@ -1,0 +1,301 @@
+"""The charts of a report. Each function gives a `Figure`, or None where there is nothing to draw.
+
+Axes of amounts start at 0; where one does not, or where values lie above it, a note under the chart says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from streamgauge.artifacts.tables import LATENCIES
+from streamgauge.core.formatting import format_rate
+from streamgauge.report.charts.percentiles import Point
+from streamgauge.report.charts.svg import (
+    COLOURS,
+    PLAIN,
+    amounts,
+    axis_title,
+    figure,
+    numbers,
+    stack,
+    ticks,
+    unit_of_size,
+    unit_of_time,
+    values,
+)
+from streamgauge.report.charts.timeline import Band, Timeline
+from streamgauge.report.model import Figure, Key
+from streamgauge.results import labels
+
+_PANEL_PX = 120
+_DASH = (6, 3)
+_FEW_POINTS = 90
+_ROOM_ABOVE = 2.5
+"""How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
+_OFF_PLAN_S = 0.2
+"""So many seconds of the plan must be lacking at a time to be seen: more than a chunk and the slip that is allowed."""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One chart of a stack: layers over `t`, `v`, on a vertical axis from 0 to `top`; `axis` labels it."""
+
+    title: str
+    layers: tuple[Any, ...]
+    top: float
+    height_px: int = _PANEL_PX
+    axis: Callable[[int], Any] = numbers
+
+
+def over_time(timeline: Timeline | None) -> Figure | None:
+    """Offered and ingested, backlog, both latencies and the output frontier on one time axis; phases as bands."""
+    if timeline is None:
+        return None
+    return figure(
+        "over-time",
+        "Offered, ingested, backlog and latency over time",
+        "Charts over one time axis: rates, backlog, latencies by second of event time, and how far output is behind.",
+        lambda width: stack(_drawn(_time_panels(timeline), timeline, width)),
+        _time_keys(timeline),
+        [_bin_note(timeline), _cut_note(timeline)],
+    )
+
+
+CURVES = {"event_time": "line", "processing_time": "dash"}
+"""The latencies whose percentiles are drawn, and how."""
+
+
+def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | None:
+    """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds` is a remark."""
+    curves = {kind: points for kind, points in curves.items() if len(points) > 1}  # a point alone is no curve
+    if not curves:
+        return None
+    return figure(
+        "percentiles",
+        "Latency by percentile",
+        "Latency against the share of results that are at most that late; the tail is drawn on a logarithmic axis.",
+        lambda width: _percentile_chart(curves, width),
+        [Key(labels.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
+        ["The curve ends where the number of independent results no longer carries a percentile.", bounds],
+    )
+
+
+def resources(timeline: Timeline | None) -> Figure | None:
+    """CPU, memory, network of the system under test and of the driver over time."""
+    if timeline is None or not timeline.known("sut_cpu_percent", "driver_cpu_percent", "sut_memory_bytes"):
+        return None
+    keys = [Key("system under test", "sut"), Key("driver", "driver", "dash")]
+    keys += [Key("network: everything over the loopback", "network")] if timeline.known("loopback_bytes_per_s") else []
+    return figure(
+        "resources",
+        "CPU and memory over time",
+        "CPU and memory of the system under test and of the driver over the run's time.",
+        lambda width: stack(_drawn(_resource_panels(timeline), timeline, width)),
+        keys,
+        [_bin_note(timeline)],
+    )
+
+
+def _time_keys(timeline: Timeline) -> list[Key]:
+    keys = [Key("planned", "muted", "dash")] if _plan_missed(timeline) else []
+    keys += [
+        Key("offered", "offered"),
+        Key("ingested, mean of the last 10 s", "ingested"),
+        Key("ingested, per point", "ingested", "area"),
+        Key("backlog", "backlog", "area"),
+    ]
+    if timeline.known(*LATENCIES):
+        keys.append(Key("event time p99 (thin: p50)", "event-time"))
+        keys.append(Key("processing time p99 (thin: p50)", "processing-time", "dash"))
+    if timeline.known("frontier_lag_us"):
+        keys.append(Key("output frontier behind the plan", "frontier"))
+    return keys
+
+
+def _time_panels(timeline: Timeline) -> list[_Panel]:
+    panels = [_rate_panel(timeline), _backlog_panel(timeline)]
+    if timeline.known(*LATENCIES):
+        panels.append(_latency_panel(timeline))
+    if timeline.known("frontier_lag_us"):
+        panels.append(_frontier_panel(timeline))
+    return panels
+
+
+def _resource_panels(timeline: Timeline) -> list[_Panel]:
+    panels = [_two_sides(timeline, "CPU (% of one core)", "cpu_percent", 1.0)]
+    if timeline.known("sut_memory_bytes", "driver_memory_bytes"):
+        factor, unit = unit_of_size(timeline.top("sut_memory_bytes", "driver_memory_bytes"))
+        panels.append(_two_sides(timeline, f"resident memory ({unit})", "memory_bytes", factor))
+    if timeline.known("loopback_bytes_per_s"):
+        factor, unit = unit_of_size(timeline.top("loopback_bytes_per_s"))
+        line = _line(timeline.rows("loopback_bytes_per_s", factor), "network")
+        panels.append(_Panel(f"network ({unit}/s)", (line,), timeline.top("loopback_bytes_per_s") / factor))
+    return panels
+
+
+def _rate_panel(timeline: Timeline) -> _Panel:
+    layers = (
+        _area(timeline.rows("handed_out"), "ingested", opacity=0.22),
+        _line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
+        *([_line(timeline.rows("planned"), "muted", dash=(2, 2))] if _plan_missed(timeline) else []),
+        _line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
+    )
+    return _Panel("rate (events/s)", layers, _rate_top(timeline), axis=amounts)
+
+
+def _plan_missed(timeline: Timeline) -> bool:
+    """Whether the driver was visibly behind its plan, or before it; then both are drawn.
+
+    By all that was offered until then: a chunk is available after its last event only, so a second may have one of the
+    second before it, and lack one of its own.
+    """
+    return timeline.top("off_plan") > _OFF_PLAN_S * timeline.top("planned")
+
+
+def _backlog_panel(timeline: Timeline) -> _Panel:
+    area = _area(timeline.rows("backlog_events"), "backlog", opacity=0.35, line=True)
+    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts)
+
+
+def _latency_panel(timeline: Timeline) -> _Panel:
+    top = timeline.top(*LATENCIES)
+    factor, unit = unit_of_time(top)
+    layers = (
+        _line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=_DASH),
+        _line(timeline.rows("processing_time_us_p99", factor, gaps=False), "processing-time", dash=_DASH, dots=True),
+        _line(timeline.rows("event_time_us_p50", factor, gaps=False), "event-time", width=1),
+        _line(timeline.rows("event_time_us_p99", factor, gaps=False), "event-time", dots=True),
+    )
+    return _Panel(f"latency by second of event time ({unit})", layers, top / factor)
+
+
+def _frontier_panel(timeline: Timeline) -> _Panel:
+    top = timeline.top("frontier_lag_us")
+    factor, unit = unit_of_time(top)
+    line = _line(timeline.rows("frontier_lag_us", factor), "frontier")
+    return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70)
+
+
+def _two_sides(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:
+    """The same quantity of the system under test and of the driver."""
+    names = f"sut_{what}", f"driver_{what}"
+    layers = (
+        _line(timeline.rows(names[0], factor), "sut"),
+        _line(timeline.rows(names[1], factor), "driver", dash=_DASH),
+    )
+    return _Panel(title, layers, timeline.top(*names) / factor)
+
+
+def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:
+    """Panels over one time axis, whose labels only the lowest shows; phases are named in the highest."""
+    last = len(panels) - 1
+    return [_draw(panel, timeline, width, n == 0, n == last) for n, panel in enumerate(panels)]
+
+
+def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: bool) -> Any:
+    title = "seconds since the run's start" if lowest else None
+    axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width), labelExpr=PLAIN)
+    x = alt.X("t:Q", scale=alt.Scale(domain=[0, timeline.end_s], nice=False), axis=axis)
+    scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
+    y = alt.Y("v:Q", scale=scale, axis=panel.axis(4))
+    layers = [*_bands(timeline, width, x, highest), *(layer.encode(x=x, y=y) for layer in panel.layers)]
+    return alt.layer(*layers).properties(
+        width=width, height=panel.height_px, title=axis_title(panel.title, 18 if highest else 6)
+    )
+
+
+def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
+    """Phases other than the measured one shaded, borders between phases, and their names where they fit."""
+    bands = timeline.bands
+    layers = [_shades([band for band in bands if not band.measured], x)]
+    if len(bands) > 1:
+        borders = alt.Chart(values([{"t": band.start_s} for band in bands[1:]]))
+        layers.append(borders.mark_rule(color=COLOURS["muted"], strokeDash=[2, 3], opacity=0.8).encode(x=x))
+    if labelled:
+        names = values([{"t": band.start_s, "label": _fitting(band, timeline.end_s, width)} for band in bands])
+        text = alt.Chart(names).mark_text(
+            align="left", baseline="bottom", dx=3, dy=-4, color=COLOURS["muted"], fontSize=11.5
+        )
+        layers.append(text.encode(x=x, y=alt.value(0), text="label:N"))
+    return layers
+
+
+def _shades(bands: list[Band], x: Any) -> Any:
+    rows = [
+        {"t": band.start_s, "to": band.end_s, "fill": COLOURS["fault" if "fault" in band.name else "shade"]}
+        for band in bands
+    ]
+    chart = alt.Chart(values(rows)).mark_rect(opacity=0.75, clip=True)
+    return chart.encode(x=x, x2="to:Q", color=alt.Color("fill:N", scale=None))
+
+
+def _fitting(band: Band, end_s: float, width: int) -> str:
+    room_px = (band.end_s - band.start_s) / end_s * width
+    return band.label if room_px > 7 * len(band.label) + 6 else ""
+
+
+def _line(
+    rows: list[dict[str, Any]],
+    colour: str,
+    width: float = 1.8,
+    dash: tuple[int, int] | None = None,
+    dots: bool = False,
+    interpolate: str = "linear",
+) -> Any:
+    point = {"size": 16, "color": COLOURS[colour], "filled": True} if dots and len(rows) <= _FEW_POINTS else False
+    style: dict[str, Any] = {"strokeDash": list(dash)} if dash else {}
+    return alt.Chart(values(rows)).mark_line(
+        color=COLOURS[colour], strokeWidth=width, point=point, interpolate=interpolate, clip=True, **style
+    )
+
+
+def _area(rows: list[dict[str, Any]], colour: str, opacity: float, line: bool = False) -> Any:
+    edge: Any = {"color": COLOURS[colour], "strokeWidth": 1.4} if line else False
+    return alt.Chart(values(rows)).mark_area(
+        color=COLOURS[colour], opacity=opacity, line=edge, interpolate="step-after", clip=True
+    )
+
+
+def _rate_top(timeline: Timeline) -> float:
+    offered = timeline.top("offered", "planned")
+    top = timeline.top("offered", "planned", "handed_out")
+    return min(top, _ROOM_ABOVE * offered) if offered else top
+
+
+def _bin_note(timeline: Timeline) -> str:
+    if timeline.bin_s == 1:
+        return ""
+    return f"Each point stands for {timeline.bin_s} s: the mean of rates and CPU, the greatest of everything else."
+
+
+def _cut_note(timeline: Timeline) -> str:
+    top = timeline.top("handed_out")
+    if top <= _rate_top(timeline):
+        return ""
+    return f"The rate axis is cut: the most handed out in one point is {format_rate(top, 'events/s')}."
+
+
+def _percentile_chart(curves: dict[str, list[Point]], width: int) -> Any:
+    top = max(point.latency_us for points in curves.values() for point in points)
+    factor, unit = unit_of_time(top)
+    layers = [_percentile_line(kind, points, factor) for kind, points in reversed(curves.items())]
+    return alt.layer(*layers).properties(width=width, height=230, title=axis_title(f"latency ({unit})"))
+
+
+_TICKS = {1: "0", 2: "50", 4: "75", 10: "90", 20: "95", 100: "99", 1000: "99.9", 10_000: "99.99", 100_000: "99.999"}
+
+
+def _percentile_line(kind: str, points: list[Point], factor: float) -> Any:
+    rows = [{"x": point.tail, "v": point.latency_us / factor} for point in points]
+    labels = " : ".join(f"datum.value == {tick} ? '{text}'" for tick, text in _TICKS.items()) + " : ''"
+    axis = alt.Axis(
+        values=list(_TICKS), labelExpr=labels, title="percentile (% of results at most this late)", labelOverlap=True
+    )
+    x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
+    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
+    dash = _DASH if CURVES[kind] == "dash" else None
+    return _line(rows, kind.replace("_", "-"), dash=dash).encode(x=x, y=y)

@@ -1,0 +1,143 @@
+"""From an Altair chart to an inline SVG that takes its colours from the page, so one drawing serves light and dark.
+
+Every thing that is shown has one colour throughout, as a CSS variable (`COLOURS`); page.css gives each its two values.
+Each chart is drawn twice, for wide and for narrow screens, because text in a scaled SVG would become unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+import altair as alt
+import vl_convert
+from altair.utils.schemapi import debug_mode
+
+from streamgauge.report.model import Figure, Key
+
+COLOURS = {
+    name: f"var(--{name})"
+    for name in (
+        *("offered", "ingested", "backlog", "frontier", "event-time", "processing-time", "sut", "driver", "network"),
+        *("latest-offset", "wal-commit", "query-planning", "add-batch", "commit-offsets", "rest"),
+        *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade", "fault"),
+    )
+}
+
+FONT = "system-ui, sans-serif"
+WIDE_PX, NARROW_PX = 830, 300
+AXIS_PX = 46
+"""Room for the labels of every vertical axis, so that stacked panels share one time axis exactly."""
+
+
+def figure(
+    name: str,
+    title: str,
+    words: str,
+    build: Callable[[int], Any],
+    keys: Iterable[Key] = (),
+    notes: Iterable[str] = (),
+) -> Figure:
+    """Draws `build(width_px)` for both widths."""
+    # Altair checks every part of every chart as it is made, which takes longer than drawing it.
+    with debug_mode(False):
+        wide = svg(build(WIDE_PX), words, f"{name}-wide")
+        narrow = svg(build(NARROW_PX), words, f"{name}-narrow")
+    return Figure(name, title, wide, narrow, words, tuple(keys), tuple(note for note in notes if note))
+
+
+def svg(chart: Any, words: str, prefix: str) -> str:
+    """A chart as an inline SVG with an accessible name; `prefix` keeps its ids apart from those of other charts."""
+    text: str = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _style()})
+    return _embed(text, words, prefix)
+
+
+def values(rows: list[dict[str, Any]]) -> Any:
+    """Rows as inline data of a chart; as text, because Altair copies nested data dozens of times while it composes."""
+    return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
+
+
+def stack(panels: list[Any]) -> Any:
+    """Panels one above the other on one horizontal axis."""
+    return alt.vconcat(*panels, spacing=14).resolve_scale(x="shared")
+
+
+def stretches(parts: Iterable[tuple[str, list[dict[str, Any]]]], x: Any, y: Any, height_px: int) -> list[Any]:
+    """Bars from `v` to `to` of each row: of each (colour, rows) a layer, but for those without a row."""
+    return [
+        alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=height_px).encode(x=x, y=y, x2="to:Q")
+        for colour, rows in parts
+        if rows
+    ]
+
+
+def axis_title(text: str, offset_px: int = 6) -> Any:
+    """A panel's heading: what its vertical axis shows, and in what unit; upright, so that it reads at any width."""
+    return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
+
+
+PLAIN = "format(datum.value, ',~r')"
+_AMOUNT = f"abs(datum.value) < 1000 ? {PLAIN} : replace(format(datum.value, '~s'), /(?=[a-zA-Z])/, ' ')"
+"""Vega's formats as expressions: where an axis is given a format, Vega changes its precision, and 120 is 1.2e+2."""
+
+
+def amounts(ticks: int) -> Any:
+    """A vertical axis of counts, labelled 0, 0.5, 120, 100 k, 1.5 M; never 500m, which is half of one to few."""
+    return alt.Axis(title=None, tickCount=ticks, labelExpr=_AMOUNT)
+
+
+def numbers(ticks: int, title: str | None = None) -> Any:
+    """An axis of measured values, labelled in full: 0.5, 120, 1 600."""
+    return alt.Axis(title=title, tickCount=ticks, labelExpr=PLAIN)
+
+
+def ticks(width_px: int) -> int:
+    """How many labels of a time axis fit side by side."""
+    return max(4, min(10, width_px // 70))
+
+
+def unit_of_time(greatest_us: float) -> tuple[float, str]:
+    """The divisor and name of the unit in which times up to `greatest_us` are read most easily."""
+    if greatest_us >= 1e6:
+        return 1e6, "s"
+    return (1e3, "ms") if greatest_us >= 1e3 else (1.0, "us")
+
+
+def unit_of_size(greatest_bytes: float) -> tuple[float, str]:
+    """The same for sizes."""
+    if greatest_bytes >= 2**30:
+        return 2.0**30, "GiB"
+    return (2.0**20, "MiB") if greatest_bytes >= 2**20 else (2.0**10, "KiB")
+
+
+def _style() -> dict[str, Any]:
+    """The look of every chart, as Vega-Lite configuration."""
+    ink, muted, grid = COLOURS["ink"], COLOURS["muted"], COLOURS["grid"]
+    colours = {"labelColor": muted, "titleColor": muted, "domainColor": grid, "tickColor": grid, "gridColor": grid}
+    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    return {
+        "aria": False,
+        "background": "transparent",
+        "font": FONT,
+        "padding": 4,
+        "axis": {**colours, **text, "tickSize": 4, "labelPadding": 4},
+        "axisY": {"domain": False, "ticks": False, "minExtent": AXIS_PX, "maxExtent": AXIS_PX},
+        "view": {"stroke": None},
+        "title": {"color": ink, "fontSize": 12.5, "fontWeight": 600},
+        "text": {"color": ink, "fontSize": 12},
+    }
+
+
+def _embed(text: str, words: str, prefix: str) -> str:
+    text = re.sub(r"<[^>]+>", lambda tag: _embed_tag(tag.group(), prefix), text)
+    return re.sub(r"<svg\b", f'<svg role="img" aria-label="{escape(words)}"', text, count=1)
+
+
+def _embed_tag(tag: str, prefix: str) -> str:
+    """One tag with its ids made unique, and without what inline SVG does not need (half of its size)."""
+    tag = re.sub(r'\bid="', f'id="{prefix}-', tag).replace("url(#", f"url(#{prefix}-")
+    tag = re.sub(r'\s(xmlns(:xlink)?|class|version|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
+    return re.sub(r"(\.\d{2})\d+", r"\1", tag)

@@ -1,0 +1,1 @@
+"""Each kind of report as a document, built once from its result."""

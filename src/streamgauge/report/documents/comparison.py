@@ -1,0 +1,196 @@
+"""A comparison as a document: both sides, the interval of each difference, the gates, and what is not the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from streamgauge.artifacts.run_folder import Place, write_text
+from streamgauge.core.formatting import format_percent, format_quantity, format_rate, format_signed
+from streamgauge.report.charts import difference as difference_plot
+from streamgauge.report.html import render as html
+from streamgauge.report.model import (
+    Cell,
+    Column,
+    Document,
+    Drawing,
+    Fact,
+    Paragraph,
+    Section,
+    Table,
+    blocks,
+    grouped,
+    numbers,
+    table,
+    texts,
+)
+from streamgauge.results import labels
+from streamgauge.results.comparison import ComparedSide, Comparison, Difference
+
+HTML = Place("--html", "--html NAME.html")
+SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
+"""What B is, by the interval of a difference: one that holds 0 shows none, which is not proof that there is none."""
+_SAYS_STYLES = {"better": "sustained", "worse": "not_sustained", "no_difference": "", "unknown": "undecided"}
+_GATE_STYLES = {"failed": "not_sustained", "unknown": "undecided", "passed": "sustained"}
+"""From the worst on."""
+_PERCENTILES = "percentiles: each side's is the mean of the runs' own (p99: mean of the runs' p99)"
+
+
+def write_comparison(path: Path, comparison: Comparison) -> None:
+    """Writes the page to `path`, whole or not at all; `InputError` where that is no place to write to."""
+    write_text(path, html.render(document(comparison)), HTML)
+
+
+def document(comparison: Comparison) -> Document:
+    """What differs, how sure that is, and what may be its cause."""
+    states = [gate.state for gate in comparison.gates]
+    badge = next((state for state in _GATE_STYLES if state in states), "")
+    sides = [(name, _side(side, comparison.kind)) for name, side in _sides(comparison)]
+    same = "" if comparison.not_the_same else "workload, parameters, settings, isolation and machine are the same"
+    remarks = [
+        *(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
+        *([Paragraph(same, "note", "the same", terminal=True)] if same else []),
+        *(Paragraph(f"{one.rule}: {one.sentence}", "", one.state, terminal=True) for one in comparison.gates),
+    ]
+    return Document(
+        name=comparison.workload,
+        on="B against A",
+        title=f"{comparison.workload}: B against A",
+        headline=headline(comparison),
+        meta=tuple(f"{name}: {side}" for name, side in sides),
+        badge=badge,
+        style=_GATE_STYLES.get(badge, ""),
+        lead=(
+            *(Paragraph(f"{failure}.", "unusable", terminal=True) for failure in failures(comparison)),
+            *map(Paragraph, sentences(comparison)),
+        ),
+        facts=(
+            *(Fact(name, (side,), page=False) for name, side in sides),
+            *(
+                Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
+                for one in comparison.not_the_same
+            ),
+        ),
+        remarks=tuple(remarks),
+        sections=(_side_by_side(comparison), _settings(comparison), _runs(comparison)),
+    )
+
+
+def _sides(comparison: Comparison) -> tuple[tuple[str, ComparedSide], ...]:
+    return ("A", comparison.a), ("B", comparison.b)
+
+
+def _side(of: ComparedSide, kind: str) -> str:
+    """What stands on a side: its runs by name, and how many they are."""
+    names = ", ".join(run.run_id for run in of.runs)
+    many = f"{len(of.runs)} {'searches' if kind == 'search' else 'runs'}: " if len(of.runs) > 1 else ""
+    return f"{many}{names}"
+
+
+def failures(of: Comparison) -> list[str]:
+    """What must be read before any figure: `B failed: wrong answers (30 missing), 2 of 3 runs`, or several reasons."""
+    found = []
+    for name, side in _sides(of):
+        reasons = Counter(run.failed for run in side.runs if run.failed)
+        runs = len(side.runs)
+        found += [f"{name} failed: {why}" + (f", {n} of {runs} runs" if runs > 1 else "") for why, n in reasons.items()]
+    return found
+
+
+def headline(of: Comparison) -> str:
+    """The answer: which side failed, then which figures differ."""
+    failed = [name for name, side in _sides(of) if any(run.failed for run in side.runs)]
+    before = f"{' and '.join(failed)} failed; " if failed else ""
+    named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
+    asked = list(dict.fromkeys([*named, *of.asked_otherwise]))
+    other = f"{labels.of_different(asked)}; " if asked else ""
+    return before + other + _how_many_differ(of)
+
+
+def _how_many_differ(of: Comparison) -> str:
+    counts = Counter(one.says for one in of.figures)
+    parts = [
+        f"B is {says} in {counts[says]} of {len(of.figures)} figures" for says in ("better", "worse") if counts[says]
+    ]
+    other = any(one.setting == "workload" for one in of.not_the_same)
+    return "; ".join(parts) or ("no figure says which is better" if other else "no difference shown")
+
+
+def sentences(of: Comparison) -> list[str]:
+    """Each figure that differs, by how much; then how many could not be told."""
+    found = []
+    for says in ("worse", "better"):
+        if differing := [f"{one.label} {labels.difference(one)}" for one in of.figures if one.says == says]:
+            found.append(f"B is {says}: {'; '.join(differing)}.")
+    unknown = [one for one in of.figures if one.says == "unknown"]
+    without = sum(one.low is None and one.high is None for one in unknown)
+    for number, what in ((without, "have no interval"), (len(unknown) - without, "say nothing of which is better")):
+        if number:
+            found.append(f"{number} of {len(of.figures)} figures {what}.")
+    return found
+
+
+def _side_by_side(comparison: Comparison) -> Section:
+    by_chance = round(1 / (1 - comparison.confidence))
+    note = (
+        "An interval that holds 0 shows no difference; that is not proof that there is none. Of many figures, one in "
+        f"{by_chance} shows one by chance."
+    )
+    picture = Drawing(lambda: difference_plot.differences(comparison.figures, comparison.gates))
+    return Section(
+        "side-by-side", "Side by side", blocks(picture, _figures(comparison), Paragraph(note, "note")), "Side by side"
+    )
+
+
+def _figures(comparison: Comparison) -> Table:
+    """Everything that fits 80 columns; reasons, which do not, stand below it."""
+    interval = f"{format_percent(100 * comparison.confidence)} interval"
+    columns = (*texts("figure"), *numbers("A", "B", "B to A", interval), Column("B is"))
+    rows = (
+        (
+            _label(one),
+            _amount(one.a, one.unit),
+            _amount(one.b, one.unit),
+            format_signed(one.difference, one.share, one.unit),
+            labels.difference_interval(one),
+            Cell(SAYS[one.says], style=_SAYS_STYLES[one.says]),
+        )
+        for one in comparison.figures
+    )
+    several = any(labels.OF_THE_RUNS in one.label for one in comparison.figures)
+    notes = (*([_PERCENTILES] if several else []), *grouped((_label(one), one.reason) for one in comparison.figures))
+    caption = f"Every figure on both sides{', means over the runs' if several else ''}"
+    return table(caption, columns, rows, notes=notes, terminal=True)
+
+
+def _label(of: Difference) -> str:
+    return labels.short_label(of).replace(labels.LATENCIES["processing_time"], "processing")
+
+
+def _amount(value: float | None, unit: str) -> str:
+    return format_rate(value) if unit == "events/s" else format_quantity(value, unit)
+
+
+def _settings(comparison: Comparison) -> Section:
+    rows = [(one.setting, ", ".join(one.a), ", ".join(one.b)) for one in comparison.not_the_same]
+    if rows:
+        caption = "Settings and facts about the machine that differ"
+        found = blocks(
+            Paragraph("Any of these may be the cause of a difference."),
+            table(caption, texts("what", "A", "B"), rows),
+        )
+    else:
+        found = (Paragraph("Workload, parameters, settings, isolation and machine are the same in all runs."),)
+    return Section("settings", "What is not the same", found, "What is not the same")
+
+
+def _runs(comparison: Comparison) -> Section:
+    def rows() -> Iterator[tuple[Cell | str, ...]]:
+        for name, side in _sides(comparison):
+            for run in side.runs:
+                verdict = Cell(labels.VERDICTS[run.verdict], run.failed, run.verdict)
+                yield name, Cell(run.run_id, run.folder), run.start_time, verdict
+
+    columns = texts("side", comparison.kind, "began", "verdict")
+    return Section("runs", "Runs", (table("What stands on each side", columns, rows()),), "Runs")

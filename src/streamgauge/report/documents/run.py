@@ -1,0 +1,303 @@
+"""The report of a run or of a search: its answer, and a section for everything that its folder holds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts.run_folder import OUT, Place, RunFolder
+from streamgauge.config import reproduce
+from streamgauge.core.formatting import (
+    NONE,
+    format_count,
+    format_digits,
+    format_duration,
+    format_percent,
+    format_rate,
+    format_size,
+    format_value,
+)
+from streamgauge.report.charts import capacity, engine_batches, flow_graph, run, timeline
+from streamgauge.report.charts import percentiles as curve
+from streamgauge.report.documents import run_answer
+from streamgauge.report.html import render as html
+from streamgauge.report.model import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    blocks,
+    environment_table,
+    grouped,
+    numbers,
+    table,
+    texts,
+)
+from streamgauge.report.text import narrative, phrases
+from streamgauge.results import labels
+from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
+from streamgauge.results.run import Result, Verification
+
+BYTES_MAX = 3_000_000
+EXAMPLES_MAX = 20
+_ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver"}
+_COMPARED = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "uncommitted")
+_OPERATORS_NOTE = (
+    "For a source, rows in are those that it gave, and it has no selectivity. A 5th percentile is over seconds, and "
+    "takes 20 of them. Rows lost are known where driver and engine both count every batch: at sources, and before "
+    "sinks. Between two operators none can be seen, since rows are counted only where they leave the first; they would "
+    "show in the answers."
+)
+_VERIFICATION_NOTE = (
+    "Expected are the results of warm-up and span; latencies are of the span alone. Results of the tail are not owed, "
+    "but rows that nobody expected and repetitions are faults there too."
+)
+
+
+def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, asked: Place = OUT) -> Path:
+    """Makes report.html from what the folder holds; `flow` describes the nodes (flow_picture.py), None for own jobs."""
+    return folder.write_page(html.render(whole(folder, flow)), asked)
+
+
+def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
+    """Everything, with the charts of what the folder holds."""
+    result = folder.read_result()
+    series = timeline.of(folder.read_series())
+    batches = engine_batches.batches_of(folder.read_batches(), series.start_us if series else None)
+    return replace(
+        run_answer.brief(result),
+        sections=tuple(
+            section
+            for section in (
+                _search(result, folder),
+                _over_time(result, run.over_time(series)),
+                _latency(result, run.percentiles(_curves(folder, result), narrative.not_come(result))),
+                _flow(result, flow_graph.picture(flow, result)),
+                _resources(result, run.resources(series)),
+                _batches(engine_batches.durations(batches), engine_batches.waterfall(batches)),
+                _checks(result),
+                _verification(result),
+                _environment(result, folder),
+            )
+            if section is not None
+        ),
+    )
+
+
+def _search(result: Result, folder: RunFolder) -> Section | None:
+    if result.search is None:
+        return None
+    there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
+    trials = [run_answer.trial_row(trial, there.get(trial.number, "")) for trial in result.search.trials]
+    note = 'A "-" stands where the trial was not judged or gave no such figure; its column "why" and its own report say'
+    listed = Table(
+        "Trials, in the order in which they ran", run_answer.TRIAL_COLUMNS, tuple(trials), (f"{note} the reason.",)
+    )
+    found = blocks(capacity.closing(result.search), listed if trials else None)
+    return Section("search", "The search", found, "Search")
+
+
+def _over_time(result: Result, figure: Figure | None) -> Section | None:
+    if figure is None and result.search is not None:
+        return None
+    nothing = None if figure else Paragraph("- (no second of this run was recorded)", "none")
+    rows = (
+        (
+            phase.name,
+            format_duration((phase.start_us - result.phases[0].start_us) / 1e6),
+            format_duration((phase.end_us - phase.start_us) / 1e6),
+        )
+        for phase in result.phases
+    )
+    phases = table("Phases of the run, by planned time", (*texts("phase"), *numbers("begins", "lasts")), rows)
+    found = blocks(figure, nothing, phases if result.phases else None)
+    return Section("time", "Over time", found, "Over time" if figure else "")
+
+
+def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
+    histograms = curve.histograms(folder.read_hlog() or "", result.slowest_sink)
+    kinds = {kind: result.latency.of(kind) for kind in run.CURVES}
+    return {kind: curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
+
+
+def _latency(result: Result, figure: Figure | None) -> Section:
+    slowest = f"The figures at the top, the curve and the series are those of the slowest sink, {result.slowest_sink}."
+    found = blocks(
+        figure,
+        _latency_table(result) or Paragraph(f"- ({narrative.no_latency(result)})", "none"),
+        Paragraph(slowest, "note") if result.slowest_sink else None,
+        (Paragraph(note, "note") for note in result.latency.notes),
+    )
+    return Section("latency", "Latency", found, "Latency")
+
+
+def _latency_table(result: Result) -> Table | None:
+    """Every kind of latency there is; per sink where there are several."""
+    several = len(result.sinks) > 1
+    sinks = [(sink.name, sink.latency) for sink in result.sinks] if several else [("", result.latency)]
+    rows: list[Iterable[Cell | str]] = []
+    reasons = []
+    for sink, among in sinks:
+        for kind in LATENCY_KINDS:
+            if (one := among.of(kind)) is None:
+                continue
+            figures = [phrases.latency(one, name) for name in STATISTICS]
+            name = phrases.latency_name(kind, among)
+            reasons.append((name, f"{narrative.missing_percentile(one)}." if NONE in figures else ""))
+            counts = format_count(one.count), format_count(one.effective_count)
+            rows.append((Cell(name, phrases.MEANINGS[kind]), *([sink] if several else []), *figures, *counts))
+    if not rows:
+        return None
+    counted = numbers(*map(labels.statistic, STATISTICS), "results of the span", "independent")
+    columns = (*texts("latency", *(["sink"] if several else [])), *counted)
+    notes = tuple(f'"-" in {reason}' for reason in grouped(reasons))
+    return table("Latency over the measured span", columns, rows, notes=notes)
+
+
+def _flow(result: Result, figure: Figure | None) -> Section | None:
+    if figure is None and not result.operators:
+        return None
+    caption = "Operators over the measured span; what enters and leaves is the driver's count, the rest the SUT's own"
+    rows = (
+        (
+            Cell(operator.name, phrases.not_counted(operator)),
+            format_rate(operator.throughput_per_s, ""),
+            format_rate(operator.throughput_per_s_p5, ""),
+            format_digits(operator.selectivity),
+            format_count(operator.lost),
+        )
+        for operator in result.operators
+    )
+    columns = (*texts("operator"), *numbers("rows in /s", "5th percentile", "selectivity", "rows lost"))
+    notes = _OPERATORS_NOTE, "`streamgauge characterize WORKLOAD` measures size, time and instances."
+    found = blocks(figure, table(caption, columns, rows, notes=notes) if result.operators else None)
+    return Section("flow-section", "Flow", found, "Flow")
+
+
+def _resources(result: Result, figure: Figure | None) -> Section | None:
+    if figure is None and not result.processes:
+        return None
+    rows = (
+        (
+            use.name,
+            _ROLES[use.role],
+            format_percent(use.cpu_percent_mean),
+            format_percent(use.cpu_percent_max),
+            format_size(use.memory_bytes_max),
+        )
+        for use in result.processes
+    )
+    columns = (*texts("process", "side"), *numbers("CPU mean", "CPU max", "memory max"))
+    processes = table("Processes over the measured span; 100 % is one core", columns, rows)
+    found = blocks(figure, processes if result.processes else None)
+    return Section("resources-section", "Resources", found, "Resources")
+
+
+def _batches(durations: Figure | None, waterfall: Figure | None) -> Section | None:
+    if durations is None:
+        return None
+    note = Paragraph("As the system under test reports them; they explain, and never decide.", "note")
+    return Section("batches", "The engine's batches", blocks(note, durations, waterfall), "Batches")
+
+
+def _checks(result: Result) -> Section:
+    more = "; each trial of the search has its own checks" if result.search else ""
+    nothing = Paragraph(f"- (the run was not judged{more})", "none")
+    return Section(
+        "checks", "Checks", (run_answer.checks_table(result) if result.verdict.checks else nothing,), "Checks"
+    )
+
+
+def _verification(result: Result) -> Section:
+    found = result.verification
+    said = f"{narrative.capital(phrases.verified(found))}."
+    if found is None:
+        said += " No verification was made."
+    elif not found.judged:
+        said += f" {found.sentence}".rstrip()
+    parts: list[Block] = [Paragraph(said)]
+    if found is not None and found.judged:
+        parts += _compared(result, found)
+    return Section("verification", "Verification", tuple(parts), "Verification")
+
+
+def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
+    """What was compared with what, what came of it sink by sink, what was malformed, examples of what is not right."""
+    independent = f"{'' if found.independent else 'not '}independent of the job under test"
+    reference = f"Reference: {found.reference}, {independent}; took {format_duration(found.seconds)}, after the run."
+    several = len(result.sinks) > 1
+    each = [(sink.name, sink.verification) for sink in result.sinks if sink.verification is not None]
+    rows = [
+        (*([name] if several else []), *(format_count(getattr(one, kind)) for kind in _COMPARED))
+        for name, one in (*(each if len(each) > 1 else []), ("all", found))
+    ]
+    columns = (*texts(*(["sink"] if several else [])), *numbers(*_COMPARED))
+    return blocks(
+        Paragraph(reference, "note"),
+        Paragraph(_VERIFICATION_NOTE, "note"),
+        table("Results compared with the reference, in rows", columns, rows),
+        _malformed_table(found) if found.malformed else None,
+        _examples(found.examples[:EXAMPLES_MAX]) if found.examples else None,
+    )
+
+
+def _malformed_table(found: Verification) -> Table:
+    rows = (
+        (stream, format_count(one.malformed), format_count(one.records), Cell(one.rule, code=True))
+        for stream, one in found.malformed.items()
+    )
+    columns = (*texts("stream"), *numbers("malformed", "records"), Column("rule", prose=True))
+    return table("Malformed records of warm-up and span, kept out of the answer", columns, rows)
+
+
+def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:
+    names = tuple(examples[0])
+    rows = ([format_value(example.get(name)) for name in names] for example in examples)
+    return table("Examples of what is not right", texts(*names), rows)
+
+
+def _environment(result: Result, folder: RunFolder) -> Section:
+    is_trial = result.experiment.get("command") == "sustain" and result.search is None
+    asked = reproduce.of_trial(result.experiment) if is_trial else result.experiment
+    file = shlex.quote(str((folder.path / "experiment.toml").absolute()))
+    found = blocks(
+        _again(reproduce.command(asked), f"streamgauge experiment {file}"),
+        _settings(asked),
+        table(
+            "Settings of the engine and the transport in this run", texts("setting", "value"), result.settings.items()
+        )
+        if result.settings
+        else None,
+        environment_table(result.environment) if result.environment else None,
+    )
+    return Section("environment", "Environment and settings", found, "Environment")
+
+
+def _set(result: Result) -> Table | None:
+    caption = "Settings of the engine and the transport in this run"
+    return table(caption, texts("setting", "value"), result.settings.items()) if result.settings else None
+
+
+def _again(command: str | None, whole: str) -> list[Paragraph]:
+    """How to run it again; a search's trial can be repeated by itself."""
+    if command is None:
+        return [Paragraph("To run it again, exactly as it was asked:"), Paragraph(whole, "code")]
+    exactly = Paragraph("or, exactly as it was asked:")
+    return [Paragraph("To run it again:"), Paragraph(command, "code"), exactly, Paragraph(whole, "code")]
+
+
+def _settings(asked: Mapping[str, Any]) -> Block:
+    settings = reproduce.settings(asked)
+    if settings:
+        rows = ((setting.name, setting.value, setting.default) for setting in settings)
+        return table("Every setting that is not at its default", texts("setting", "value", "default"), rows)
+    if asked:
+        return Paragraph("Every setting was at its default.")
+    return Paragraph("- (the run ended before it was written down what had been asked)", "none")

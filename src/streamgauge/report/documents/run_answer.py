@@ -1,0 +1,323 @@
+"""The answer of a run or of a search as a document, from its result alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from streamgauge.core.formatting import (
+    NONE,
+    format_count,
+    format_duration,
+    format_percent,
+    format_quantity,
+    format_rate,
+    format_us,
+)
+from streamgauge.report.model import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
+from streamgauge.report.text import narrative, phrases
+from streamgauge.results import labels
+from streamgauge.results.latency import STATISTICS, Latencies, Latency
+from streamgauge.results.run import DriverResult, Rates, Result
+from streamgauge.results.search import TrialSummary
+from streamgauge.results.verdict import Check
+
+RULE_CHARACTERS = 100
+"""Of a rule of malformed records, about so much is shown beside the answer."""
+_SHORT = {"processing_time": "processing", "until_counted": "counted"}
+"""What has to be shorter in the terminal than in a table, to stand in its column."""
+_PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
+_FIRST_READ = tuple(_PRINTED.index(name) for name in ("p50", "p99"))
+
+TRIAL_COLUMNS = (
+    Column("trial", width=7),
+    Column("purpose", short=""),
+    Column("offered", number=True, width=13),
+    Column("verdict", width=15),
+    Column("event time p50", number=True, width=16),
+    Column("p99", number=True, width=9),
+    Column("backlog", number=True, width=11),
+    Column("took", number=True, short=""),
+    Column("why", prose=True),
+)
+"""Of a search's trials, here and line by line in the terminal."""
+
+
+def brief(result: Result) -> Document:
+    """The answer with its figures, without the sections."""
+    verdict = result.verdict
+    lead = [
+        Paragraph(narrative.unusable(result), "unusable", terminal=True),
+        Paragraph(verdict.sentence, "because", terminal=True),
+        *(Paragraph(_decided(check)) for check in _deciding(result)),
+        *map(Paragraph, narrative.three(result)),
+    ]
+    remarks = [
+        *(Paragraph(warning, "warning", "warning", terminal=True) for warning in result.warnings),
+        *(Paragraph(note, "note", "note", terminal=True) for note in result.notes),
+        Paragraph(verdict.advice, "advice", "next", terminal=True),
+    ]
+    return Document(
+        name=result.workload,
+        on=f"on {result.engine}",
+        title=f"{result.workload} on {result.engine}: {narrative.answer(result)}",
+        headline=_headline(result),
+        meta=(f"{result.start_time} · {result.run_id}",),
+        badge=labels.VERDICTS[verdict.value],
+        style=verdict.value,
+        bounds=_bounds(result),
+        lead=tuple(one for one in lead if one.text),
+        checks=checks_table(result) if verdict.checks else None,
+        facts=tuple(_facts(result)),
+        remarks=tuple(one for one in remarks if one.text),
+    )
+
+
+def _headline(result: Result) -> str:
+    if result.search is not None:
+        found = result.search.sustained_per_s
+        return format_rate(found, "events/s") if found is not None else "no sustained rate was found"
+    return format_rate(result.rate.planned_per_s, "events/s") if result.rate else "nothing was measured"
+
+
+def _bounds(result: Result) -> tuple[str, ...]:
+    """The bracket of a search, and how long it took."""
+    if result.search is None:
+        return ()
+    return f"({phrases.bracket(result.search)})", format_duration(result.search.seconds)
+
+
+def _deciding(result: Result) -> list[Check]:
+    """What a page lists of a verdict that is not a yes; the terminal has the checks themselves."""
+    if result.verdict.value == "sustained":
+        return []
+    return [check for check in result.verdict.checks if check.name in result.verdict.decided_by]
+
+
+def _decided(check: Check) -> str:
+    """Its number and limit; the verdict's own sentence says the rest."""
+    number, limit = format_quantity(check.value, check.unit), format_quantity(check.limit, check.unit)
+    return f"{check.name}: {number}, limit {limit}"
+
+
+def _facts(result: Result) -> list[Fact]:
+    """Figures under the verdict; what was not measured is left out, what was not judged is said."""
+    return [
+        *_rate_facts(result),
+        *_latency_facts(result),
+        *_search_facts(result),
+        *_answer_facts(result),
+        *_malformed_facts(result),
+        *_backlog_facts(result),
+        *_cpu_facts(result),
+        *(_driver_facts(result.driver) if result.driver is not None else ()),
+        *([Fact("limit", (result.search.limit,))] if result.search is not None and result.search.limit else []),
+    ]
+
+
+def _rate_facts(result: Result) -> list[Fact]:
+    if result.rate is None:
+        return []
+    isolation = f"isolation: {result.isolation}"
+    if narrative.measured_s(result) is None and result.search is None:
+        rates = [narrative.nothing_measured(result)]
+    else:
+        offered, ingested = result.rate.offered_per_s, result.rate.ingested_per_s
+        rates = [f"offered {format_rate(offered, 'events/s')}", f"ingested {format_rate(ingested, 'events/s')}"]
+    parts = [*rates, isolation, _generators(result, result.rate)]
+    return [Fact("rate", tuple(filter(None, parts)), strong=tuple(range(len(rates))))]
+
+
+def _generators(result: Result, rate: Rates) -> str:
+    """How many there were and what they could have offered, as far as it is known."""
+    number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
+    parts = [f"generators {number}"] if number is not None else []
+    parts += [f"ceiling (making events) {format_rate(ceiling)}"] if ceiling is not None else []
+    return ", ".join(parts)
+
+
+def _latency_facts(result: Result) -> list[Fact]:
+    """Both kinds, one under the other, so that their percentiles can be compared, and of updates how long every event
+    waited; what must be known before these are used; then each of several sinks.
+    """
+    kinds = ["event_time", "until_counted", "processing_time"]
+    if result.latency.event_time_us is None or result.latency.event_time_us.p50 is None:
+        kinds.append("match_time")
+    found = [
+        Fact(
+            _SHORT.get(kind, labels.LATENCIES[kind]),
+            tuple(filter(None, (*_statistics(one, _PRINTED), _of_what(kind, result.latency)))),
+            strong=_FIRST_READ,
+        )
+        for kind in kinds
+        if (one := result.latency.of(kind)) is not None
+    ]
+    if not found and result.search is None:
+        found = [Fact("latency", (note,), page=False) for note in result.latency.notes]
+    remarks = (narrative.no_p99(result), narrative.not_come(result), narrative.unverified(result))
+    found += [Fact("", (remark,), page=False) for remark in remarks if remark]
+    return found + _sink_facts(result)
+
+
+def _statistics(one: Latency, names: Sequence[str]) -> list[str]:
+    return [f"{labels.statistic(name)} {phrases.latency(one, name)}" for name in names]
+
+
+def _of_what(kind: str, among: Latencies) -> str:
+    """Of updates, which events a latency is of."""
+    counted = among.until_counted_us
+    if counted is None or kind not in ("event_time", "until_counted"):
+        return ""
+    if kind == "event_time":
+        return "(newest event of each update)"
+    return f"({counted.note})" if not counted.count and counted.note else "(every event, until counted)"
+
+
+def _sink_facts(result: Result) -> list[Fact]:
+    """Each of several sinks; the one that the figures above are those of is said to be the slowest."""
+    if len(result.sinks) < 2:
+        return []
+    facts = []
+    for sink in result.sinks:
+        parts = [sink.name, *_statistics(sink.latency.event_time_us or Latency(), ("p50", "p99"))]
+        if (counted := sink.latency.until_counted_us) is not None:
+            parts[-1] += f", until counted {_statistics(counted, ('p50',))[0]}"
+            parts += _statistics(counted, ("p99",))
+        parts.append(f"{format_count(sink.rows)} results with warm-up and tail")
+        parts += ["(slowest: the figures above)"] if sink.name == result.slowest_sink else []
+        facts.append(Fact("sink", tuple(parts), page=False))
+    return facts
+
+
+def _search_facts(result: Result) -> list[Fact]:
+    if result.search is None or (at_90 := result.search.at_90_percent) is None:
+        return []
+    p50, p99 = format_us(at_90.event_time_p50_us), format_us(at_90.event_time_p99_us)
+    figures = (f"p50 {p50}", f"p99 {p99}", f"event time{phrases.until_counted(at_90)}")
+    return [Fact("at 90 %", (phrases.trial_verdict(at_90), *figures))]
+
+
+def _answer_facts(result: Result) -> list[Fact]:
+    """What the comparison found, of each of several sinks; on a page it is a section."""
+    each = [(f"{sink.name}: ", sink.verification) for sink in result.sinks]
+    if len(each) < 2:
+        each = [("", result.verification)]
+    return [
+        Fact("answers", (f"{name}{phrases.verified(v).removeprefix('answers: ')}",), page=False) for name, v in each
+    ]
+
+
+def _malformed_facts(result: Result) -> list[Fact]:
+    """What was malformed in the input, by stream with a rule. A long rule is whole on the page."""
+    found = result.verification.malformed if result.verification is not None else {}
+    return [
+        Fact(
+            "malformed",
+            (
+                f"{stream} {format_count(one.malformed)} of {format_count(one.records)} kept out of the answer"
+                f" (rule: {_short_rule(one.rule)})",
+            ),
+            page=False,
+        )
+        for stream, one in found.items()
+    ]
+
+
+def _short_rule(rule: str) -> str:
+    """A rule with its fields; of a long one, texts such as patterns are left out, whole, and it ends with a word."""
+    if len(rule) <= RULE_CHARACTERS:
+        return rule
+    plain = re.sub(r"'[^']*'", "'...'", rule)
+    if len(plain) > RULE_CHARACTERS:
+        plain = f"{plain[:RULE_CHARACTERS].rpartition(' ')[0] or plain.partition(' ')[0]} ..."
+    return f"{plain}; whole in the report"
+
+
+def _backlog_facts(result: Result) -> list[Fact]:
+    if (backlog := result.backlog) is None:
+        return []
+    most = f"at most {format_rate(backlog.max, 'events')}, {format_us(1e6 * backlog.max_s)} of the rate"
+    return [Fact("backlog at the end", (format_rate(backlog.end, "events"), most), terminal=False)]
+
+
+def _cpu_facts(result: Result) -> list[Fact]:
+    """Parts of the system under test are in its own figure."""
+    if not result.processes:
+        return []
+    sut, driver = (
+        sum(use.cpu_percent_mean for use in result.processes if use.role == role) for role in ("sut", "driver")
+    )
+    parts = [f"system under test {format_percent(sut)}", f"driver {format_percent(driver)}"]
+    parts += [f"others {format_percent(result.others_cpu_percent)}"] if result.others_cpu_percent is not None else []
+    work = "" if result.reference_work_us is None else f"(reference work {format_us(result.reference_work_us)})"
+    return [Fact("cpu", (*parts, "of a core", *filter(None, [work])))]
+
+
+def _driver_facts(driver: DriverResult) -> list[Fact]:
+    """What the system may have waited for in the driver."""
+    found = [("driver slip", driver.slip_us)]
+    found += [("append latency", driver.append_latency_us)] if driver.append_latency_us is not None else []
+    shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
+    handing, receiving, writing = (format_percent(100 * share) for share in shares)
+    work = (f"hand-outs {handing} of the time", f"results {receiving}, their disk {writing}")
+    return [
+        *(
+            Fact(f"{name} p99", (format_us(of.p99), f"at most {format_us(of.max)}"), terminal=False)
+            for name, of in found
+        ),
+        Fact("driver at work", work, terminal=False),
+    ]
+
+
+def trial_row(trial: TrialSummary, link: str = "") -> Row:
+    """One trial under `TRIAL_COLUMNS`."""
+    return Row(
+        cells(
+            (
+                Cell(str(trial.number), link=link),
+                trial.purpose,
+                format_rate(trial.offered_per_s) if trial.offered_per_s is not None else "overload",
+                Cell(phrases.trial_verdict(trial), style=trial.verdict or ""),
+                format_us(trial.event_time_p50_us),
+                format_us(trial.event_time_p99_us),
+                phrases.slope(trial.backlog_slope_share),
+                format_duration(trial.seconds),
+                trial.why or NONE,
+            )
+        )
+    )
+
+
+def checks_table(result: Result) -> Table:
+    """Each check with its number and its limit; those that did not hold, or decided, matter."""
+    decided = result.verdict.decided_by
+    columns = (
+        Column("check"),
+        Column("outcome"),
+        *numbers("number", "interval", "limit"),
+        Column("in words", prose=True),
+    )
+    rows = tuple(
+        Row(
+            cells(
+                (
+                    check.name,
+                    Cell(phrases.state(check), "decided" if check.name in decided else "", f"state-{check.state}"),
+                    format_quantity(check.value, check.unit),
+                    phrases.interval(check),
+                    format_quantity(check.limit, check.unit),
+                    check.sentence,
+                )
+            ),
+            strong=check.name in decided,
+            matters=check.name in decided or check.state != "ok",
+        )
+        for check in result.verdict.checks
+    )
+    return Table("Every check that the verdict rests on", columns, rows)
+
+
+def report_of(result: Result) -> str:
+    """Where the page of a result is; empty where it has no folder."""
+    return os.path.join(result.folder, "report.html") if result.folder else ""

@@ -1,0 +1,1 @@
+"""Documents and progress in the terminal."""

@@ -1,0 +1,317 @@
+"""What the terminal shows: progress, one trial's end, a search as it goes, refusals. All of it goes to stderr.
+
+On a terminal the progress is one line rewritten in place; elsewhere it is a plain line every few seconds of the run.
+Under NO_COLOR nothing is styled. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import rich.table
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.core.errors import InputError, JobError, SettingError
+from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
+from streamgauge.report.documents import run_answer
+from streamgauge.report.model import Block, Document, Drawing, Facts, Figure, Table
+from streamgauge.results.run import Result
+from streamgauge.results.search import TrialSummary
+
+PLAIN_EVERY_S = 5.0
+"""Seconds between two plain lines; of a run, a change of phase or a new note is always told."""
+
+STYLES = {
+    "sustained": "bold green",
+    "not_sustained": "bold red",
+    "undecided": "bold yellow",
+    "invalid": "bold magenta",
+    "interrupted": "bold",
+}
+_INDENT = "  "
+_LABEL = 12
+"""Characters of a name before its text."""
+_CELLS = {"sustained": "green", "not_sustained": "red", "undecided": "yellow"}
+_KINDS = {"heading": "bold", "note": "dim", "warning": ""}
+_LISTED = [(n, column) for n, column in enumerate(run_answer.TRIAL_COLUMNS) if column.short != ""]
+"""The columns of a search's trials that there is room for."""
+_WITHOUT_FIGURES = ("start", "verification")
+"""Phases in which nothing is offered."""
+
+
+class _Console(Console):
+    """Goes quiet where nobody reads any more (`2>&1 | head`): Rich itself would end the trial that is told of."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with suppress(OSError, ValueError):  # no descriptor, or none that is open
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.file.fileno())  # else what is still buffered fails at the process's end
+            os.close(nowhere)
+
+
+def console() -> Console:
+    """The console on stderr; NO_COLOR (set to anything but nothing) takes colour and weight away."""
+    if os.environ.get("NO_COLOR"):
+        return _Console(stderr=True, highlight=False, color_system=None)
+    return _Console(stderr=True, highlight=False)
+
+
+def tell(text: str) -> None:
+    """A line on stderr."""
+    say(console(), text)
+
+
+class _Progress:
+    """One line that is rewritten in place, or, where it cannot be, plain lines: a context manager."""
+
+    def __init__(self, on: Console | None) -> None:
+        self._console = on or console()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def show(self, line: str, due: Callable[[], bool]) -> None:
+        """Shows `line`; as a plain one only where it is `due`."""
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._rewrite(line)
+        elif due():
+            say(self._console, line)
+
+    def close(self) -> None:
+        """Takes the progress line away; what is printed next stands in its place."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _rewrite(self, line: str) -> None:
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+class _EveryFewSeconds(_Progress):
+    """Plain lines come every few seconds, so what is short has none."""
+
+    def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(on)
+        self._now_s = now_s
+        self._told_s = now_s()
+
+    def _due(self) -> bool:
+        if self._now_s() - self._told_s < PLAIN_EVERY_S:
+            return False
+        self._told_s = self._now_s()
+        return True
+
+
+class InputView(_EveryFewSeconds):
+    """The progress of an input that is written."""
+
+    def update(self, written: int, planned: int) -> None:
+        """So many events of so many."""
+        self.show(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}", self._due)
+
+
+class StepView(_EveryFewSeconds):
+    """The progress of a study that goes on step by step."""
+
+    def update(self, step: str) -> None:
+        """Where it stands, in a line."""
+        self.show(step, self._due)
+
+
+class ProofView(_EveryFewSeconds):
+    """The self-test as it goes: a line for each trial and proof, and between them how the trial that runs stands."""
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        self.close()
+        say(self._console, text)
+        self._told_s = self._now_s()
+
+    def trial(self, snapshot: TrialSnapshot) -> None:
+        self.show(_INDENT + progress(snapshot), self._due)
+
+
+class TrialView(_Progress):
+    """The progress of one trial; `update` as often as there is something new."""
+
+    def __init__(self, on: Console | None = None, indent: str = "") -> None:
+        super().__init__(on)
+        self._indent = indent
+        self._told: TrialSnapshot | None = None
+
+    def update(self, snapshot: TrialSnapshot) -> None:
+        """Shows `snapshot`, or passes it over where a plain line has just been written."""
+        self.show(self._indent + progress(snapshot), lambda: self._due(snapshot))
+
+    def _due(self, snapshot: TrialSnapshot) -> bool:
+        told = self._told
+        same = told is not None and (told.phase, told.note) == (snapshot.phase, snapshot.note)
+        if told is not None and same and 0 <= snapshot.elapsed_s - told.elapsed_s < PLAIN_EVERY_S:
+            return False
+        self._told = snapshot
+        return True
+
+
+class SearchView:
+    """A search as a table that grows: a context manager; each trial's line replaces its progress."""
+
+    def __init__(self, on: Console | None = None, verbose: bool = False) -> None:
+        self._console, self._verbose = on or console(), verbose
+        self._progress = TrialView(self._console, _INDENT)
+
+    def __enter__(self) -> SearchView:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.close()
+
+    def header(self, text: str) -> None:
+        """What is asked, on what machine; then the names of the columns."""
+        say(self._console, text)
+        say(self._console, "")
+        headings = ((column.short or column.heading).ljust(column.width) for _, column in _LISTED)
+        say(self._console, (_INDENT + "".join(headings).rstrip(), "bold"))
+
+    def trial_progress(self, snapshot: TrialSnapshot) -> None:
+        self._progress.update(snapshot)
+
+    def trial(self, trial: TrialSummary) -> None:
+        """One finished trial as a line of the table."""
+        self._progress.close()
+        row = run_answer.trial_row(trial).cells
+        cells = [(row[n], row[n].text.ljust(column.width - 1) + " " * bool(column.width)) for n, column in _LISTED]
+        say(self._console, _INDENT, *((text, STYLES.get(cell.style, "")) for cell, text in cells))
+
+    def finish(self, result: Result) -> None:
+        """The answer with its bounds, whether it is right, what limits it, where to look further."""
+        self._progress.close()
+        say(self._console, "")
+        show_result(result, self._verbose, self._console)
+
+
+def progress(snapshot: TrialSnapshot) -> str:
+    """One line: `measured   24 s of 60 s in all   offered 200 k events/s   ingested ...   backlog ...   p50 ...`.
+
+    A note comes right after the phase: a terminal cuts a line off at its end.
+    """
+    if snapshot.phase in _WITHOUT_FIGURES:
+        told = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
+        return f"{told}   {snapshot.note}" if snapshot.note else told
+    whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all"
+    parts = [f"{snapshot.phase}, {whole}", snapshot.note]
+    parts.append(f"offered {format_rate(snapshot.offered_per_s, 'events/s')}")
+    parts.append(f"ingested {format_rate(snapshot.ingested_per_s, 'events/s')}")
+    backlog = NONE if snapshot.backlog_events is None else format_rate(snapshot.backlog_events, "events")
+    parts.append(f"backlog {backlog}")
+    parts.append(f"event time p50 {format_us(snapshot.event_time_p50_us)}")
+    return "   ".join(part for part in parts if part)
+
+
+def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
+    """The end of a trial or a search: verdict, checks that matter (`verbose`: all), figures, where the report is."""
+    show(run_answer.brief(result), run_answer.report_of(result), verbose, on)
+
+
+def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
+    """A document as far as the terminal has room for it, and where the whole of it is; `verbose`: every check."""
+    to = on or console()
+    if document.headline:
+        badge = f"{document.badge}   " if document.badge else ""
+        headline = "   ".join((document.headline, *document.bounds))
+        say(to, (badge, STYLES.get(document.style, "")), (headline, "bold"))
+    else:
+        say(to, (f"{document.name}   ", "bold"), document.on)
+    for one in document.lead:
+        _show_block(to, one)
+    for row in document.checks.rows if document.checks else ():
+        if verbose or row.matters:
+            name, outcome, number, _, limit, sentence = (cell.text for cell in row.cells)
+            say(to, f"  {name:<16}{outcome:<18}{number} (limit {limit})   {sentence}".rstrip())
+    _show_block(to, Facts(document.facts, terminal=True))
+    for block in (block for section in document.sections for block in section.blocks):
+        _show_block(to, block)
+    for one in document.remarks:
+        _show_block(to, one)
+    if report:
+        say(to, _labelled("report", report))
+
+
+def _show_block(to: Console, block: Block) -> None:
+    if isinstance(block, Figure | Drawing) or not block.terminal:
+        return
+    if isinstance(block, Table):
+        _show_table(to, block)
+    elif isinstance(block, Facts):
+        for fact in block.facts:
+            if fact.terminal:
+                say(to, _labelled(fact.name, "   ".join(fact.parts)))
+    else:
+        text = block.text.replace("`", "")
+        text = _labelled(block.label, text) if block.label else text
+        say(to, (text, _KINDS.get(block.kind, "")))
+
+
+def _labelled(name: str, text: str) -> str:
+    return f"{name:<{_LABEL}}{text}" if len(name) < _LABEL else f"{name}  {text}"
+
+
+def _show_table(to: Console, table: Table) -> None:
+    """Between empty lines, without the columns that have no short heading."""
+    shown = [n for n, column in enumerate(table.columns) if column.short != ""]
+    made = rich.table.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for place, column in enumerate(table.columns[n] for n in shown):
+        heading = column.heading if column.short is None else column.short
+        made.add_column(
+            heading,
+            justify="right" if column.number else "left",
+            no_wrap=bool(place) and column.number,
+            overflow="fold",
+            vertical="bottom",
+        )
+    for row in table.rows:
+        made.add_row(*(Text(row.cells[n].text, _CELLS.get(row.cells[n].style, "")) for n in shown))
+    say(to, "")
+    to.print(made)
+    say(to, "")
+    for note in table.notes:
+        say(to, (f"  {note}", "dim"))
+
+
+def show_refusal(error: InputError, on: Console | None = None, options: Mapping[str, str] | None = None) -> None:
+    """Every problem with its way out, then that nothing was started (some are found by a started engine).
+
+    `options`: what a setting is called where it was typed, as far as that is another name.
+    """
+    to = on or console()
+    for problem in error.problems:
+        setting = (options or {}).get(problem.setting, problem.setting)
+        say(to, ("error: ", "bold red"), f"{setting}: {problem.rule}")
+        say(to, f"  got: {format_value(problem.got)}")
+        say(to, f"  try: {problem.way_out}")
+    say(to, "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started")
+
+
+def say(to: Console, *parts: tuple[str, str] | str) -> None:
+    """Text as it is, or (text, style): `[x]` is no markup, and long lines are the terminal's to wrap."""
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    to.print(Text.assemble(*((text, style) for text, style in pairs)), soft_wrap=True)

@@ -1,0 +1,188 @@
+"""A result in words: the answer, and the three sentences that a person reads first."""
+
+from __future__ import annotations
+
+from streamgauge.core.clock import US
+from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
+from streamgauge.report.text import phrases
+from streamgauge.results.causes import Cause
+from streamgauge.results.latency import PERCENTILES, Latencies, Latency
+from streamgauge.results.run import Result
+from streamgauge.stats.percentile import observations_needed
+
+UNUSABLE = (
+    "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
+)
+DISTURBED = (
+    "This figure must not be used: other processes were busy on this machine, so that the system was too slow, or that "
+    "nothing could be decided, proves nothing against it."
+)
+KEPT = (
+    "This figure must not be used: other processes were busy on this machine, and the driver did not do its work in "
+    "time beside them."
+)
+NOTHING = "There is no figure to use: the run ended before anything was measured."
+
+
+def answer(result: Result) -> str:
+    """The answer as a headline: a rate and what became of it."""
+    if result.search is not None:
+        found = result.search.sustained_per_s
+        return f"{format_rate(found, 'events/s')} sustained" if found is not None else "no sustained rate was found"
+    if result.rate is None:
+        return "nothing was measured"
+    rate = format_rate(result.rate.planned_per_s, "events/s")
+    return {
+        "sustained": f"{rate} sustained",
+        "not_sustained": f"{rate} not sustained",
+        "undecided": f"{rate}: not enough evidence",
+        "invalid": f"{rate}: invalid",
+        "interrupted": f"{rate}: interrupted",
+    }[result.verdict.value]
+
+
+def unusable(result: Result) -> str:
+    """Why an invalid run's figure must not be used; empty where the run is not invalid."""
+    if result.verdict.value != "invalid":
+        return ""
+    if result.search is not None:
+        return UNUSABLE
+    if result.rate is None:
+        return NOTHING
+    by_others = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: KEPT}
+    return by_others.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
+
+
+def measured_s(result: Result) -> float | None:
+    """How long the measured span really was; None where the run ended before it began."""
+    lasted = [(phase.end_us - phase.start_us) / US for phase in result.phases if phase.name == "measured"]
+    return lasted[0] if lasted else None
+
+
+def nothing_measured(result: Result) -> str:
+    """What is said in place of rates where the measured span never began."""
+    if not result.phases:
+        return "nothing was measured"
+    lasted = (result.phases[-1].end_us - result.phases[0].start_us) / US
+    return f"nothing was measured: the run ended {format_duration(lasted)} after its start, in the warm-up"
+
+
+def no_latency(result: Result) -> str:
+    """Why there is not even a row of latencies."""
+    if result.search is not None:
+        return "no latency was measured; each trial has its own"
+    if result.rate is None or measured_s(result) is None:
+        return "no latency was measured: the run ended before the measured span began"
+    if result.latency.notes:
+        return "no latency was computed, for the reason below"
+    if result.verification is None:
+        return "no latency was computed: the run was ended early, and its results were not looked at"
+    return "no latency was measured: no result of the measured span arrived"
+
+
+def not_come(result: Result) -> str:
+    """A remark on figures that hold results which had not come; empty where all came."""
+    latency = result.latency.event_time_us
+    if latency is None or not latency.lower_bounds:
+        return ""
+    had = (
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results had not come when the run ended"
+    )
+    return f"{had}; they count as at least as late as they were by then, so a figure with >= is a lower bound."
+
+
+def unverified(result: Result) -> str:
+    """A remark on latencies of a run that was stopped; empty where there are none, or its answers were compared."""
+    stopped = result.verdict.value == "interrupted" and result.latency != Latencies(notes=result.latency.notes)
+    if not stopped or (result.verification is not None and result.verification.judged):
+        return ""
+    return "Latencies are unverified: the run was stopped, and no result was compared with what it should be."
+
+
+def three(result: Result) -> tuple[str, ...]:
+    """What was offered and taken in; how late the results were; whether they were right, or that nobody knows."""
+    right = unverified(result) or f"{capital(phrases.verified(result.verification))}."
+    found = (_throughput(result), _lateness(result), right)
+    return tuple(sentence for sentence in found if sentence)
+
+
+def missing_percentile(latency: Latency) -> str:
+    """Why a latency has percentiles that are not printed: for the first of them, how many results would carry it."""
+    first = next((name for name in PERCENTILES if getattr(latency, name) is None), "max")
+    return latency.note or _not_carried(latency, first)
+
+
+def _not_carried(latency: Latency, name: str) -> str:
+    came = f"{format_count(latency.effective_count)} independent results (batches, or windows) do not carry it"
+    return f"{came}, {format_count(observations_needed(PERCENTILES[name]))} do" if name in PERCENTILES else came
+
+
+def no_p99(result: Result) -> str:
+    """Why a p99 is missing beside a median that is there; empty where it is not."""
+    one = result.latency.event_time_us
+    if one is None or one.p50 is None or one.p99 is not None:
+        return ""
+    return f"p99 -: {_not_carried(one, 'p99')}"
+
+
+def _throughput(result: Result) -> str:
+    if result.search is not None:
+        search = result.search
+        tried = f"{len(search.trials)} trials in {format_duration(search.seconds)}"
+        return f"The search took {tried}. {_sentence(search.limit)}".strip()
+    if result.rate is None:
+        return ""
+    lasted = measured_s(result)
+    if lasted is None:
+        return _sentence(nothing_measured(result))
+    rate = result.rate
+    return (
+        f"{format_rate(rate.offered_per_s, 'events/s')} were offered for {format_duration(lasted)}, "
+        f"and {result.engine} took in {format_rate(rate.ingested_per_s, 'events/s')}."
+    )
+
+
+def _lateness(result: Result) -> str:
+    latency = result.latency.event_time_us
+    if latency is None:
+        return ""
+    of = f" of {result.slowest_sink}, the slowest sink," if result.slowest_sink else ""
+    if latency.p50 is None:
+        return "" if latency.count else f"No result{of} of the measured span had come when the run ended."
+    late = _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
+    return f"{late} {_counted(result.latency.until_counted_us)}".strip()
+
+
+def _counted(latency: Latency | None) -> str:
+    """Of updates, what their own latency leaves out: the wait of all events but the newest."""
+    if latency is None or latency.p50 is None:
+        return ""
+    newest = "That is from the newest event in each update: half of all events"
+    if latency.lower_bounds:
+        return f"{newest} took at least {format_us(latency.p50)} until they were counted."
+    tail = f", 99 % within {format_us(latency.p99)}" if latency.p99 is not None else ""
+    return f"{newest} were counted within {format_us(latency.p50)}{tail}."
+
+
+def _late(latency: Latency, of: str) -> str:
+    tail = f", 99 % within {format_us(latency.p99)}" if latency.p99 is not None else ""
+    last = f", the last within {format_us(latency.max)}" if latency.max is not None else ""
+    return f"Half of the results{of} came within {format_us(latency.p50)} of their event time{tail}{last}."
+
+
+def _late_at_least(latency: Latency, of: str) -> str:
+    """What has not come is later than anybody knows, so nothing is said to have come within a time."""
+    tail = f", and 1 % at least {format_us(latency.p99)}" if latency.p99 is not None else ""
+    return (
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results{of} had not come when the run "
+        f"ended: with them, half of all took at least {format_us(latency.p50)} from their event time{tail}."
+    )
+
+
+def capital(text: str) -> str:
+    """`text` with its first letter large, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def _sentence(text: str) -> str:
+    return f"{capital(text).rstrip('.')}." if text else ""

@@ -1,0 +1,108 @@
+"""Parts of a result as people read them; used by the page and the terminal alike, so that both say the same."""
+
+from __future__ import annotations
+
+from streamgauge.core.formatting import NONE, format_count, format_quantity, format_rate, format_us
+from streamgauge.results import labels
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import Operator, Verification
+from streamgauge.results.search import SearchResult, TrialSummary
+from streamgauge.results.verdict import Check
+
+STATES = {
+    "ok": "holds",
+    "failed": "failed",
+    "undecided": "undecided",
+    "invalid": "invalid",
+    "not_judged": "not judged",
+}
+
+NEWEST = ", newest event"
+"""After `event time` where every event has a latency of its own beside it, until it was counted: of updates."""
+
+
+MEANINGS = {
+    "event_time": "emission - event time, from the plan",
+    "until_counted": "of every event: arrival of the results of the batch that took it in - event time",
+    "processing_time": "emission - first hand-out to the system",
+    "closing_delay": "emission - end of the window",
+    "match_time": "emission - later of the two matched events",
+    "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",
+}
+
+
+def latency_name(kind: str, among: Latencies) -> str:
+    """A kind of latency as it is called beside the others of its sink."""
+    return labels.LATENCIES[kind] + (NEWEST if kind == "event_time" and among.until_counted_us is not None else "")
+
+
+def until_counted(trial: TrialSummary) -> str:
+    """What follows the event-time latency of a trial whose results are updates; nothing of others."""
+    if trial.until_counted_p50_us is None:
+        return ""
+    percentiles = f"p50 {format_us(trial.until_counted_p50_us)}, p99 {format_us(trial.until_counted_p99_us)}"
+    return f"{NEWEST}; until counted {percentiles}"
+
+
+def latency(of: Latency | None, name: str) -> str:
+    """One statistic of a latency: `3.1 s`, or `>= 3.1 s` where results that had not come are in it as lower bounds."""
+    value = None if of is None else getattr(of, name)
+    if of is None or value is None:
+        return NONE
+    return f">= {format_us(value)}" if of.lower_bounds else format_us(value)
+
+
+def slope(share: float | None) -> str:
+    """Growth of the backlog per second, as a share of the rate: `+4.1 %/s`; below 0.1 % it is called flat."""
+    if share is None:
+        return NONE
+    return "flat" if abs(share) < 0.001 else f"{100 * share:+.1f} %/s"
+
+
+def state(check: Check) -> str:
+    """What became of a check. A number beyond its limit need not fail it: it may not be sure, or no more than drift."""
+    sure = check.high is None or check.limit is None or check.high <= check.limit
+    return STATES[check.state] if check.state != "ok" or sure else "not shown to fail"
+
+
+def not_counted(operator: Operator) -> str:
+    """Of how many batches an operator's rows are not known; empty where they are of all."""
+    if not operator.batches_unknown or operator.batches is None:
+        return ""
+    if operator.batches_unknown == operator.batches:
+        return "its rows were not counted"
+    return f"{format_count(operator.batches_unknown)} of {format_count(operator.batches)} batches not counted"
+
+
+def interval(check: Check) -> str:
+    """The interval of a check's number, where it has one."""
+    if check.low is None or check.high is None:
+        return NONE
+    return f"{format_quantity(check.low, check.unit)} to {format_quantity(check.high, check.unit)}"
+
+
+def bracket(search: SearchResult) -> str:
+    """`1.54 M holds, 1.6 M does not`, or what of it is known."""
+    low = f"{format_rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
+    not_held = "is undecided" if search.high_verdict == "undecided" else "does not"
+    high = (
+        f"{format_rate(search.high, '')} {not_held}" if search.high is not None else "no rate was found that does not"
+    )
+    return f"{low}, {high}"
+
+
+def trial_verdict(trial: TrialSummary) -> str:
+    """A trial's verdict; that of an overload trial is none, whatever the engine did with it."""
+    return labels.VERDICTS[trial.verdict] if trial.verdict else STATES["not_judged"]
+
+
+def verified(verification: Verification | None) -> str:
+    """The verification in one sentence without its full stop."""
+    if verification is None or not verification.judged:
+        return "answers: not judged"
+    if verification.sentence:
+        return verification.sentence.rstrip(".")
+    if verification.right:
+        return f"{format_count(verification.expected)} results expected, all matched"
+    matched = f"{format_count(verification.matched)} matched"
+    return f"{format_count(verification.expected)} results expected, {matched}; {labels.faults(verification)}"

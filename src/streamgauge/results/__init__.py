@@ -1,0 +1,1 @@
+"""Typed models of everything that a result file holds."""

@@ -1,0 +1,79 @@
+"""What verdicts, latencies and differences are called: the same in results, messages and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamgauge.core.formatting import NONE, format_count, format_signed
+from streamgauge.results.comparison import Difference
+from streamgauge.results.run import Verification
+from streamgauge.results.search import TrialSummary
+
+VERDICTS = {
+    "sustained": "sustained",
+    "not_sustained": "not sustained",
+    "undecided": "undecided",
+    "invalid": "invalid",
+    "interrupted": "interrupted",
+}
+
+LATENCIES = {
+    "event_time": "event time",
+    "until_counted": "until counted",
+    "processing_time": "processing time",
+    "closing_delay": "closing delay",
+    "match_time": "match time",
+    "uncorrected": "uncorrected",
+}
+"""Every kind of latency as people call it."""
+
+OF_THE_RUNS = ", mean of the runs'"
+"""In the label of a percentile over several runs: a mean of percentiles is a statistic over runs, and no percentile."""
+
+
+def statistic(name: str) -> str:
+    """A statistic as people write it: `p99.9`."""
+    return name.replace("_", ".")
+
+
+def confirmed(at_90_percent: TrialSummary | None) -> str:
+    """What a confirmed rate may be called, by the trial at 90 % of it."""
+    verdict = at_90_percent.verdict if at_90_percent is not None else None
+    at_90 = {
+        None: ", but not tried at 90 %",
+        "sustained": " and at 90 %",
+        "undecided": ", but undecided at 90 %",
+    }
+    return "confirmed on a fresh engine" + at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+
+
+def faults(verification: Verification) -> str:
+    """What is wrong, kind by kind: `3 missing, 1 wrong`."""
+    kinds = ("missing", "extra", "duplicate", "wrong", "late")
+    return ", ".join(f"{format_count(n)} {kind}" for kind in kinds if (n := getattr(verification, kind)))
+
+
+def difference(of: Difference) -> str:
+    """A difference with its interval: `+4.1 % (-0.2 % to +8.4 %)`."""
+    middle = format_signed(of.difference, of.share, of.unit)
+    return middle if of.method in ("none", "counted") else f"{middle} ({difference_interval(of)})"
+
+
+def difference_interval(of: Difference) -> str:
+    """The interval alone; an end without a bound is said so."""
+    if of.method == "none":
+        return NONE
+    low = "no lower bound" if of.low is None else format_signed(of.low, of.share, of.unit)
+    high = "no upper bound" if of.high is None else format_signed(of.high, of.share, of.unit)
+    return low if of.method == "counted" else f"{low} to {high}"
+
+
+def short_label(of: Difference) -> str:
+    """A figure's label where there is little room; what stands beside it says what percentiles are of."""
+    return of.label.replace(OF_THE_RUNS, "")
+
+
+def of_different(settings: Sequence[str]) -> str:
+    """`A and B are of different isolation, load.rate and load.duration`."""
+    *others, last = settings
+    return f"A and B are of different {', '.join(others)}{' and ' if others else ''}{last}"

@@ -1,1 +1,0 @@
-"""ONE TRIAL: check, generate, conduct, verify, judge."""

@@ -1,0 +1,427 @@
+"""`sustain`: the search of `studies.capacity.search` on real rigs, with everything it did kept in one study folder.
+
+Trials of flows with finite reach share a warm rig: one engine, one plan that grows by segments, the backlog drained
+between, segments further apart than the reach. A fresh engine is started where the search asks for one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from streamgauge.artifacts.observers import OnResult, SearchObserver, ignore
+from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment import Search as AskedSearch
+from streamgauge.config.experiment import read as read_experiment
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
+from streamgauge.core.formatting import format_rate
+from streamgauge.dataflow.describe import describe
+from streamgauge.engines.registry import starter_of
+from streamgauge.metrics.summary import figures
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.preflight.user_job import changed_files
+from streamgauge.preflight.validate import check
+from streamgauge.results.run import Result
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, wrong_answers
+from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
+from streamgauge.system.lock import held
+from streamgauge.system.machine import cpus
+from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
+from streamgauge.trial.phases import DRAIN_INTERVALS
+from streamgauge.trial.policy import SearchTrial
+from streamgauge.trial.progress import snapshots
+from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
+
+DRAIN_TIMEOUT_S = 90.0
+CEILING_SHARE = 0.9
+"""No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
+"""
+_ITS_OWN = "must be the search's own with --resume"
+_FREE = ("out", "search.resume", "search.trials_max")
+"""Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
+MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
+
+
+class Sustain:
+    """One search: owns the test bed in use, by its conductor, and the study's folder."""
+
+    def __init__(
+        self,
+        ready: ResolvedExperiment,
+        folder: RunFolder,
+        view: SearchObserver,
+        ceiling_per_s: float,
+        on_result: OnResult = ignore,
+    ) -> None:
+        self.ready, self.folder, self.view, self.ceiling_per_s = ready, folder, view, ceiling_per_s
+        self.on_result = on_result
+        self._stack = ExitStack()
+        self._conductor: TrialConductor | None = None
+        self._drained_per_s: float | None = None
+        """By the last trial that told."""
+        self._start_s = 0.0
+        """How long the last start of an engine took."""
+        self._engine_starts = 0
+        self._number = 0
+
+    def __enter__(self) -> Sustain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def settings(self) -> Settings:
+        search = self.ready.experiment.search
+        return Settings(
+            ceiling_per_s=self.ceiling_per_s * CEILING_SHARE,
+            tolerance=search.tolerance,
+            quick=search.quick,
+            start_per_s=search.start_rate,
+            trials_max=search.trials_max,
+            fresh_always=self.ready.reach_us is None,
+        )
+
+    def trial(self, request: TrialRequest) -> TrialOutcome:
+        """Carry out what the search asks for, and write it down."""
+        self._number += 1
+        started = time.monotonic()
+        conductor, fresh = self._conductor_for(request)
+        if request.purpose == "overload":
+            outcome = outcome_of_overload(request, probe_saturation(conductor, request.rate_per_s))
+        else:
+            outcome = self._judged(conductor, request, fresh)
+        self._drained_per_s = outcome.drained_per_s or self._drained_per_s
+        outcome = TrialOutcome(
+            **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
+               "engine_start": self._engine_starts}
+        )  # fmt: skip
+        # An interrupted trial says nothing and is made again; no other trial follows it here.
+        if outcome.verdict != "interrupted":
+            self._remember(outcome)
+        return outcome
+
+    def skip(self, outcomes: list[TrialOutcome]) -> None:
+        """Trials that an earlier, killed search has made; the memo then holds these and ends with a whole line."""
+        self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
+        self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
+        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
+
+    def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
+        """(the conductor of a started test bed, whether its engine is a new one)."""
+        there = self._conductor
+        reusable = there is not None and not request.fresh and self._drains_faster_than_it_starts(there)
+        if there is not None and reusable and self._emptied(there):
+            return there, False
+        self._stack.close()
+        self._conductor = None
+        self._engine_starts += 1
+        ready, begun = self.ready, time.monotonic()
+        engine, folder = starter_of(ready.experiment.engine, ready.sut_cpus), self.folder.path / "engine"
+        test_bed = TrialConductor.on_test_bed(
+            ready, engine, folder / f"start-{self._engine_starts}", snapshots(self.view.trial_progress),
+            ceiling_per_s=self.ceiling_per_s,
+        )  # fmt: skip
+        conductor = self._conductor = self._stack.enter_context(test_bed)
+        note = f"starting {ready.experiment.engine}, start {self._engine_starts}"
+        conductor.start(request.rate_per_s, note, self.folder)
+        self._start_s = time.monotonic() - begun
+        return conductor, True
+
+    def _judged(self, conductor: TrialConductor, request: TrialRequest, fresh: bool) -> TrialOutcome:
+        experiment = self.ready.experiment
+        warmed = fresh and self.ready.reach_us is not None
+        if warmed and (drained_per_s := self._warm(conductor, request.rate_per_s)):
+            return outcome_of_warm_up(request, drained_per_s)
+        folder = self.folder.trial(self._number, datetime.now(UTC))
+        folder.write_experiment(experiment.model_copy(update={
+            "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
+            "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
+        }), self.ready.workload.files)  # fmt: skip
+        trial = SearchTrial(
+            self.ready, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
+            keep_results=experiment.keep_results, probe_batches=probes(experiment),
+        )  # fmt: skip
+        judged = conductor.run(folder, trial)
+        self.on_result(folder, describe(self.ready.flow))
+        return outcome_of(request, judged, folder, self.ready.engine.own_batches)
+
+    def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
+        """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
+
+        Where it cannot be emptied, that trial will say so; or there is none, if the engine fell far behind: then what
+        it drained is returned.
+        """
+        done = warm_up(conductor, rate_per_s)
+        cold = cold_s(conductor, done)
+        if cold and self._emptied(conductor, cold):
+            return None
+        drained_per_s = drained_where_far_behind(conductor, done, rate_per_s)
+        if drained_per_s is None:
+            self._emptied(conductor)
+        return drained_per_s
+
+    def _emptied(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
+        """Whether another trial may follow; a test bed that cannot be emptied, or whose driver failed, is given up.
+
+        Only asked where a trial follows on it: one that is stopped next would keep somebody waiting for nothing.
+        """
+        with suppress(DriverError):
+            if conductor.rig.engine_status().alive:
+                return conductor.emptied(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s)
+        return False
+
+    def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
+        """Whether what the last trial left is worked off before a new engine would have started and warmed up."""
+        if conductor.left is None or not self._drained_per_s:
+            return True
+        left = conductor.left.offered_events() - conductor.left.running.taken_events()
+        start_s = self._start_s + self.ready.warmup_s(True, self.ready.experiment.load.duration)
+        return left / self._drained_per_s <= start_s
+
+    def _remember(self, outcome: TrialOutcome) -> None:
+        path = self.folder.path / MEMO
+        with disk(path), path.open("a") as memo:
+            memo.write(_line(outcome))
+
+
+def outcome_of(request: TrialRequest, judged: TrialResult, folder: RunFolder, own_batches: bool = True) -> TrialOutcome:
+    """What the search needs of a trial's result. Without `own_batches` nobody knows how busy the engine was: results
+    are cut into slices here, which say nothing of its time.
+    """
+    result = judged.result
+    event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
+    slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
+    failing = result.verdict.value == "not_sustained"
+    return TrialOutcome(
+        rate_per_s=request.rate_per_s,
+        verdict=result.verdict.value,
+        drained_per_s=_drained_per_s(judged) if failing else None,
+        why=(judged.done.hopeless if failing else "") or _why(result),
+        event_time_p50_us=event_time.p50 if event_time else None,
+        event_time_p99_us=event_time.p99 if event_time else None,
+        until_counted_p50_us=counted.p50 if counted else None,
+        until_counted_p99_us=counted.p99 if counted else None,
+        backlog_slope_share=slope,
+        busy_share=figures.busy_share(judged.done) if own_batches else None,
+        folder=str(folder.path),
+        wrong_answers=wrong_answers(result),
+    )
+
+
+def _drained_per_s(judged: TrialResult) -> float | None:
+    """What a trial took in over its span; of one that ended before its span, since its start."""
+    done, rate = judged.done, judged.result.rate
+    if rate is None:
+        return None
+    if rate.ingested_per_s:
+        return rate.ingested_per_s
+    seconds = (done.deadline_us - done.spans.start_us) / US
+    return done.journal.running.taken_events() / seconds if seconds > 0 else None
+
+
+def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
+    """What the search needs of an engine that fell so far behind in its warm-up that no trial followed."""
+    share = drained_per_s / request.rate_per_s
+    why = f"took {share:.2%} of the load of its warm-up ({format_rate(drained_per_s)}): looking below that"
+    return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why)
+
+
+def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> TrialOutcome:
+    """What the search needs of an overload trial: a guess, or that and why it could be no better."""
+    drained = format_rate(found.drained_per_s)
+    verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
+    why = f"drained {drained}: looking below that"
+    if found.driver_failed:
+        verdict, why = "invalid", f"drained {drained} until the driver failed: {found.driver_failed}"
+    elif found.engine_failed:
+        why = f"drained {drained} until the engine failed: {found.engine_failed}"
+    elif found.kept_up:
+        why = f"kept up with {drained}, all that the generators offer"
+    elif found.heap_limits:
+        why = f"drained {drained}, the most that is safe for the engine's heap: looking around that"
+    return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
+
+
+def _why(result: Result) -> str:
+    if result.verdict.value == "sustained":
+        batches = next((check.value for check in result.verdict.checks if check.name == "evidence"), None)
+        return f"{batches:.0f} batches, answers right" if batches is not None else "all checks hold"
+    return result.verdict.sentence
+
+
+def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
+    """The generators' ceiling of a search: measured once and kept, since one that goes on asks for the same rates."""
+    path = folder.path / CEILING
+    with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
+        return float(json.loads(path.read_text()))
+    ceiling = measure()
+    write_text(path, json.dumps(ceiling), OUT)
+    return ceiling
+
+
+def recorded(folder: RunFolder) -> list[TrialOutcome]:
+    """The outcomes that a search left in its folder; a line that a kill cut short is left out.
+
+    So are interrupted trials, which older searches wrote down.
+    """
+    path = folder.path / MEMO
+    outcomes = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            outcomes.append(TrialOutcome(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            break
+    return [outcome for outcome in outcomes if outcome.verdict != "interrupted"]
+
+
+def number_of(outcome: TrialOutcome) -> int:
+    """The number of its folder under trials/, 0 where it has none: no later trial may write into it."""
+    name = Path(outcome.folder).name
+    return int(name) if name.isdecimal() else 0
+
+
+def _line(outcome: TrialOutcome) -> str:
+    """Of the memo."""
+    return json.dumps(asdict(outcome)) + "\n"
+
+
+def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
+    """Search, and write the study's folder; a killed search goes on with `search.resume`.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
+    """
+    experiment, folder = _resumed(experiment)
+    with ExitStack() as alone:
+        if folder is not None:
+            alone.enter_context(_alone(folder))
+        ready = check(experiment, new_folder=folder is None)
+        if folder is not None:
+            _require_same_job(ready, folder)
+        require_machine(ready)
+        if folder is None:
+            folder = create_folder(ready)
+            alone.enter_context(_alone(folder))
+        return _searched(ready, folder, view, on_result)
+
+
+def _require_same_job(ready: ResolvedExperiment, folder: RunFolder) -> None:
+    """InputError where an own job's files are not those that the search began with."""
+    way_out = "the file as it was then, or a new search without --resume"
+    if problems := list(changed_files(ready.workload, folder.read_result().job_files, way_out)):
+        raise InputError(problems)
+
+
+@contextmanager
+def _alone(folder: RunFolder) -> Iterator[None]:
+    """InputError where another process searches in the folder: each would write over what the other has found."""
+    path = folder.path / LOCK
+    with ExitStack() as stack:
+        with disk(path):
+            mine = stack.enter_context(held(path))
+        if not mine:
+            rule = "must be a search that has ended, and another process is still at this one"
+            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
+            raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
+        yield
+
+
+def _searched(ready: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
+    """The search itself, in its folder; it goes on from what it has found there."""
+    experiment, outcomes, started = ready.experiment, recorded(folder), time.monotonic()
+    try:
+        ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
+    except KeyboardInterrupt:
+        return _ended(ready, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
+    view.header(header(ready, ceiling))
+    with Sustain(ready, folder, view, ceiling, on_result) as work:
+        machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
+        work.skip(outcomes)
+        for trial in machine.result().trials:
+            view.trial(trial)
+        ended_by = _go(machine, work, view)
+        seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
+        result = result_of(folder, experiment, machine.result(), seconds, ended_by)
+    folder.write_result(result)
+    if isinstance(ended_by, StreamgaugeError):
+        on_result(folder, describe(ready.flow))
+        raise ended_by
+    return _ended(ready, folder, result, view, on_result)
+
+
+def _ended(
+    ready: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
+) -> Result:
+    """The search's last lines, and its page."""
+    on_result(folder, describe(ready.flow))
+    view.finish(result)
+    return result
+
+
+def _go(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
+    """Trial after trial, to the end of the search or to what ended it before."""
+    try:
+        while machine.request is not None:
+            outcome = work.trial(machine.request)
+            if outcome.verdict == "interrupted":
+                raise KeyboardInterrupt
+            machine.tell(outcome)
+            view.trial(machine.result().trials[-1])
+    except KeyboardInterrupt as stop:
+        return stop
+    except StreamgaugeError as failure:
+        machine.end(str(failure).splitlines()[0])
+        return failure
+    return None
+
+
+def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
+    """What is searched, and the folder of a search that goes on."""
+    experiment = with_absolute_paths(experiment)
+    if experiment.search.resume is None:
+        return experiment, None
+    folder = RunFolder.open(experiment.search.resume)
+    asked = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
+    if asked.command != "sustain":
+        raise InputError(
+            Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
+        )
+    given = experiment.model_dump(mode="json")
+    problems = list(reproduce.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
+    if experiment.workload != asked.workload:
+        problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
+    if problems:
+        raise InputError(problems)
+    made = len(recorded(folder))
+    if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
+        more = {"trials_max": experiment.search.trials_max}
+        asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
+    if asked.search.trials_max < made:
+        rule = f"must be at least {made}: so many trials this search has made"
+        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(made + 4)))
+    return asked, folder
+
+
+def header(ready: ResolvedExperiment, ceiling_per_s: float) -> str:
+    """One line: what is searched, on what."""
+    experiment = ready.experiment
+    parameters = ", ".join(f"{name}={value}" for name, value in ready.parameters.model_dump().items())
+    master = experiment.master or f"local[{len(ready.sut_cpus or cpus())}]"
+    return (
+        f"{ready.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
+        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators_in_words}   "
+        f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
+    )

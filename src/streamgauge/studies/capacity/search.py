@@ -1,0 +1,166 @@
+"""The search for the highest sustained rate as a state machine: what to try next goes out, what was found comes in.
+
+The strategy stands in `studies.capacity.strategy`; here is what surrounds it: how a search ends, how it is resumed,
+what it says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told
+again what it had been told. Interrupted, or invalid twice in a row (the driver failed), ends it: the highest rate
+that held stays as a lower bound. Wrong answers of a trial that kept up otherwise end it with no rate at all. The
+result says what ended the search, and whether its rate was confirmed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.formatting import format_rate
+from streamgauge.results import labels
+from streamgauge.results.search import SearchResult
+from streamgauge.studies.capacity.strategy import (
+    SLACK,
+    Ended,
+    Purpose,
+    Settings,
+    State,
+    TrialOutcome,
+    TrialRequest,
+    narrow,
+    steps,
+    summary,
+    width,
+)
+
+__all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
+
+TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
+"""trial(rate_per_s, purpose, fresh)."""
+
+
+class Search:
+    """A search as a state machine: `request` is the trial it wants next (None: it is over), `tell` gives the answer.
+
+    >>> search = Search(Settings(ceiling_per_s=1000.0, start_per_s=100.0, quick=True))
+    >>> while search.request is not None:
+    ...     held = search.request.rate_per_s <= 150
+    ...     search.tell(TrialOutcome(search.request.rate_per_s, "sustained" if held else "not_sustained"))
+    >>> search.result().low <= 150 < search.result().high
+    True
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._state = State(settings)
+        self._asking = steps(self._state)
+        self.request: TrialRequest | None = None
+        self._advance(lambda: next(self._asking))
+
+    def tell(self, outcome: TrialOutcome) -> None:
+        """What the requested trial said. InputError where the outcome is of another rate, or names another purpose."""
+        request = self.request
+        if request is None:
+            raise InputError(
+                Problem("search.resume", "holds more trials than this search makes", outcome, "start anew")
+            )
+        _require_same(request, outcome)
+        state = self._state
+        state.trials.append((request, outcome))
+        if outcome.wrong_answers:
+            # Fewer events only hide the fault: below some rate a trial has too few results to show it.
+            state.forget_held()
+            rate = format_rate(outcome.rate_per_s)
+            return self.end(f"the answers are wrong at {rate}, which the system keeps up with: {outcome.wrong_answers}")
+        if outcome.verdict == "interrupted":
+            return self.end(f"interrupted: {outcome.why or 'no reason was given'}")
+        self._advance(lambda: self._asking.send(outcome))
+        if self.request is not None and len(state.trials) >= state.settings.trials_max:
+            self.end(f"the {state.settings.trials_max} trials that were allowed are used up")
+        return None
+
+    def end(self, reason: str) -> None:
+        """No more trials, whatever they would have been; the result says why."""
+        self._asking.close()
+        self._state.ended, self.request = reason, None
+
+    def result(self) -> SearchResult:
+        """The answer so far."""
+        return _result(self._state)
+
+    def _advance(self, step: Callable[[], TrialRequest]) -> None:
+        try:
+            self.request = step()
+        except StopIteration:
+            self.request = None
+        except Ended as reason:
+            self.end(str(reason))
+
+
+def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
+    """The highest sustained rate, by calling `trial` for what `recorded` does not already answer.
+
+    `recorded`: outcomes of a killed search, in order. InputError where they belong to other settings.
+    """
+    machine = replay(settings, recorded)
+    while machine.request is not None:
+        asked = machine.request
+        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh))
+    return machine.result()
+
+
+def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
+    """The search as it stood after `recorded`, ready to go on; an interrupted last trial is asked for again."""
+    machine = Search(settings)
+    outcomes = list(recorded)
+    while outcomes and outcomes[-1].verdict == "interrupted":
+        outcomes.pop()
+    for outcome in outcomes:
+        machine.tell(outcome)
+    return machine
+
+
+def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
+    same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
+    if not same_rate or outcome.purpose not in ("", request.purpose):
+        # Other settings are refused before any trial is told again, so what differs is the strategy.
+        rule = f"must be as this version searches (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
+        got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
+        way_out = "it was made by another version of streamgauge: start anew, without --resume"
+        raise InputError(Problem("search.resume", rule, got, way_out))
+
+
+def _result(state: State) -> SearchResult:
+    trials = tuple(summary(number, *trial) for number, trial in enumerate(state.trials, start=1))
+    return SearchResult(
+        sustained_per_s=state.low,
+        low=state.low,
+        high=state.high,
+        high_verdict=state.high_verdict,
+        refused_per_s=state.refused_per_s,
+        relative_width=width(state) if state.high_verdict == "not_sustained" else None,
+        confirmed=state.confirmed_per_s is not None,
+        at_90_percent=state.at_90_percent,
+        trials=trials,
+        seconds=sum(trial.seconds for trial in trials),
+        sentence="; ".join(_sentences(state)),
+    )
+
+
+def _sentences(state: State) -> list[str]:
+    settings, said = state.settings, []
+    said.append("no rate was found that holds" if state.low is None else f"{format_rate(state.low)} holds")
+    if state.high is not None:
+        said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
+    elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
+        said.append("the generator can offer no more, so the engine may sustain more")
+    if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not narrow(state):
+        said.append(f"the bracket is {width(state):.0%} wide")
+    if state.confirmed_per_s is not None:
+        said.append(labels.confirmed(state.at_90_percent))
+    elif state.low is not None:
+        said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
+    if state.ended:
+        said.append(f"ended early: {state.ended}")
+    elif narrow(state):
+        said.append(f"the search ended as the two rates lie within {100 * settings.tolerance:.3g} %")
+    return said
+
+
+_NOT_HELD = {"undecided": "was undecided, which is not proof that it fails"}

@@ -1,0 +1,58 @@
+"""What a fresh engine gets before it is judged: load for as long as a JVM compiles, and then an empty queue.
+
+A trial that begins on a cold engine begins with a backlog of its start, and near the engine's limit drains that for
+minutes: what it shows then is the start. Only where trials can follow each other on one engine at all, so for flows of
+finite reach.
+"""
+
+from __future__ import annotations
+
+from streamgauge.core.clock import US
+from streamgauge.core.spans import TrialSpans
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import figures
+from streamgauge.preflight.resolved import FRESH_WARMUP_S
+from streamgauge.studies.capacity.saturation_probe import PACE_S, pace_us
+from streamgauge.trial.conductor import TrialConductor, next_start
+from streamgauge.trial.phases import PacedLoad
+from streamgauge.verdict.collect import INTERVALS_MIN
+from streamgauge.verdict.criteria import far_behind
+
+
+def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:
+    """A rate that rises to `rate_per_s`, for the warm-up of a fresh engine; nothing of it is judged.
+
+    At most so much event time waits as in the overload trial, since the rate may be far too much.
+
+    Raises:
+        KeyboardInterrupt: somebody stopped it.
+    """
+    ready, start_us = conductor.ready, next_start(conductor.rig)
+    end_us = start_us + round(ready.warmup_s(True, ready.experiment.load.duration) * US)
+    spans = TrialSpans(start_us, end_us, end_us, end_us)
+    plan, policy = ready.trial_plan(spans, rate_per_s, fresh=True), PacedLoad(pace_us(ready, rate_per_s, PACE_S))
+    done = conductor.conduct(plan, spans, rate_per_s, policy)
+    if done.interrupted:
+        raise KeyboardInterrupt
+    return done
+
+
+def cold_s(conductor: TrialConductor, done: TrialRecord) -> float:
+    """How long a fresh engine may still be cold after that warm-up, which may have been asked for shorter."""
+    return max(0.0, FRESH_WARMUP_S - _since_start_s(conductor, done))
+
+
+def drained_where_far_behind(conductor: TrialConductor, done: TrialRecord, rate_per_s: float) -> float | None:
+    """Events a second that the engine has drained since the warm-up began, if that is next to nothing of the rate.
+
+    None if it is more, or if the engine had too little time to show it.
+    """
+    drained_per_s = done.journal.running.taken_events() / _since_start_s(conductor, done)
+    early = cold_s(conductor, done) > 0 or _since_start_s(conductor, done) < INTERVALS_MIN * conductor.ready.interval_s
+    if early or done.ended_early or not far_behind(drained_per_s / rate_per_s, figures.others_share(done)):
+        return None
+    return drained_per_s or None
+
+
+def _since_start_s(conductor: TrialConductor, done: TrialRecord) -> float:
+    return (conductor.rig.clock.now_us() - done.spans.start_us) / US

@@ -1,0 +1,131 @@
+"""Rules that B must keep (`--fail-if`): their grammar, and what a difference says about them. Unknown never passes."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from streamgauge.core.errors import InputError, Problem, near
+from streamgauge.core.formatting import format_signed
+from streamgauge.results import labels
+from streamgauge.results.comparison import Difference, Gate
+from streamgauge.studies.compare.groups import UNJUDGED, Kind, RunGroup, answers_fault
+from streamgauge.studies.compare.metrics import Comparable, choices, comparables, names, resolve
+
+RUNS_MIN = 3
+"""JVMs differ from start to start; two of them show how much by a single number."""
+
+State = Literal["passed", "failed", "unknown"]
+
+_RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
+_SETTING = "--fail-if"
+ANSWERS = "answers"
+"""The rule that comes with every other one, and that nobody writes."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """B breaks it where its `figure` is beyond A's by more than `limit`: a signed share, or a number of rows."""
+
+    text: str
+    figure: str
+    limit: float
+
+
+def parse_rule(text: str, kind: Kind) -> Rule:
+    """`p99 +10%`: p99 must not be more than 10 % above A's; `kind` says what `rate` is. `InputError` otherwise."""
+    match = _RULE.match(text)
+    if match is None:
+        raise _refusal("must be FIGURE +NUMBER% or FIGURE -NUMBER%, as far as B may be from A", text, '"p99 +10%"')
+    name, sign, number, percent = match.groups()
+    figure = comparables().get(resolve(name, kind))
+    if figure is None:
+        raise _refusal(f"FIGURE must be one of {choices()}", text, _meant(name, kind))
+    limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
+    _check(text, name, figure, limit, bool(percent))
+    return Rule(text.strip(), figure.name, limit)
+
+
+def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
+    """A rule that would fail where B is better, or that could never fail, is a slip of the pen."""
+    worse = _worse(figure)
+    if (math.copysign(1.0, limit) > 0) != (worse == "+"):
+        raise _refusal(
+            f"{name} is better when it is {figure.better}, so only {worse} can fail", text, f'"{name} {worse}5%"'
+        )
+    if percent != figure.share:
+        rule = "must be a share, with %" if figure.share else f"is counted in {figure.unit}, without %"
+        raise _refusal(f"{name} {rule}", text, _example(name, figure))
+    if limit <= -1:
+        raise _refusal(f"{name} cannot fall by more than all of it, so this would never fail", text, f'"{name} -5%"')
+
+
+def _worse(figure: Comparable) -> str:
+    """The sign of what is worse."""
+    return "+" if figure.better == "lower" else "-"
+
+
+def _example(name: str, figure: Comparable) -> str:
+    return f'"{name} {_worse(figure)}{"5%" if figure.share else "0"}"'
+
+
+def _meant(name: str, kind: Kind) -> str:
+    """A rule on the figure that was probably meant."""
+    meant = near(name, names())
+    return _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'
+
+
+def _refusal(rule: str, text: str, way_out: str) -> InputError:
+    return InputError(Problem(_SETTING, rule, text, f"{_SETTING} {way_out}"))
+
+
+def gateable(a: RunGroup, b: RunGroup) -> list[Problem]:
+    """Why these sides cannot decide anything, if they cannot."""
+    got = ", ".join(f"{side.name} has {len(side.runs)}" for side in (a, b))
+    few = min(len(a.runs), len(b.runs)) < RUNS_MIN
+    rule = f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start"
+    return [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
+
+
+def judge(rule: Rule, difference: Difference, undecided: str = "") -> Gate:
+    """What the interval of the difference says about a rule: within it, beyond it, or across its limit.
+
+    Nothing, whatever the interval, where there is a reason why the figure is `undecided` between these sides.
+    """
+    state, sentence = _decided(rule, difference, undecided)
+    return Gate(rule=rule.text, figure=rule.figure, limit=rule.limit, state=state, sentence=sentence)
+
+
+def judge_answers(b: RunGroup) -> list[Gate]:
+    """What comes with every rule: wrong answers of a run of B fail it, and answers that nobody judged are unknown.
+
+    Nothing where all are right. Whatever its rate and its latency, a job that answers wrongly does other work.
+    """
+    faults = [(run.folder.name, fault) for run in b.runs if (fault := answers_fault(run.result))]
+    if not faults:
+        return []
+    state: State = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
+    told = "; ".join(f"{name}: {fault}" for name, fault in faults)
+    sentence = f"{b.name} has {told}: no figure of it counts while that is so"
+    return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
+
+
+def _decided(rule: Rule, of: Difference, undecided: str) -> tuple[State, str]:
+    if undecided or of.method == "none":
+        return "unknown", f"{of.label}: unknown, {undecided or of.reason}"
+    # As harm: positive is worse, whichever way the figure goes.
+    way = 1.0 if of.better == "lower" else -1.0
+    ends = [
+        way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)
+    ]
+    least, most, limit = min(ends), max(ends), way * rule.limit
+    said = f"{of.label} {labels.difference(of)}, limit {format_signed(rule.limit, of.share, of.unit)}"
+    if least > limit:
+        return "failed", f"{said}: beyond the limit"
+    if most <= limit:
+        return "passed", f"{said}: within the limit"
+    open_end = of.low is None or of.high is None
+    why = of.reason if open_end and of.reason else "more runs make it narrower"
+    return "unknown", f"{said}: the interval crosses the limit, so it is not known; {why}"

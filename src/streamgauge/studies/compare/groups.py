@@ -1,0 +1,245 @@
+"""The sides of a comparison: from words on the command line to runs whose figures may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.artifacts.run_folder import STUDIES, RunFolder
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.formatting import flatten, format_fact
+from streamgauge.metrics.latency.histogram import read_log, slots_of
+from streamgauge.results import labels
+from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
+from streamgauge.results.run import Result
+from streamgauge.stats.bootstrap import Floats
+from streamgauge.stats.ratio import Resampled
+
+Kind = Literal["run", "search"]
+
+_HELD = ("result.json", *STUDIES)
+"""What marks a folder; a study's is refused as what it is."""
+_WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several with commas between"
+UNJUDGED = "answers not judged"
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run, or one search with the figures of its confirmed rate; `seconds` is the folder that has their seconds."""
+
+    folder: RunFolder
+    seconds: RunFolder
+    result: Result
+
+    @property
+    def kind(self) -> Kind:
+        return "search" if self.result.search is not None else "run"
+
+    @cached_property
+    def series(self) -> pa.Table:
+        """The seconds of the measured span."""
+        table = self.seconds.read_series()
+        return table.filter(pc.equal(table["phase"], "measured"))
+
+    def column(self, name: str) -> Floats:
+        """A column over the seconds of the measured span in which it is known (n,)."""
+        column = self.series[name].drop_null()
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+
+    @cached_property
+    def resampled(self) -> dict[str, Resampled]:
+        """Kind of latency to its seconds in latency.hlog, resampled; empty where the run left no log.
+
+        Of several sinks, whose lines are tagged `event_time/SINK`, those of the slowest: its latency is the run's.
+        """
+        sink = f"/{self.result.slowest_sink}" if self.result.slowest_sink else ""
+        try:
+            by_tag = groupby(read_log(self.seconds.read_hlog() or ""), key=itemgetter(0))
+            packed = {tag: slots_of(h for _, _, h in lines if h.count) for tag, lines in by_tag}
+        except Exception as error:  # the decoder's own errors are of many kinds
+            rule = f"latency.hlog must be an HdrHistogram log ({error})"
+            raise InputError(Problem("RUN", rule, str(self.seconds.path), "run it again")) from None
+        return {
+            tag.removesuffix(sink): Resampled(counts, values.astype(np.float64))
+            for tag, (counts, values) in packed.items()
+            if tag.partition("/")[2] == sink[1:]
+        }
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Everything on one side, in the order in which it was named."""
+
+    name: str
+    given: str
+    runs: tuple[RunData, ...]
+
+    @property
+    def answer(self) -> ComparedSide:
+        return ComparedSide(given=self.given, runs=tuple(_compared(run) for run in self.runs))
+
+
+def _compared(run: RunData) -> ComparedRun:
+    result = run.result
+    return ComparedRun(
+        run_id=result.run_id,
+        folder=str(run.folder.path),
+        start_time=result.start_time,
+        verdict=result.verdict.value,
+        failed=_failed(result),
+    )
+
+
+def _failed(result: Result) -> str:
+    """What a reader must know before any figure of the run: wrong answers first."""
+    verdict, answers = result.verdict, answers_fault(result)
+    found = [answers] if answers else []
+    by = [name for name in verdict.decided_by if name != "answers"]
+    if verdict.value != "sustained" and (by or not found):
+        found.append(labels.VERDICTS[verdict.value] + (f" by {', '.join(by)}" if by else ""))
+    return ", ".join(found)
+
+
+def answers_fault(result: Result) -> str:
+    """Why its answers are not known to be right; empty where they are."""
+    if result.verification is None or not result.verification.judged:
+        return UNJUDGED
+    return "" if result.verification.right else f"wrong answers ({labels.faults(result.verification)})"
+
+
+def read_group(name: str, given: str) -> RunGroup:
+    """Side `name` (A or B) from what was `given` for it; `InputError` with everything that is wrong with it."""
+    problems: list[Problem] = []
+    runs: list[RunData] = []
+    for folder in _folders(name, given, problems):
+        try:
+            run = _observed(name, folder)
+        except InputError as error:
+            problems += [Problem(name, problem.rule, problem.got, problem.way_out) for problem in error.problems]
+        else:
+            problems += _copies(name, run, runs)
+            runs.append(run)
+    if problems:
+        raise InputError(_told_once(problems))
+    return RunGroup(name, given, tuple(runs))
+
+
+def _told_once(problems: Iterable[Problem]) -> list[Problem]:
+    """What is wrong with several runs in the same way is told once, with all their names."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for one in problems:
+        found.setdefault((one.setting, one.rule, one.way_out), []).append(str(one.got))
+    return [Problem(setting, rule, ", ".join(got), way_out) for (setting, rule, way_out), got in found.items()]
+
+
+def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
+    """The run folders behind the words; what stands for none goes to `problems`."""
+    for part in [given] if Path(given).exists() else given.split(","):
+        path = Path(part.strip())
+        inside = sorted(found.parent for found in path.glob("*/result.json")) if part.strip() else []
+        if part.strip() and (path.is_file() or any((path / file).exists() for file in _HELD)):
+            yield path
+        elif inside:
+            yield from inside
+        else:
+            there = "must hold a result.json, or runs" if path.is_dir() and part.strip() else "must be there"
+            problems.append(Problem(name, there, part, _WAY_OUT))
+
+
+def _observed(name: str, path: Path) -> RunData:
+    folder = RunFolder.open(path)
+    result = folder.read_result()
+    verdict, where = result.verdict, str(folder.path)
+    if verdict.value in ("invalid", "interrupted"):
+        rule = f"must be runs whose figures may be used, and not {verdict.value} ({verdict.sentence.rstrip('.')})"
+        raise InputError(Problem(name, rule, where, "run it again, or name the runs without it"))
+    if result.search is None:
+        return RunData(folder, folder, result)
+    if result.search.sustained_per_s is None or not result.search.confirmed:
+        rule = (
+            f"must be a search that confirmed a rate on a fresh engine; {result.search.sentence or 'this one did not'}"
+        )
+        raise InputError(Problem(name, rule, where, "streamgauge sustain without --quick, or one of its trials/NN"))
+    return RunData(folder, _confirming(folder, result), result)
+
+
+def _confirming(folder: RunFolder, result: Result) -> RunFolder:
+    """The folder of the trial that confirmed the rate; the search's own (which has no seconds) where it is gone."""
+    assert result.search is not None
+    numbers = [trial.number for trial in result.search.trials if trial.purpose == "confirm"]
+    trials = {int(trial.name): trial for trial in folder.trials()}
+    return trials.get(numbers[-1], folder) if numbers else folder
+
+
+def _copies(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:
+    """One run counted twice would be evidence that is not there."""
+    found = [other for other in before if same_run(run, other)]
+    rule = "must be runs of their own; this one stands there twice, or is a copy"
+    return [Problem(name, rule, str(run.folder.path), f"leave it out: {other.folder.path}") for other in found]
+
+
+def same_run(one: RunData, other: RunData) -> bool:
+    """Whether two folders hold one and the same run."""
+    return one.result.model_copy(update={"folder": ""}) == other.result.model_copy(update={"folder": ""})
+
+
+_NOT_ASKED = ("command", "workload", "engine", "isolation", "out", "bind", "port", "keep_results", "load.start")
+_OF_THE_PLACE = ("spark.sql.warehouse.dir",)
+"""Settings in force that only say in which folder the command was given."""
+_TWICE = {"options.": "settings.", "master": "settings.master"}
+
+
+def not_the_same(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
+    """Every setting, and every fact about the machine, that is not the same in all the runs."""
+    of_a, of_b = ([_facts(run) for run in side.runs] for side in (a, b))
+    names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
+    found = [NotTheSame(setting=name, a=_values(of_a, name), b=_values(of_b, name)) for name in names]
+    differing = {one.setting: one for one in found if _differs(one)}
+    return tuple(one for name, one in differing.items() if not _told_by_another(name, differing))
+
+
+def _facts(run: RunData) -> dict[str, Any]:
+    """Dotted name to value of all that must be the same for a comparison to be of one thing."""
+    result = run.result
+    asked = flatten(result.experiment)
+    left_out = (*_NOT_ASKED, "load.rate", "search.start_rate", "search.resume") if run.kind == "search" else _NOT_ASKED
+    return {
+        "workload": result.workload,
+        "engine": result.engine,
+        "isolation": result.isolation,
+        **{name: value for name, value in asked.items() if name not in left_out and _counts(name, run)},
+        **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
+        **{f"settings.{name}": value for name, value in result.settings.items() if name not in _OF_THE_PLACE},
+        **{f"environment.{name}": value for name, value in flatten(result.environment).items()},
+    }
+
+
+def _counts(name: str, run: RunData) -> bool:
+    """Settings of a search say nothing about a single run; a mapping that is empty is no setting."""
+    return name not in ("parameters", "options") and (run.kind == "search" or not name.startswith("search."))
+
+
+def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:
+    last = name.rsplit(".", 1)[-1]
+    return tuple(dict.fromkeys(format_fact(last, one.get(name)) for one in facts))
+
+
+def _differs(one: NotTheSame) -> bool:
+    """Seeds may differ among the runs of a side, as long as both sides had the same ones."""
+    if set(one.a) != set(one.b):
+        return True
+    return len(one.a) > 1 and one.setting != "load.seed"
+
+
+def _told_by_another(name: str, there: Iterable[str]) -> bool:
+    """An option that was asked stands among the settings in force too."""
+    return any(name.startswith(asked) and name.replace(asked, force, 1) in there for asked, force in _TWICE.items())

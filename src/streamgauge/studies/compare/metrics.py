@@ -1,0 +1,184 @@
+"""The figures that two sides can be compared by: what each is of a run, and what its seconds say about its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from streamgauge.results import labels
+from streamgauge.results.latency import PERCENTILES, Latency
+from streamgauge.stats.ratio import Estimate, mean_over
+from streamgauge.studies.compare.groups import Kind, RunData
+
+KINDS = {kind: label for kind, label in labels.LATENCIES.items() if kind != "uncorrected"}
+"""Those that are figures of the system under test."""
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """One figure: `of` a run (None: that run has none, and `missing` says why), `within` a single run its error.
+
+    `share`: compared as a share of A's; otherwise counted, and compared as it is. `bound`: whether a run's figure only
+    says "at least this much"; `bound_because`: of what. `label_over_runs`: what its mean over several runs is called,
+    where that is no such figure itself (a mean of percentiles is no percentile).
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: Literal["higher", "lower"]
+    of: Callable[[RunData], float | None]
+    within: Callable[[RunData, float], Estimate] | None = None
+    missing: Callable[[RunData], str] = lambda _: "there is no such figure"
+    bound: Callable[[RunData], bool] = lambda _: False
+    bound_because: str = ""
+    share: bool = True
+    label_over_runs: str = ""
+
+
+def comparables() -> dict[str, Comparable]:
+    """Every figure there is by its name, in the order in which they are shown."""
+    throughput = [
+        Comparable(
+            "sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search,
+            bound=_never_refused, bound_because="no higher rate was shown to fail (an undecided one bounds nothing)",
+        ),
+        Comparable("ingested", "ingested", "events/s", "higher", _ingested, _column_mean("handed_out", sawtooth=True)),
+    ]  # fmt: skip
+    latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *PERCENTILES)]
+    resources = [
+        Comparable("cpu", "CPU of the system", "%", "lower", _cpu, _column_mean("sut_cpu_percent"), _not_recorded),
+        Comparable(
+            "memory", "memory, mean", "bytes", "lower", _memory, _column_mean("sut_memory_bytes"), _not_recorded
+        ),
+        Comparable("memory_max", "memory, most", "bytes", "lower", _memory_max, missing=_not_recorded),
+        Comparable("backlog_max", "backlog, most", "s", "lower", _backlog_max, missing=_not_recorded),
+        Comparable(
+            "wrong_answers", "wrong answers", "rows", "lower", _wrong_answers,
+            missing=lambda _: "its answers were not judged", share=False,
+        ),
+    ]  # fmt: skip
+    return {one.name: one for one in (*throughput, *latencies, *resources)}
+
+
+def resolve(name: str, kind: Kind) -> str:
+    """A figure's name as people write it: `rate`, `p99` and `p99.9` are of the headline and of event time."""
+    plain = name.replace("p99.9", "p99_9")
+    if plain == "rate":
+        return "sustained" if kind == "search" else "ingested"
+    return f"event_time_{plain}" if plain in ("mean", *PERCENTILES) else plain
+
+
+def names() -> tuple[str, ...]:
+    """Every name a person may write."""
+    return ("rate", "mean", *map(labels.statistic, PERCENTILES), *comparables())
+
+
+def choices() -> str:
+    """The names a person may write, in one line."""
+    percentiles = ", ".join(map(labels.statistic, PERCENTILES))
+    kinds = ", ".join(kind for kind in KINDS)
+    others = ", ".join(name for name in comparables() if not name.startswith(tuple(KINDS)))
+    return f"rate, {percentiles}, mean (of event time, or KIND_p99 with KIND one of {kinds}), {others}"
+
+
+def _latency(kind: str, name: str) -> Comparable:
+    shown = labels.statistic(name)
+    over_runs = f"{KINDS[kind]}{labels.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
+    return Comparable(
+        f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
+        of=partial(_latency_of, kind, name),
+        within=partial(_latency_within, kind, name) if kind in ("event_time", "processing_time") else None,
+        missing=partial(_no_latency, kind, shown),
+        bound=partial(_is_bound, kind, name),
+        bound_because="results that never came count as at least this late",
+        label_over_runs=over_runs,
+    )  # fmt: skip
+
+
+def _kind_of(kind: str, run: RunData) -> Latency | None:
+    return run.result.latency.of(kind)
+
+
+def _latency_of(kind: str, statistic: str, run: RunData) -> float | None:
+    latency = _kind_of(kind, run)
+    return None if latency is None else getattr(latency, statistic)
+
+
+def _latency_within(kind: str, statistic: str, run: RunData, value: float) -> Estimate:
+    resampled = run.resampled.get(kind)
+    if resampled is None:
+        return Estimate(value, float("inf"), 0.0)
+    return resampled.mean(value) if statistic == "mean" else resampled.quantile(value, PERCENTILES[statistic])
+
+
+def _no_latency(kind: str, statistic: str, run: RunData) -> str:
+    latency = _kind_of(kind, run)
+    if latency is None:
+        return f"{KINDS[kind]} does not apply, or was not measured"
+    return latency.note or f"{latency.effective_count} independent results do not carry {statistic}"
+
+
+def _is_bound(kind: str, statistic: str, run: RunData) -> bool:
+    """Results that never came lie beyond the percentile, unless there are enough of them to reach it."""
+    latency = _kind_of(kind, run)
+    if latency is None or not latency.lower_bounds:
+        return False
+    return statistic == "mean" or latency.lower_bounds >= (1 - PERCENTILES[statistic]) * latency.count
+
+
+def _column_mean(name: str, sawtooth: bool = False) -> Callable[[RunData, float], Estimate]:
+    def within(run: RunData, value: float) -> Estimate:
+        seconds = mean_over(run.column(name), sawtooth)
+        return Estimate(value, seconds.error, seconds.freedom)
+
+    return within
+
+
+def _sustained(run: RunData) -> float | None:
+    return run.result.search.sustained_per_s if run.result.search else None
+
+
+def _no_search(_: RunData) -> str:
+    return "a single run has no highest sustained rate"
+
+
+def _never_refused(run: RunData) -> bool:
+    """Whether a search's rate is a lower bound alone, as its upper end was undecided or is not there."""
+    return run.result.search is not None and run.result.search.refused_per_s is None
+
+
+def _ingested(run: RunData) -> float | None:
+    return run.result.rate.ingested_per_s if run.result.rate else None
+
+
+def _cpu(run: RunData) -> float | None:
+    used = [use.cpu_percent_mean for use in run.result.processes if use.role == "sut"]
+    return sum(used) if used else None
+
+
+def _memory(run: RunData) -> float | None:
+    seconds = run.column("sut_memory_bytes")
+    return float(seconds.mean()) if seconds.size else None
+
+
+def _memory_max(run: RunData) -> float | None:
+    used = [use.memory_bytes_max for use in run.result.processes if use.role == "sut"]
+    return float(sum(used)) if used else None
+
+
+def _backlog_max(run: RunData) -> float | None:
+    return run.result.backlog.max_s if run.result.backlog else None
+
+
+def _wrong_answers(run: RunData) -> float | None:
+    judged = run.result.verification
+    if judged is None or not judged.judged:
+        return None
+    return float(judged.missing + judged.extra + judged.duplicate + judged.wrong + judged.late)
+
+
+def _not_recorded(_: RunData) -> str:
+    return "it was not recorded"

@@ -1,0 +1,1 @@
+"""Where a record's time goes, stage by stage."""

@@ -1,0 +1,70 @@
+"""When a broker had events and their results, of a sample of a trial's results: two moments of their ways.
+
+Its stamps are whole milliseconds of the machine's clock, the same for all messages that came together. The middle of a
+millisecond is taken for it: that is half of one off at most, and moves no mean but that of a stage shorter than that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.core.errors import DriverError
+from streamgauge.harness.broker_timestamps import AppendTimes
+from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+from streamgauge.studies.latency_breakdown.stages import Times, Timestamp
+
+if TYPE_CHECKING:
+    from streamgauge.harness.testbed import TestBed
+    from streamgauge.trial.conductor import TrialResult
+
+HALF_MS = 500
+"""Microseconds."""
+IN_KAFKA = "in Kafka"
+MEANING = "until the broker had the event"
+CONSUMED = "consumed"
+CONSUMED_MEANING = "until the recorder had the result"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Of n results, which are those at `places` among all, when the broker had the event and the result (n,)."""
+
+    places: NDArray[np.int64]
+    event_us: Times
+    result_us: Times
+
+    def in_kafka(self) -> Timestamp:
+        """The event is in the topic."""
+        return Timestamp(IN_KAFKA, self.event_us, within_us=HALF_MS)
+
+    def written(self, stage: str) -> Timestamp:
+        """The result is; `stage` is what came before."""
+        return Timestamp(stage, self.result_us, within_us=HALF_MS)
+
+
+class BrokerStamps:
+    """What a trial's broker says at its end; `silent` is why it says nothing."""
+
+    def __init__(self) -> None:
+        self._appended: AppendTimes | None = None
+        self.silent = "its clock is another than ours, so nothing is made of its stamps"
+
+    def look(self, rig: TestBed, judged: TrialResult) -> None:
+        """While it still stands."""
+        spans, (stream,) = judged.done.offered_spans, rig.settings.columns
+        try:
+            self._appended = rig.appended(stream, rig.sinks[0], spans.measured_from_us, spans.measured_to_us)
+        except DriverError as error:
+            self.silent = str(error)
+
+    def sample(self, results: SavedResults) -> Sample | None:
+        """Of these results; None where nothing is known of any."""
+        if self._appended is None:
+            return None
+        here, there = results.matched(self._appended.rows)
+        event_us, result_us = self._appended.event_us[there], self._appended.result_us[there]
+        return Sample(here, event_us - HALF_MS, result_us - HALF_MS) if len(here) else None

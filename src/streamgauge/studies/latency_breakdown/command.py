@@ -1,0 +1,235 @@
+"""`anatomy`: where a record's time goes, stage by stage, from evidence outside of the query wherever there is some [L].
+
+One trial, on an engine of its own, for each rate, interval of batches and size of a record. Each is taken apart result
+by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's stamps, and by what else is known,
+which depends on how the engine streams (`studies.latency_breakdown.probe_api`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts.observers import OnResult, OnStudy, TrialSnapshot, ignore
+from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import Anatomy, Experiment
+from streamgauge.config.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.core.clock import US, Clock
+from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.studies.latency_breakdown.decompose import decompose, nothing
+from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe, ProbeInput
+from streamgauge.studies.latency_breakdown.probes.dstream import DStream
+from streamgauge.studies.latency_breakdown.probes.micro_batch import MicroBatch
+from streamgauge.studies.latency_breakdown.probes.real_time import RealTime
+from streamgauge.system.machine import environment
+from streamgauge.system.scratch import Scratch
+from streamgauge.trial.events import Observer, TrialEvent, VerdictReached
+from streamgauge.trial.progress import Show, snapshots
+from streamgauge.trial.run import require_machine, run_judged
+
+SCHEMA_VERSION = 2
+MODES: dict[str, LatencyProbe] = {"spark": MicroBatch(), "spark-rtm": RealTime(), "spark-dstream": DStream()}
+"""Engine to the way in which it streams."""
+RECORD_SIZE = "record_bytes"
+"""The parameter of a workload that has records of a chosen size."""
+RECORDS_MAX = 10_000_000
+"""Of a trial's span: each one's way is kept in memory, some 300 bytes."""
+LONGEST = 1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX
+"""How many times what was asked for a span may become."""
+CLOCK_MOVED_US_MAX = 2000
+"""How much the machine's clock, by which others than the driver stamp, may be moved within a trial against ours."""
+_ROW_BY_ROW = (Source, Select, Where, Lookup, Explode)
+PUBLISHED = (
+    "one receiver took at most about 30 MB/s, or 1.5 M records/s",
+    "batches of less than 10 ms were unstable",
+    "with batches of 10 ms at 90 MB/s: at most 11 % of the time was useful work, about 20 % waiting for the wire, more "
+    "than a third between making a block and telling the driver, about 11 ms scheduling",
+)
+"""What [L] found with DStreams, on machines of its own."""
+PUBLISHED_WORK_SHARE = 0.11
+"""The useful work among it."""
+
+
+def anatomy(
+    experiment: Experiment,
+    on_progress: Show = lambda _: None,
+    on_study: OnStudy = ignore,
+    on_result: OnResult = ignore,
+) -> dict[str, Any]:
+    """The anatomy as plain data, which is also written to a folder of its own.
+
+    Raises:
+        InputError, MachineError: before anything was started, but for a rate that generators turn out not to make.
+    """
+    trials = check_trials(experiment)
+    require_machine(trials[0])
+    first, mode, now = trials[0].experiment, MODES[experiment.engine], datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
+    found: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION, "workload": experiment.workload, "engine": experiment.engine,
+        "transport": experiment.transport, "transport_options": experiment.transport_options,
+        "parameters": experiment.parameters, "options": first.options, "load": first.load.model_dump(mode="json"),
+        "environment": environment(), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder),
+        "stages": dict(mode.stages), "published": PUBLISHED,
+        "published_work_share": PUBLISHED_WORK_SHARE, "trials": [], "finished": False,
+    }  # fmt: skip
+    _write(folder, found, on_study)
+    for number, trial in enumerate(trials, 1):
+        which = f"trial {number} of {len(trials)}, {_named(trial.experiment, mode)}"
+        found["trials"].append(_trial(trial, mode, folder, partial(_tell, on_progress, which), on_result))
+        _write(folder, found, on_study)
+        if found["trials"][-1]["verdict"] == "interrupted":
+            return found
+    found["finished"] = True
+    _write(folder, found, on_study)
+    return found
+
+
+def _write(folder: Path, found: dict[str, Any], on_study: OnStudy) -> None:
+    """Keeps the findings as far as they go."""
+    write_study(folder, ANATOMY, found)
+    on_study(found)
+
+
+def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
+    """Each one ready to start, all with chunks of one length: another would be another driver's part in the latency.
+
+    Raises:
+        InputError: with what is wrong with one, or cannot be taken apart.
+    """
+    asked, mode = experiment.anatomy or Anatomy(), _mode(experiment)
+    _refuse(experiment, asked, mode)
+    trials = []
+    for window, size, rate in product(asked.batch_windows or (None,), asked.record_sizes or (None,), asked.rates):
+        intervals = {} if window is None or mode.interval is None else {mode.interval: _in_sparks_words(window)}
+        options = {**experiment.options, **intervals}
+        parameters = {**experiment.parameters, **({} if size is None else {RECORD_SIZE: size})}
+        update = {"command": "run", "anatomy": None, "keep_results": True, "options": options, "parameters": parameters}
+        load = experiment.load.model_copy(update={"rate": rate})
+        trials.append(_checked(experiment.model_copy(update={**update, "load": load}), mode))
+    chunk_s = min(ready.chunk_for(ready.experiment.load.rate) for ready in trials) / US
+    return [replace(ready, experiment=_with_chunk(ready.experiment, chunk_s)) for ready in trials]
+
+
+def _mode(experiment: Experiment) -> LatencyProbe:
+    if experiment.engine not in MODES:
+        rule = f"must be {' or '.join(MODES)}: of other engines nothing is known of what happens inside"
+        raise InputError(Problem("engine", rule, experiment.engine, "--engine spark"))
+    return MODES[experiment.engine]
+
+
+def _in_sparks_words(interval_s: float) -> str:
+    return f"{round(1000 * interval_s)} milliseconds"
+
+
+def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
+    return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
+
+
+def _refuse(experiment: Experiment, asked: Anatomy, mode: LatencyProbe) -> None:
+    """What would be passed over in silence: asked for in two ways, or of no effect here."""
+    problems = list(reproduce.not_taken(experiment))
+    windows = asked.batch_windows
+    if windows and mode.interval is None:
+        rule = f"must not be given with {experiment.engine}, which has no batches"
+        problems.append(Problem("anatomy.batch_windows", rule, windows, "leave --batch-windows out"))
+    if windows and mode.interval in experiment.options:
+        rule = "is asked for by --batch-windows too"
+        problems.append(Problem(f"option {mode.interval}", rule, experiment.options[mode.interval], "one of both"))
+    if asked.record_sizes and RECORD_SIZE in experiment.parameters:
+        rule = "is asked for by --record-size too"
+        problems.append(Problem(f"set {RECORD_SIZE}", rule, experiment.parameters[RECORD_SIZE], "one of both"))
+    if problems:
+        raise InputError(problems)
+
+
+def _tell(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
+    """A trial's progress, with which one it is."""
+    on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
+
+
+def _at_the_end(evidence: ProbeInput, follow: Observer) -> Observer:
+    """An observer that gathers evidence once the trial is judged, while its processes still stand."""
+
+    def observe(event: TrialEvent) -> None:
+        follow(event)
+        if isinstance(event, VerdictReached):
+            evidence.look(event.rig, event.judged)
+
+    return observe
+
+
+def _interval(options: Mapping[str, str], mode: LatencyProbe) -> str:
+    """The interval of batches among options or settings, as they have it; nothing where there is none."""
+    return "" if mode.interval is None else options.get(mode.interval, "")
+
+
+def _named(trial: Experiment, mode: LatencyProbe) -> str:
+    window = f", batches {interval}" if (interval := _interval(trial.options, mode)) else ""
+    size = f", {trial.parameters[RECORD_SIZE]} bytes" if RECORD_SIZE in trial.parameters else ""
+    return f"{trial.load.rate:g}/s{window}{size}"
+
+
+def _checked(trial: Experiment, mode: LatencyProbe) -> ResolvedExperiment:
+    """A trial, ready to start; InputError with what is wrong with it, or cannot be taken apart."""
+    problems = list(mode.problems(trial))
+    if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
+        rule = f"must ask for at most {RECORDS_MAX:,} events a trial, its span extended to its longest"
+        problems.append(Problem("--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration"))
+    if problems:
+        raise InputError(problems)
+    ready = check(trial)
+    if not _row_by_row(ready.flow):
+        rule = "must make rows of the rows of one stream, for one sink: a window has no way of its own"
+        raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
+    return ready
+
+
+def _row_by_row(flow: Flow) -> bool:
+    nodes = tuple(graph.operators(flow))
+    sources = [node for node in nodes if isinstance(node, Source)]
+    return len(flow.sinks) == len(sources) == 1 and all(isinstance(node, _ROW_BY_ROW) for node in nodes)
+
+
+def _trial(
+    ready: ResolvedExperiment, mode: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
+) -> dict[str, Any]:
+    """One trial, and what came of its results; of one that could not be made, why."""
+    trial, before = ready.experiment, Clock.fixed_now()
+    asked = trial.model_copy(update={"out": str(folder)})
+    said = {
+        "rate_per_s": trial.load.rate, "record_bytes": getattr(ready.parameters, RECORD_SIZE, None),
+        "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial.options, mode)),
+        "batch_window_s": mode.seconds(window) if window else None,
+    }  # fmt: skip
+    with Scratch("anatomy") as private:
+        evidence = mode.evidence(trial, Path(private))
+        try:
+            observe = _at_the_end(evidence, snapshots(on_progress))
+            result, judged = run_judged(asked, observe, evidence.options, on_result)
+        except (EngineError, DriverError) as error:
+            failed = {"run": "", "verdict": "invalid", "sentence": str(error), "clock_moved_us": None}
+            return {**said, **failed, **nothing("it did not start")}
+        moved_us = Clock.fixed_now().offset_us - before.offset_us
+        said |= {
+            "batch_window": _interval(result.settings, mode), "run": result.folder,
+            "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
+            "clock_moved_us": moved_us,
+        }  # fmt: skip
+        if judged is None or judged.verified is None or result.verdict.value == "invalid":
+            reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
+            return {**said, **nothing(reason)}
+        found = {**said, **decompose(judged, Path(str(result.folder)), evidence)}
+    if abs(moved_us) > CLOCK_MOVED_US_MAX and not found["reason"]:
+        found["doubts"].append("the machine's clock, by which others than the driver stamp, was moved within the trial")
+    return found

@@ -1,0 +1,82 @@
+"""One trial taken apart: every result's way in stages, whatever the mode of the engine, as plain data.
+
+Stages of one result follow each other, so their sum is its latency by construction. That proves nothing about where one
+ends and the next begins: each mode holds its evidence against the driver's stamps, and what does not agree is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamgauge.stats.percentile import carries
+from streamgauge.studies.latency_breakdown import saved_results, stages
+from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, EXTRA_FIELDS, Breakdown, ProbeInput
+from streamgauge.studies.latency_breakdown.stages import Times
+
+if TYPE_CHECKING:
+    from streamgauge.trial.conductor import TrialResult
+
+CDF_POINTS = 101
+_UNKNOWN = ("sampled", "remainder_share", "batches", "left_out", *EXTRA_FIELDS)
+
+
+def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> dict[str, Any]:
+    """The stages of a trial's results; of one of which nothing is known, why not."""
+    spans = judged.done.offered_spans
+    results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)
+    if results is None or not len(results.event_us):
+        return nothing("no result came")
+    taken = evidence.taken(judged, folder, results)
+    return nothing(taken) if isinstance(taken, str) else _told(judged, taken)
+
+
+def nothing(reason: str) -> dict[str, Any]:
+    """What stands of a trial that could not be taken apart."""
+    unknown = dict.fromkeys(_UNKNOWN)
+    return {"reason": reason, "latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": [], **unknown, "doubts": []}
+
+
+def _told(judged: TrialResult, taken: Breakdown) -> dict[str, Any]:
+    whole = stages.latency(taken.latencies_us, taken.independent)
+    found = {
+        "latency": {**whole, "contradicted_share": stages.contradicted_share(taken.ways)},
+        "first_of_batch": stages.latency(taken.firsts_us, taken.independent),
+        "stages": stages.summary(taken.ways, taken.independent),
+        "sampled": len(taken.ways.spent_us),
+        "remainder_share": _remainder(judged, taken),
+        "cdf_us": _spread(taken.latencies_us, taken.independent),
+        "batches": taken.batches,
+        "left_out": taken.left_out,
+        **dict.fromkeys(EXTRA_FIELDS), **taken.more,
+    }  # fmt: skip
+    return {"reason": "", **found, "doubts": [*doubts(found), *taken.doubts]}
+
+
+def doubts(found: Mapping[str, Any]) -> Iterator[str]:
+    """Why stages may be wrong, where their evidence does not agree, in any mode."""
+    remainder = found["remainder_share"]
+    if remainder is not None and abs(remainder) > DOUBT_SHARE:
+        yield "the stages' sum is not the mean latency that the trial computed"
+    if found["latency"]["contradicted_share"] > DOUBT_SHARE:
+        yield "moments of results do not follow each other"
+
+
+def _remainder(judged: TrialResult, taken: Breakdown) -> float | None:
+    """How far the stages' sum is from the mean latency that the trial itself computed, as a share of it: results that
+    never came count there, and those that are left out, or not in a sample, do not here.
+    """
+    measured = judged.result.latency.event_time_us
+    if measured is None or not measured.mean:
+        return None
+    return float(measured.mean - taken.ways.latencies_us.mean()) / measured.mean
+
+
+def _spread(latencies_us: Times, independent: int) -> list[float | None]:
+    """Quantiles from 0 to 1; None of those that so many observations do not carry."""
+    shares = np.linspace(0, 1, CDF_POINTS).tolist()
+    quantiles = np.quantile(latencies_us, shares).tolist()
+    return [us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True)]

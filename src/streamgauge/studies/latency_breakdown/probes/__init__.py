@@ -1,0 +1,1 @@
+"""Stage times by execution mode."""

@@ -1,0 +1,270 @@
+"""The anatomy of micro-batches: a result's way through its batch, by the driver's stamps and by Spark's of batches.
+
+What Spark says is held against the driver's own stamps, batch by batch, on both sides: a hand-out lies between a
+batch's first task and its last, a commit after its last task and before its end. Over a broker nobody sees what is
+read; there results of a sample lie between the first task and the end of the last one, by the broker's stamps. Whatever
+moves Spark's moments against ours, a clock or a wrong reading of them, breaks one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import Experiment
+from streamgauge.core.errors import Problem
+from streamgauge.engines.spark.batch_interval import seconds
+from streamgauge.engines.spark.observe import event_log
+from streamgauge.engines.spark.observe.event_log import BatchWork
+from streamgauge.studies.latency_breakdown import broker_timestamps, stages
+from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerStamps, Sample
+from streamgauge.studies.latency_breakdown.driver_timestamps import handed_out, offered
+from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
+from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+from streamgauge.studies.latency_breakdown.stages import StageTimes, Times, Timestamp
+from streamgauge.transports.registry import STAMPS
+
+if TYPE_CHECKING:
+    from streamgauge.harness.testbed import TestBed
+    from streamgauge.metrics.log.trial_log import TrialLog
+    from streamgauge.trial.conductor import TrialResult
+
+PROBES = "probes"
+"""The option that says what is kept of batches."""
+TOLERANCE_US = 3000
+"""Spark's moments are whole milliseconds, cut off, and a batch's end is a sum of two of them."""
+READ, WRITTEN = "read, processed and written", "processed and written"
+STAGES = {
+    "generated": "until it could be read: its chunk, and with a common frontier those of all generators, offered",
+    broker_timestamps.IN_KAFKA: broker_timestamps.MEANING,
+    "waiting": "until a batch of the engine began",
+    "offset fixed": "until the batch knew up to where it reads",
+    "planned": "the batch's plan written to the checkpoint, and its query planned",
+    "taken by the writer": "over a broker: until our own writer of batches had told the recorder that it begins one",
+    "scheduled": "until the first task of the batch was launched",
+    "read": "until a task began to take the events over",
+    WRITTEN: "until the recorder had the result, the rest of reading included",
+    READ: "over a broker, where nobody sees what is read: until it had the result",
+    broker_timestamps.CONSUMED: broker_timestamps.CONSUMED_MEANING,
+}
+
+
+BETWEEN = {"offset fixed": "fixed_us", "planned": "planned_us"}
+"""The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Fills the seam's `LatencyProbe`."""
+
+    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    interval: str | None = "trigger"
+
+    def seconds(self, interval: str) -> float:
+        return seconds(interval)
+
+    def problems(self, trial: Experiment) -> Iterator[Problem]:
+        yield from event_log.taken(trial.options)
+        if trial.options.get(PROBES) == "off":
+            rule = "must be progress or on: batches are known by it"
+            yield Problem(f"option {PROBES}", rule, "off", "leave it out")
+
+    def evidence(self, trial: Experiment, private: Path) -> BatchProbe:
+        stamped = trial.transport in STAMPS
+        return BatchProbe(private, ReadVisibility(stamped, stamped and trial.load.frontier == "common"))
+
+
+@dataclass(frozen=True)
+class ReadVisibility:
+    """How a transport shows reads: `stamped` where the driver itself hands events out, `together` where none can be
+    read before every generator has offered that much, and `beforehand` where the driver is told what a batch reads
+    before its first task.
+    """
+
+    stamped: bool
+    together: bool
+    beforehand: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Its moments, microseconds: Spark's progress has begun to ended, its event log launched and finished, the driver's
+    are read and committed. `read_us` is the first hand-out; over a broker the mark that the batch begins to be written,
+    over sockets that it begins.
+    """
+
+    begun_us: int
+    fixed_us: int
+    planned_us: int
+    ended_us: int
+    launched_us: int
+    finished_us: int
+    run_us: int
+    read_us: int
+    committed_us: int
+
+    def contradictions_us(self, seen: ReadVisibility, written_us: int | None = None) -> Iterator[int]:
+        """By how much moments that must follow each other do not, beyond what rounding explains. `written_us`: when a
+        broker had the last result that is known of.
+        """
+        pairs = [(self.planned_us, self.read_us), (self.finished_us, self.committed_us)]
+        if seen.stamped:
+            pairs += [(self.launched_us, self.read_us), (self.read_us, self.finished_us)]
+        if seen.beforehand:
+            pairs.append((self.read_us, self.launched_us))
+        if seen.stamped or seen.beforehand:
+            pairs.append((self.committed_us, self.ended_us))
+        if written_us is not None:
+            pairs += [(self.launched_us, written_us), (written_us, self.finished_us)]
+        return (before - after for before, after in pairs if before - after > TOLERANCE_US)
+
+
+@dataclass(frozen=True)
+class BatchProbe:
+    """Fills the seam's `ProbeInput`."""
+
+    logs: Path
+    seen: ReadVisibility
+    broker: BrokerStamps = field(default_factory=BrokerStamps)
+    between: Mapping[str, str] = field(default_factory=lambda: BETWEEN)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return event_log.options(self.logs)
+
+    def look(self, rig: TestBed, judged: TrialResult) -> None:
+        self.broker.look(rig, judged)
+
+    def batches(self, progress: list[dict[str, Any]], journal: TrialLog) -> dict[int, Batch]:
+        """Those of which everything is known; `progress` are rows of the table of batches."""
+        return batches_of(progress, event_log.work(self.logs), journal)
+
+    def ways(
+        self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, sample: Sample | None
+    ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+        """As `ways_of` has them."""
+        return stage_times_of(journal, batches, results, self.seen, sample, self.between)
+
+    def taken(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
+        journal = judged.done.journal
+        batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), journal)
+        sample = self.broker.sample(results)
+        mine = results if sample is None else results.of(sample.places)
+        ways, of_batch, known = self.ways(journal, batches, mine, sample)
+        if not known.any():
+            return "no batch of a result is known"
+        written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
+        found = _held_against({batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.seen, written)
+        found["commit_after_us"] = _commit_after(batches, of_batch, mine.emission_us[known])
+        latencies_us = ways.latencies_us if sample is None else results.latencies_us
+        count = len(np.unique(of_batch))
+        apart = found["contradicting_batches"] > DOUBT_SHARE * count
+        doubts = ("what Spark says of its batches contradicts the driver's stamps of them",) * apart
+        firsts_us = _firsts(journal, batches, results)
+        return Breakdown(ways, latencies_us, firsts_us, count, count, int((~known).sum()), found, doubts)
+
+
+def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], journal: TrialLog) -> dict[int, Batch]:
+    """The batches of which everything is known; `progress` are rows of the table of batches."""
+    committed = {commit.batch: commit.committed_us for commit in journal.commits}
+    read: dict[int, int] = {}
+    for part in journal.all_hand_outs():
+        if part.first and part.events:
+            read[part.batch] = min(read.get(part.batch, part.when_us), part.when_us)
+    found = {}
+    for row in progress:
+        number, begun_us = row["batch_id"], row["start_us"]
+        if number in work and number in committed and number in read:
+            done, fixed_us = work[number], begun_us + _us(row["latest_offset_ms"])
+            planned_us = fixed_us + _us(row["wal_commit_ms"]) + _us(row["query_planning_ms"])
+            found[number] = Batch(
+                begun_us, fixed_us, planned_us, begun_us + _us(row["trigger_ms"]), done.launched_us, done.finished_us,
+                done.run_us, read[number], committed[number],
+            )  # fmt: skip
+    return found
+
+
+def stage_times_of(
+    journal: TrialLog,
+    batches: Mapping[int, Batch],
+    results: SavedResults,
+    seen: ReadVisibility,
+    sample: Sample | None = None,
+    between: Mapping[str, str] = BETWEEN,
+) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+    """The ways of the results whose batch is known, the batch of each of these, and which of all they are. Of a
+    `sample`, which these results are, the broker's moments are known too.
+    """
+    published_us, (of_batch, read_us) = offered(journal, results, seen.together), handed_out(journal, results)
+    known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
+    at = timestamps_of(batches, of_batch)
+    moments = [Timestamp("generated", published_us)]
+    moments += [] if sample is None else [sample.in_kafka()]
+    moments.append(Timestamp("waiting", at("begun_us"), may_precede=True))
+    moments += [Timestamp(stage, at(moment)) for stage, moment in between.items()]
+    if seen.stamped:
+        moments += [Timestamp("scheduled", at("launched_us")), Timestamp("read", read_us)]
+    else:
+        moments += [Timestamp("taken by the writer", at("read_us")), Timestamp("scheduled", at("launched_us"))]
+    last = WRITTEN if seen.stamped else READ
+    if sample is not None:
+        moments, last = [*moments, sample.written(last)], broker_timestamps.CONSUMED
+    return stages.stage_times(results.event_us, moments, results.emission_us, last).of(known), of_batch[known], known
+
+
+def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:
+    """What gives a moment, by its name, of the batch of each result; 0 of one that is not known."""
+    different, places = np.unique(of_batch, return_inverse=True)
+    none = Batch(*[0] * 9)
+
+    def at(name: str) -> Times:
+        moments = [getattr(batches.get(number, none), name) for number in different.tolist()]
+        when_us: Times = np.array(moments, np.int64)[places]
+        return when_us
+
+    return at
+
+
+def _firsts(journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults) -> Times:
+    """The latencies of the results whose event came first in a batch."""
+    of_batch, _ = handed_out(journal, results)
+    known = results.of(np.isin(of_batch, np.array(list(batches), np.int64)))
+    return known.latencies_us[stages.first_of_each(handed_out(journal, known)[0], known.event_us)]
+
+
+def _us(ms: float | None) -> int:
+    return round(1000 * (ms or 0.0))
+
+
+def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
+    """The latest of each batch."""
+    last: dict[int, int] = {}
+    for batch in np.unique(of_batch).tolist():
+        last[batch] = int(when_us[of_batch == batch].max())
+    return last
+
+
+def _held_against(batches: Mapping[int, Batch], seen: ReadVisibility, written_us: Mapping[int, int]) -> dict[str, Any]:
+    """Of how many batches Spark's moments contradict the driver's, and by how much at most; how long tasks ran."""
+    apart_us = [
+        max(batch.contradictions_us(seen, written_us.get(number)), default=0) for number, batch in batches.items()
+    ]
+    whole_us = sum(batch.ended_us - batch.begun_us for batch in batches.values())
+    return {
+        "contradicting_batches": sum(1 for us in apart_us if us),
+        "contradiction_us_max": max(apart_us),
+        "tasks_share": sum(batch.run_us for batch in batches.values()) / whole_us if whole_us else None,
+    }
+
+
+def _commit_after(batches: Mapping[int, Batch], of_batch: Times, emission_us: Times) -> float:
+    """How long after results had come their batch was committed, on average: no part of a latency."""
+    different, places = np.unique(of_batch, return_inverse=True)
+    when_us = np.array([batches[number].committed_us for number in different.tolist()], np.int64)[places]
+    return float((when_us - emission_us).mean())

@@ -1,0 +1,102 @@
+"""The anatomy of real-time mode: a result's way from topic to topic, by the driver's stamps and the broker's.
+
+Nothing of it is Spark's word. The driver says when it offered an event and when it had the result, the broker when it
+appended each of the two. Between these Spark fetches, processes and writes the row, which stays one stage: in this mode
+Spark 4.3 tells no latency of its own (its progress has none), and there are no batches whose moments it could tell.
+
+The broker's moments are held against the driver's from both sides, result by result: an event is appended after it was
+offered, a result before the recorder has it. And a result that was appended before its event is another event's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamgauge.config.experiment import Experiment
+from streamgauge.core.errors import Problem
+from streamgauge.studies.latency_breakdown import broker_timestamps, stages
+from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerStamps, Sample
+from streamgauge.studies.latency_breakdown.driver_timestamps import offered
+from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
+from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+from streamgauge.studies.latency_breakdown.stages import StageTimes, Timestamp
+
+if TYPE_CHECKING:
+    from streamgauge.harness.testbed import TestBed
+    from streamgauge.metrics.log.trial_log import TrialLog
+    from streamgauge.trial.conductor import TrialResult
+
+READ_AND_PROCESSED = "read and processed"
+STAGES = {
+    "generated": "until its chunk was offered",
+    broker_timestamps.IN_KAFKA: broker_timestamps.MEANING,
+    READ_AND_PROCESSED: "until the broker had the result: fetched, processed and sent by Spark",
+    broker_timestamps.CONSUMED: broker_timestamps.CONSUMED_MEANING,
+}
+
+
+@dataclass(frozen=True)
+class RealTime:
+    """Fills the seam's `LatencyProbe`."""
+
+    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    interval: str | None = None
+
+    def seconds(self, interval: str) -> float:
+        return 0.0
+
+    def problems(self, trial: Experiment) -> Iterator[Problem]:
+        """What can run here can be taken apart."""
+        yield from ()
+
+    def evidence(self, trial: Experiment, private: Path) -> TopicToTopic:
+        return TopicToTopic()
+
+
+@dataclass(frozen=True)
+class TopicToTopic:
+    """Fills the seam's `ProbeInput`."""
+
+    broker: BrokerStamps = field(default_factory=BrokerStamps)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def look(self, rig: TestBed, judged: TrialResult) -> None:
+        self.broker.look(rig, judged)
+
+    def taken(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
+        sample = self.broker.sample(results)
+        if sample is None:
+            return f"when the broker had events is not known: {self.broker.silent}"
+        ways, known = stage_times_of(judged.done.journal, results, sample)
+        if not known.any():
+            return "no result's event is known to have been offered"
+        counted = judged.result.latency.event_time_us
+        independent = min(len(known), counted.effective_count if counted else 0)
+        left_out = int((~known).sum())
+        firsts_us = np.zeros(0, np.int64)
+        return Breakdown(ways, results.latencies_us, firsts_us, independent, None, left_out, *held_against(ways))
+
+
+def stage_times_of(journal: TrialLog, results: SavedResults, sample: Sample) -> tuple[StageTimes, np.ndarray]:
+    """The ways of the results of a sample whose chunk is known, and which of the sample these are."""
+    mine = results.of(sample.places)
+    published_us = offered(journal, mine, together=False)
+    known = published_us >= 0
+    moments = [Timestamp("generated", published_us), sample.in_kafka(), sample.written(READ_AND_PROCESSED)]
+    found = stages.stage_times(mine.event_us, moments, mine.emission_us, broker_timestamps.CONSUMED)
+    return found.of(known), known
+
+
+def held_against(ways: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:
+    """How many results' moments contradict each other beyond what the stamps are exact to, by how much at most; and
+    whether that is a reason for doubt.
+    """
+    contradicting = int((ways.contradicted_us > 0).sum())
+    found = {"contradicting_results": contradicting, "contradiction_us_max": int(ways.contradicted_us.max())}
+    doubt = "what the broker says contradicts the driver's stamps"
+    return found, (doubt,) * (contradicting > DOUBT_SHARE * len(ways.contradicted_us))

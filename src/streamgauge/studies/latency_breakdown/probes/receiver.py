@@ -1,0 +1,156 @@
+"""The anatomy of DStreams over Spark's own receivers: a result's way through a socket, a block and a batch [L].
+
+A block's name says when its interval began, and so when it was cut. Spark's log says when its driver was told of it,
+and the SUT in which batch it is and how many lines it has. A receiver keeps the order of its generator, so those
+numbers say in which block every event is, without a look at it.
+
+Who takes lines from a socket stamps none of them. An event may have been taken as soon as the interval of its block had
+begun and not before: that is where `received` ends, and the wire itself, less than an interval, is in what follows.
+When Spark was told of a block is held against the driver's stamps from both sides: after its events were offered, and
+before the recorder knew that a batch with it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_ID, sequences_of
+from streamgauge.engines.spark.dstream import block_log
+from streamgauge.engines.spark.observe import event_log
+from streamgauge.studies.latency_breakdown import stages
+from streamgauge.studies.latency_breakdown.broker_timestamps import Sample
+from streamgauge.studies.latency_breakdown.driver_timestamps import handed_out, offered
+from streamgauge.studies.latency_breakdown.probes.intervals import QUEUED, IntervalProbe
+from streamgauge.studies.latency_breakdown.probes.micro_batch import (
+    READ,
+    TOLERANCE_US,
+    Batch,
+    ReadVisibility,
+    timestamps_of,
+)
+from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+from streamgauge.studies.latency_breakdown.stages import StageTimes, Times, Timestamp
+
+if TYPE_CHECKING:
+    from streamgauge.harness.testbed import TestBed
+    from streamgauge.metrics.log.trial_log import TrialLog
+    from streamgauge.trial.conductor import TrialResult
+
+RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
+STAGES = {
+    RECEIVED: "over sockets: until the interval of the block that has it had begun; so long it lay between both ends",
+    IN_BLOCK: "over sockets: until that interval was over, the wire's part of it included",
+    ANNOUNCED: "over sockets: until the block was stored, and Spark's driver knew of it",
+    IN_BATCH: "over sockets: until the time of the next batch, which is made of the blocks that are known then",
+}
+READ_KNOWN_BEFORE_START = ReadVisibility(False, False, beforehand=True)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Those of one receiver in the order in which it made them (n,): `ends` how many lines it had brought with each,
+    times in microseconds.
+    """
+
+    ends: Times
+    batches: Times
+    begun_us: Times
+    told_us: Times
+
+    def of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
+        """The place of the block with each line, and whether there is one."""
+        places = np.searchsorted(self.ends, sequences, side="right")
+        return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
+
+
+def blocks_of(said: Sequence[Mapping[str, Any]], told_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
+    """Partition to its blocks: by what the SUT `said` of its batches, and when Spark was told. One of which the log
+    says nothing ends what is known of its partition.
+    """
+    rows: dict[int, list[tuple[int, ...]]] = {}
+    silent: set[int] = set()
+    for batch in sorted(said, key=lambda one: int(one["batchId"])):
+        for partition, stream, number, lines in batch.get("blocks", ()):
+            if (stream, number) not in told_us:
+                silent.add(partition)
+            if partition not in silent:
+                row = (lines, batch["batchId"], number * event_log.MS, told_us[stream, number])
+                rows.setdefault(partition, []).append(row)
+    found = {}
+    for partition, of in rows.items():
+        lines, batches, begun, told = np.array(of, np.int64).T
+        found[partition] = Blocks(np.cumsum(lines), batches, begun, told)
+    return found
+
+
+@dataclass(frozen=True)
+class ReceiverProbe(IntervalProbe):
+    """Fills the seam's `ProbeInput`. `private` is a folder of its own, `interval_s` that of blocks."""
+
+    private: Path = Path()
+    interval_s: float = 0.0
+    said: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        self.logs.mkdir(exist_ok=True)
+        return {**event_log.options(self.logs), **block_log.options(self.private)}
+
+    def look(self, rig: TestBed, judged: TrialResult) -> None:
+        self.said.extend(rig.engine.evidence())
+
+    def ways(
+        self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
+    ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+        blocks = blocks_of(self.said, block_log.told(self.private))
+        return stage_times_of(journal, batches, results, blocks, round(self.interval_s * US))
+
+
+def stage_times_of(
+    journal: TrialLog,
+    batches: Mapping[int, Batch],
+    results: SavedResults,
+    blocks: Mapping[int, Blocks],
+    interval_us: int,
+) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+    """The ways of the results whose block and batch are known and agree, their batches, and which of all they are.
+
+    A rig of its own has one plan, so the n-th event of a generator is in the n-th line that it sent.
+    """
+    published_us, (of_batch, _) = offered(journal, results, together=False), handed_out(journal, results)
+    begun_us, told_us, in_batch = _in_blocks(results, blocks)
+    known = (published_us >= 0) & (in_batch == of_batch) & np.isin(of_batch, np.array(list(batches), np.int64))
+    at = timestamps_of(batches, of_batch)
+    moments = [
+        Timestamp("generated", published_us),
+        Timestamp(RECEIVED, begun_us, may_precede=True),
+        # A timer cuts blocks, and may be late: then one has events of after its time.
+        Timestamp(IN_BLOCK, begun_us + interval_us, may_precede=True),
+        Timestamp(ANNOUNCED, told_us, within_us=TOLERANCE_US),
+        Timestamp(IN_BATCH, at("begun_us"), may_precede=True),
+        Timestamp(QUEUED, at("fixed_us"), within_us=TOLERANCE_US),
+        Timestamp("scheduled", at("launched_us"), within_us=TOLERANCE_US),
+    ]
+    found = stages.stage_times(results.event_us, moments, results.emission_us, READ)
+    return found.of(known), of_batch[known], known
+
+
+def _in_blocks(results: SavedResults, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
+    """Of each result's event when the interval of its block began, when Spark was told of that, and its batch; -1 of
+    none.
+    """
+    begun_us, told_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
+    sequences = sequences_of(np.asarray(results.names[EVENT_ID]))
+    for partition, of in blocks.items():
+        mine = np.flatnonzero(results.partitions == partition)
+        places, there = of.of(sequences[mine])
+        mine, places = mine[there], places[there]
+        begun_us[mine], told_us[mine], in_batch[mine] = of.begun_us[places], of.told_us[places], of.batches[places]
+    return begun_us, told_us, in_batch

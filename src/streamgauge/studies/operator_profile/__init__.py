@@ -1,0 +1,1 @@
+"""Cost, selectivity and memory of each operator."""

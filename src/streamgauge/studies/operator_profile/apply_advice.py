@@ -1,0 +1,83 @@
+"""`characterize --apply`: the workload is run with the instances that were advised, where Spark has any.
+
+What is advised comes to one setting of Spark. A trial with it, at the rate that was characterized, has every answer
+verified; its run folder lies in that of the characterization, beside `applied.toml`, which asks for the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts.observers import OnResult, OnStudy, ignore
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
+from streamgauge.config.experiment import Characterize, Experiment, build, to_toml
+from streamgauge.dataflow import graph
+from streamgauge.engines.spark.parallelism import SETTING, parallelism_options, unless_set
+from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.preflight.validate import check
+from streamgauge.studies.operator_profile.command import check_input
+from streamgauge.trial.progress import Show, snapshots
+from streamgauge.trial.run import run_single
+
+APPLIED = "applied.toml"
+
+
+def check_all(experiment: Experiment) -> None:
+    """InputError with everything that is wrong with a characterization, and with the run of its advice, if that is
+    asked for.
+    """
+    flow = check_input(experiment).flow
+    asked = experiment.characterize or Characterize()
+    if asked.apply and any(parallelism_options(node).acts for node in graph.operators(flow)):
+        check(trial_of(experiment, 1))
+
+
+def trial_of(experiment: Experiment, instances: int) -> Experiment:
+    """The run of what was characterized with so many instances; an option of the user's own is replaced by them."""
+    load = experiment.load
+    return build(
+        {
+            "command": "run",
+            "workload": experiment.workload,
+            "engine": experiment.engine,
+            "parameters": experiment.parameters,
+            "options": {**experiment.options, SETTING: str(instances)},
+            "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
+        }
+    )
+
+
+def apply_advice(
+    experiment: Experiment,
+    found: Mapping[str, Any],
+    on_progress: Show,
+    on_study: OnStudy = ignore,
+    on_result: OnResult = ignore,
+) -> dict[str, Any]:
+    """A characterization with what became of its advice, `applied`, which is kept in its folder too.
+
+    As it was where nothing is advised that acts on Spark. Errors are those of `run_single`.
+    """
+    value = found["apply"]["value"]
+    if value is None:
+        return dict(found)
+    folder = Path(found["folder"])
+    trial = with_absolute_paths(trial_of(experiment, value))
+    before = experiment.options.get(SETTING) or str(unless_set(check(trial).generators))
+    write_text(folder / APPLIED, to_toml(trial), OUT)
+    result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
+    applied = {
+        "setting": SETTING,
+        "before": before,
+        "after": str(value),
+        "experiment": str(folder / APPLIED),
+        "run": result.folder,
+        "verdict": result.verdict.value,
+        "sentence": result.verdict.sentence,
+    }
+    whole = {**found, "applied": applied}
+    write_study(folder, CHARACTERIZATION, whole)
+    on_study(whole)
+    return whole

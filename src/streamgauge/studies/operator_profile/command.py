@@ -1,0 +1,225 @@
+"""`characterize`: what each operator of a workload does to the stream and what it costs [B §3.4].
+
+1. the planned input is made, so many slices of event time
+2. the reference computes every operator over it: selectivity and tuple sizes, exact
+(`studies.operator_profile.operator_io`) 3. the input of every operator is cut into as many parts, and written down
+4. Spark times each operator alone over them, slice by slice in turn; the first slices warm it up and are thrown away
+   (`engines.spark.userjob.operator_benchmark`), while its memory is sampled
+5. what follows: the time of a tuple, and the instances of eq. 3.4 (`studies.operator_profile.profile`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.artifacts.observers import OnStudy, ignore
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import Characterize, Experiment
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.dataflow.nodes import Flow, NativeJob, Node, Source
+from streamgauge.engines.spark.userjob.batch_slices import Slice
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.user_job import UserJob
+from streamgauge.preflight.validate import check
+from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
+from streamgauge.studies.operator_profile.operator_io import SLICE, Measured, Span, materialise, write_slices
+from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
+from streamgauge.studies.operator_profile.user_job_rows import job_rows
+from streamgauge.system.machine import environment
+from streamgauge.system.scratch import Scratch
+from streamgauge.trial.run import require_machine
+
+if TYPE_CHECKING:
+    from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
+
+SCHEMA_VERSION = 2
+START_US = 1_767_225_600 * US
+"""The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
+EVENTS_MAX = 50_000_000
+SLICES_ADVISED = 100
+"""The fewest that carry a p99, and so an advice."""
+MEMORY_OF = (
+    "the processes of Spark that time one operator after the other, not of the application as it runs: mostly the "
+    "JVM's heap, and of state only what a keyed process's own class holds"
+)
+"""Spark's own stateful operators begin each slice without state, in batch."""
+
+Say = Callable[[str], None]
+
+
+def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: OnStudy = ignore) -> dict[str, Any]:
+    """The characterization as plain data, which is also written to a folder of its own.
+
+    `say` hears how far it is.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError: Spark did not start, or ended; the folder holds its log.
+    """
+    ready, asked = check_input(experiment), experiment.characterize or Characterize()
+    require_machine(ready)
+    now = datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
+    said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
+    write_study(folder, CHARACTERIZATION, {**said, "finished": False})
+    measured = _measure(ready, asked, folder, say)
+    found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
+    write_study(folder, CHARACTERIZATION, found)
+    on_study(found)
+    return found
+
+
+_OF_STREAMS = ("trigger", "source", "probes", "watermark_delay")
+"""Options of Spark that decide nothing of an operator alone."""
+
+
+def check_input(experiment: Experiment) -> ResolvedExperiment:
+    """The input, ready to be made: by one generator, or it would be another one on another machine.
+
+    Raises:
+        InputError: with everything that is wrong with the characterization.
+    """
+    asked, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
+    problems = list(reproduce.not_taken(experiment))
+    if (events := asked.slices_in_all * asked.slice_events) > EVENTS_MAX:
+        rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
+        way_out = "--slices 100 --slice-events 10k"
+        problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
+    for name in _OF_STREAMS:
+        if name in experiment.options:
+            rule = "changes nothing of an operator that is run alone"
+            problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
+    update = {"command": "generate", "characterize": None, "load": load}
+    ready = attempt(lambda: check(experiment.model_copy(update=update)), problems)
+    if problems:
+        raise InputError(problems)
+    assert isinstance(ready, ResolvedExperiment)
+    return ready
+
+
+def _asked_of(ready: ResolvedExperiment, asked: Characterize) -> dict[str, Any]:
+    experiment, span = ready.experiment, _span(ready, asked)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "workload": experiment.workload,
+        "engine": experiment.engine,
+        "parameters": ready.parameters.model_dump(mode="json"),
+        "options": experiment.options,
+        "input": {
+            "slices": asked.slices,
+            "warmup_slices": asked.warmup_slices,
+            "slice_events": asked.slice_events,
+            "rate_per_s": experiment.load.rate,
+            "seed": experiment.load.seed,
+            "start_us": span.start_us,
+            "end_us": span.end_us,
+        },
+        "target": asked.target,
+        "weights": asked.weights,
+        "environment": environment(),
+    }
+
+
+def _span(ready: ResolvedExperiment, asked: Characterize) -> Span:
+    slice_us = max(1, round(asked.slice_events / ready.experiment.load.rate * US))
+    return Span(START_US, START_US + slice_us * asked.slices_in_all, slice_us)
+
+
+def _measure(ready: ResolvedExperiment, asked: Characterize, folder: Path, say: Say) -> dict[str, Any]:
+    with Scratch("characterize") as private:
+        counted, operators = _count(ready, asked, Path(private), say)
+        timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
+    found = profile_figures(ready.workload.name, _flow(ready), counted, timings, asked)
+    return {"settings": settings, **found, "memory": distribution(memory, MEMORY_OF), "notes": _notes(asked, found)}
+
+
+def _flow(ready: ResolvedExperiment) -> Flow:
+    """What is taken apart. An own job's function may read lineage; of any other flow it is no part."""
+    return ready.lineage_flow if isinstance(ready.workload, UserJob) else ready.flow
+
+
+def _notes(asked: Characterize, found: Mapping[str, Any]) -> list[str]:
+    """What a reader must know of these figures."""
+    notes = []
+    if asked.slices < SLICES_ADVISED:
+        notes.append(f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised")
+    untimed = [row["name"] for row in found["operators"] if row["time_per_tuple_us"] is None]
+    ways: dict[str, list[str]] = {}
+    for row in found["operators"]:
+        if row["time_method"]:
+            ways.setdefault(row["time_method"].replace("_", " "), []).append(row["name"])
+    if len(ways) > 1:
+        each = "; ".join(f"{way}: {', '.join(names)}" for way, names in ways.items())
+        notes.append(f"timed in different ways, so compare times and instances within one alone ({each})")
+    notes.append(f"not timed, and so without a share of the instances: {', '.join(untimed)}")
+    return notes
+
+
+def _count(
+    ready: ResolvedExperiment, asked: Characterize, private: Path, say: Say
+) -> tuple[dict[Node, Measured], tuple[IsolatedOperator, ...]]:
+    """What the reference counts of every node, and every operator that has input, ready to be timed."""
+    import duckdb
+
+    from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
+
+    span = _span(ready, asked)
+    plan = ready.plan(span.start_us, ready.experiment.load.rate, (span.end_us - span.start_us) / US)
+    counted: dict[Node, Measured] = {}
+    operators: list[IsolatedOperator] = []
+    with duckdb.connect(str(private / "rows.duckdb")) as connection:
+        own = job_rows(ready, private) if isinstance(ready.workload, UserJob) else None
+        for one in materialise(connection, _flow(ready), plan, span, own):
+            counted[one.node] = one
+            say(f"reference   {one.node.name}: {one.rows_out:,} rows")
+            if isinstance(one.node, Source) or not sum(one.rows_in):
+                continue
+            at = private / f"operator-{len(operators)}"
+            at.mkdir()
+            folders = write_slices(connection, one, at, asked.slices_in_all)
+            paths = {name: str(path) for name, path in folders.items()}
+            job = one.node if isinstance(one.node, NativeJob) else None
+            operators.append(IsolatedOperator(one.node.name, one.alone, paths, SLICE, job))
+    (private / "rows.duckdb").unlink()
+    return counted, tuple(operators)
+
+
+def _time(
+    ready: ResolvedExperiment,
+    operators: Sequence[IsolatedOperator],
+    asked: Characterize,
+    private: Path,
+    log: Path,
+    say: Say,
+) -> tuple[Timings, list[int], dict[str, str]]:
+    """(the measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
+    from streamgauge.engines.spark.userjob.operator_benchmark_client import benchmark_operators
+
+    if not operators:
+        return Timings(), [], {}
+    failed: dict[str, str] = {}
+    slices: dict[str, list[Slice]] = {}
+    say("starting spark")
+    with benchmark_operators(operators, ready.experiment.options, private, log) as running:
+
+        def one(number: int) -> None:
+            answer = running.slice(number)
+            failed.update(answer.failed)
+            for name, sample in answer.samples.items() if number >= asked.warmup_slices else ():
+                slices.setdefault(name, []).append(sample)
+            say(f"timing   slice {number + 1} of {asked.slices_in_all}, {asked.warmup_slices} of them to warm up")
+
+        for number in range(asked.warmup_slices):
+            one(number)
+        with MemorySampler(running.memory_bytes) as memory:
+            for number in range(asked.warmup_slices, asked.slices_in_all):
+                one(number)
+        settings = running.settings
+    methods = {each.name: each.method for each in operators}
+    whole = {name: each for name, each in slices.items() if name not in failed}
+    return Timings(whole, methods, failed), memory.samples, settings

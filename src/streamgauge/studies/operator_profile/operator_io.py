@@ -1,0 +1,254 @@
+"""What goes into each operator of a flow and what comes out, computed by the reference and kept: one table a node.
+
+Each operator is computed from the tables of its inputs, so nothing is computed twice, and by itself: the same cut is
+what an engine then times. Lineage, the instrument's own columns, is nowhere in it. Windows that are open at the end of
+the input give what they hold by then.
+
+Updates: a running aggregate has one row for each key and slice, the value at the slice's end, because that is what an
+engine of micro-batches gives that takes a slice as a batch. By the thesis's rule, an update for each input, it would be
+one row for each row that came in.
+
+An own job is one operator, whose rows somebody else computes (`JobRows`). Its input carries lineage, which the function
+may read; an event is handed to it at its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, LINEAGE
+from streamgauge.core.schema import Field, Schema, quote, quoted
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.expressions import check
+from streamgauge.dataflow.expressions.types import element_type
+from streamgauge.dataflow.lineage import needed_columns
+from streamgauge.dataflow.nodes import Flow, Mode, NativeJob, Node, Process, RunningAggregate, Sink, Source, TopN
+from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle.process import computed
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+
+CHUNK_ROWS = 262_144
+"""Events that are made at a time."""
+FIXED_BYTES = {"int": 4.0, "bigint": 8.0, "double": 8.0, "timestamp": 8.0, "boolean": 1 / 8}
+OFFSET_BYTES = 4.0
+"""Of a text, of bytes, or of an array in Arrow, besides what it holds."""
+SLICE = "__slice"
+"""Parts of an operator's input lie in folders of that name; no column of a flow begins with an underscore."""
+
+Rule = Literal["rows", "updates"]
+JobRows = Callable[[Any, NativeJob, dict[str, str]], Any]
+"""(connection, own job, the table of each of its streams) -> what it gives, as a relation of that connection."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The input: all events with start <= event time < end, in slices of event time, microseconds."""
+
+    start_us: int
+    end_us: int
+    slice_us: int
+
+    @property
+    def ends(self) -> list[int]:
+        """Where each slice ends."""
+        return [*range(self.start_us + self.slice_us, self.end_us, self.slice_us), self.end_us]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An operator with what went in and came out.
+
+    `alone` is the node reading the tables of its inputs, as sources named after them. `rows_in` has the rows of each
+    input. `tuple_bytes` is what a row of its own columns takes in Arrow, None where it gave no row.
+    """
+
+    node: Node
+    alone: Node
+    rows_in: tuple[int, ...]
+    rows_out: int
+    tuple_bytes: float | None
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out for each row in; None for a source, and where nothing came in."""
+        received = sum(self.rows_in)
+        return self.rows_out / received if received else None
+
+    @property
+    def rule(self) -> Rule:
+        """How rows out are counted."""
+        return "updates" if isinstance(self.node, RunningAggregate) else "rows"
+
+
+def materialise(
+    connection: Any, flow: Flow, plan: Plan, span: Span, job_rows: JobRows | None = None
+) -> Iterator[Measured]:
+    """Every node of a flow, inputs first, each as soon as its table stands in `connection`, a DuckDB of its own.
+
+    `job_rows` is needed where the flow is an own job.
+    """
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET asof_loop_join_threshold = 0")
+    done: dict[Node, Measured] = {}
+    for node in graph.operators(flow):
+        alone = _cut(node)
+        if isinstance(node, Source):
+            _offer(connection, node, plan, span)
+        elif isinstance(node, NativeJob):
+            assert job_rows is not None
+            tables = {source.name: _table(source) for source in node.inputs}
+            job_rows(connection, node, tables).create(quote(_table(node)))
+        else:
+            _compute(connection, alone, _table(node), span)
+        rows, size = _rows_and_bytes(connection, node)
+        before = tuple(done[input_].rows_out for input_ in graph.inputs(node))
+        done[node] = Measured(node, alone, before, rows, size)
+        yield done[node]
+
+
+def _table(node: Node) -> str:
+    """The table of a node's rows: its columns, and `event_time`."""
+    return f"rows_of_{node.name}"
+
+
+def _cut(node: Node) -> Node:
+    """The node reading the tables of its inputs; what makes arrays goes with it, since no source gives one."""
+    if isinstance(node, Source):
+        return node
+    return graph.with_inputs(node, tuple(_stand_in(input_) for input_ in graph.inputs(node)))
+
+
+def _stand_in(node: Node) -> Node:
+    if isinstance(node, Source) and node.lineage:
+        return replace(node, name=_table(node))
+    columns = schema.columns(node)
+    if any(element_type(type_) is not None for type_ in columns.values()):
+        return _cut(node)
+    return Source(_table(node), Schema(tuple(Field(name, type_, nullable=True) for name, type_ in columns.items())))
+
+
+def _alone_flow(node: Node) -> Flow:
+    mode: Mode = "update" if isinstance(node, RunningAggregate) else "append"
+    return Flow((Sink(node, "alone", mode),))
+
+
+def _offer(connection: Any, source: Source, plan: Plan, span: Span) -> None:
+    """A source's table: the planned events themselves."""
+    number = plan.number_of(source.name)
+    there = schema.columns(source)
+    columns = tuple(name for name in dict.fromkeys((*there, EVENT_TIME)) if name != INGEST_TIME)
+    handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in there else ""
+    first = plan.batch(number, 0, 0, 0, columns)
+    reader = pa.RecordBatchReader.from_batches(first.schema, _batches(plan, number, columns, span))
+    connection.register("__events", reader)
+    connection.execute(f"CREATE TABLE {quote(_table(source))} AS SELECT *{handed} FROM __events")
+    connection.unregister("__events")
+
+
+def _batches(plan: Plan, stream: int, columns: Sequence[str], span: Span) -> Iterator[pa.RecordBatch]:
+    for partition in range(plan.partitions):
+        first, last = (plan.count_before(stream, partition, time) for time in (span.start_us, span.end_us))
+        for low in range(first, last, CHUNK_ROWS):
+            yield plan.batch(stream, partition, low, min(last, low + CHUNK_ROWS), columns)
+
+
+def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
+    flow = _alone_flow(alone)
+    relations = {source.name: quote(source.name) for source in graph.sources(flow)}
+    relations = computed(connection, flow, relations)
+    if isinstance(alone, RunningAggregate):
+        query = _updates(connection, alone, relations, span)
+    else:
+        own = quoted(schema.columns(alone))
+        query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(alone, relations)})"
+    connection.execute(f"CREATE TABLE {quote(table)} AS {query}")
+
+
+def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str], span: Span) -> str:
+    """The value of each key at the end of each slice that has rows of it."""
+    flow = _alone_flow(node)
+    connection.register("__cuts", pa.table({"cut": pa.array(span.ends, pa.int64())}))
+    due = lower.last_of_spans(flow, relations, "__cuts")
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE __due AS {due}")
+    connection.unregister("__cuts")
+    there = schema.columns(node.input)
+    if all(check.checked(text, there, node.name).combine for _, text in node.aggregates):
+        return lower.sql(flow, relations, "__due")
+    own = ", ".join(f"__values.{quote(name)}" for name in schema.columns(node))
+    same = " AND ".join(f"__values.{quote(key)} IS NOT DISTINCT FROM __due.{quote(key)}" for key in node.keys)
+    at = f"__values.{lower.TIME} = __due.{quote(EVENT_TIME)}"
+    return f"SELECT {own} FROM ({lower.lower(node, relations)}) AS __values JOIN __due ON {same} AND {at}"
+
+
+def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:
+    """(rows, bytes of one of them in Arrow: values and offsets, without the bits that say what is null)."""
+    table = quote(_table(node))
+    if isinstance(node, NativeJob):  # of its columns nothing is declared
+        rows = connection.table(_table(node)).to_arrow_table()
+        own = rows.select([name for name in rows.column_names if name not in LINEAGE])
+        return rows.num_rows, own.nbytes / rows.num_rows if rows.num_rows else None
+    columns = node.schema.types() if isinstance(node, Source) else schema.columns(node)
+    sizes = " + ".join(_bytes(quote(name), type_, table) for name, type_ in columns.items())
+    ((rows, size),) = connection.execute(f"SELECT count(*), {sizes} FROM {table}").fetchall()
+    return int(rows), float(size) / rows if rows else None
+
+
+def _bytes(column: str, type_: str, table: str) -> str:
+    """DuckDB SQL of what a column of all rows takes."""
+    if type_ in FIXED_BYTES:
+        return f"count(*) * {FIXED_BYTES[type_]}::DOUBLE"
+    element = element_type(type_)
+    if element is not None:
+        inner = _bytes("__element", element, "__elements")
+        held = f"(SELECT {inner} FROM (SELECT unnest({column}) AS __element FROM {table}) AS __elements)"
+        return f"count(*) * {OFFSET_BYTES}::DOUBLE + {held}"
+    length = "strlen" if type_ == "string" else "octet_length"
+    return f"count(*) * {OFFSET_BYTES}::DOUBLE + coalesce(sum({length}({column})), 0)"
+
+
+def write_slices(connection: Any, measured: Measured, folder: Path, parts: int) -> dict[str, Path]:
+    """The input of an operator as Parquet, cut into `parts` of equal numbers of rows in the order of time.
+
+    `folder` is there, and empty. Gives, for each source that `measured.alone` reads, a folder with one for each part,
+    `__slice=0` and so on, with the columns that the operator reads; a part without rows has none. Parts are of rows and
+    not of time, so that an operator whose input comes at the ends of windows alone has as many. A keyed process is
+    promised that rows of one time come together, so its parts are cut between different times, and may be fewer.
+    """
+    flow = _alone_flow(measured.alone)
+    tables = [source.name for source in graph.sources(flow)]
+    together = isinstance(measured.node, Process) and bool(measured.node.keys)
+    _place(connection, tables, parts, together)
+    wanted = needed_columns(flow)
+    folders = {}
+    for number, table in enumerate(tables):
+        # A ranking goes by the time at which its windows end, which no column of its input has.
+        timed = (EVENT_TIME,) if isinstance(measured.node, TopN) or not wanted[table] else ()
+        columns = ", ".join(f"__rows.{quote(name)}" for name in dict.fromkeys((*wanted[table], *timed)))
+        folders[table] = folder / str(number)
+        query = (
+            f"SELECT {columns}, __placed.slice AS {SLICE} FROM {quote(table)} AS __rows JOIN __placed"
+            f" ON __placed.side = {number} AND __placed.id = __rows.rowid ORDER BY __rows.{quote(EVENT_TIME)}"
+        )
+        connection.sql(query).write_parquet(str(folders[table]), partition_by=[SLICE])
+    connection.execute("DROP TABLE __placed")
+    return folders
+
+
+def _place(connection: Any, tables: Sequence[str], parts: int, together: bool) -> None:
+    """The table `__placed`: of each row of all tables its part; `together`: all rows of one time in the same."""
+    sides = " UNION ALL ".join(
+        f"SELECT {number} AS side, rowid AS id, {quote(EVENT_TIME)} AS time FROM {quote(table)}"
+        for number, table in enumerate(tables)
+    )
+    place = "rank() OVER (ORDER BY time)" if together else "row_number() OVER (ORDER BY time, side, id)"
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE __placed AS WITH sides AS ({sides})"
+        f" SELECT side, id, (({place} - 1) * {parts}) // (SELECT count(*) FROM sides) AS slice FROM sides"
+    )

@@ -1,0 +1,117 @@
+"""From the timed slices of an operator to the time that one of its tuples takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.core.clock import US
+from streamgauge.engines.spark.userjob.batch_slices import Slice
+from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.stats.sign_test import positives_needed
+
+Floats = NDArray[np.float64]
+
+Q = 0.99
+CONFIDENCE = 0.95
+"""Of the sign test, two-sided, that tells an operator from only reading."""
+
+
+class _Times(NamedTuple):
+    """Microseconds a tuple: of each slice, what is taken off in the p99, and that.
+
+    `interval`: what the sign test leaves for the median of the differences; None where there are too few slices for it.
+    """
+
+    differences: Floats
+    baseline: float
+    p99: float
+    interval: tuple[float, float] | None
+
+    @property
+    def told(self) -> bool:
+        """Slower than only reading."""
+        return self.interval is not None and self.interval[0] > 0
+
+
+def _times(slices: Floats) -> _Times:
+    """`slices` (slices, 4): rows, seconds, reading, fixed.
+
+    The p99 is of the runs with the operator alone, less one baseline for all of them: the p99 of differences would be
+    that of the baseline's own noise wherever the operator costs little.
+    """
+    rows, seconds, reading, fixed = slices.T
+    fixed_s = np.median(fixed)
+    differences = US * (seconds - reading - fixed_s) / rows
+    baseline = float(np.median(US * (reading + fixed_s) / rows))
+    high = float(np.quantile(US * seconds / rows, Q, method="inverted_cdf"))
+    return _Times(differences, baseline, max(high - baseline, 0.0), _interval(differences))
+
+
+def _interval(differences: Floats) -> tuple[float, float] | None:
+    """Of their median, by rank: it lies above 0 where as many differences do as the sign test wants."""
+    needed = positives_needed(len(differences), CONFIDENCE)
+    if needed > len(differences):
+        return None
+    ordered = np.sort(differences)
+    return float(ordered[-needed]), float(ordered[needed - 1])
+
+
+def per_tuple_cost(slices: Sequence[Slice]) -> dict[str, Any] | None:
+    """Median and p99 over slices, microseconds; None where there is no slice.
+
+    What a job of the operator costs without a row, the median over slices, is paid once a batch, and taken off each.
+    Negative differences stay in the median, and are in `negative_slices`. `distinguishable`: a sign test tells the
+    operator from only reading, and it is the slower one; where it is not, median and p99 are None, and `interval` is
+    what the median may be. The p99 is None too where there are too few slices to carry it.
+    """
+    if not slices:
+        return None
+    measured = np.array(slices, dtype=np.float64)
+    times = _times(measured)
+    return {
+        "median": float(np.median(times.differences)) if times.told else None,
+        "p99": times.p99 if times.told and carries(Q, len(slices)) else None,
+        "interval": times.interval,
+        "distinguishable": times.told,
+        "slices": len(slices),
+        "slower_slices": int((times.differences > 0).sum()),
+        "negative_slices": int((times.differences < 0).sum()),
+        "baseline": times.baseline,
+        "fixed_per_slice": US * float(np.median(measured[:, 3])),
+        "rows_per_slice": float(measured[:, 0].mean()),
+    }
+
+
+def resampled(slices: Sequence[Slice], times: int, random: np.random.Generator) -> list[float]:
+    """Tp of eq. 3.4 in each of so many bootstrap samples of the slices, microseconds."""
+    measured = np.array(slices, dtype=np.float64)
+    drawn = (_times(measured[random.integers(len(slices), size=len(slices))]) for _ in range(times))
+    return [each.p99 if each.told else 0.0 for each in drawn]
+
+
+def too_few(slices: int) -> str:
+    """Why there is no p99."""
+    return f"p99 needs {observations_needed(Q)} slices with rows, and there were {slices}"
+
+
+def unreported(time: Mapping[str, Any]) -> str:
+    """Why an operator has no time, and counts as no work, by its `tuple_time`."""
+    slices, slower = time["slices"], time["slower_slices"]
+    needed = positives_needed(slices, CONFIDENCE)
+    if time["negative_slices"] >= needed:
+        head = "takes less than only reading"
+    else:
+        head = f"below what can be told from only reading{_give_or_take(time['interval'])}"
+    counted = "; counts as no work" if carries(Q, slices) else ""
+    return (
+        f"{head}: slower with it in {slower} of {slices} slices, the sign test wants {needed}{counted}; more or larger "
+        "slices (--slices, --slice-events) tell more"
+    )
+
+
+def _give_or_take(interval: tuple[float, float] | None) -> str:
+    return f" (+/- {(interval[1] - interval[0]) / 2:.3g} us)" if interval is not None else ""

@@ -1,0 +1,283 @@
+"""The figures of a characterization, as plain data: what was counted and timed of each operator, and what follows.
+
+Nothing is measured here. Of an operator that could not be timed, the time is null and the reason stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from streamgauge.config.experiment import Characterize, Weights
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.describe import describe
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    InWindows,
+    Lookup,
+    NativeJob,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Sink,
+    Source,
+    TopN,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.engines.spark.parallelism import NOT_VISIBLE, SETTING, parallelism_options
+from streamgauge.engines.spark.userjob.batch_slices import Slice
+from streamgauge.stats.instances import advised, multiplied, spread, work
+from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.studies.operator_profile import published
+from streamgauge.studies.operator_profile.operator_io import Measured
+from streamgauge.studies.operator_profile.per_tuple_cost import Q, per_tuple_cost, resampled, too_few, unreported
+
+WEIGHTS: tuple[Weights, ...] = get_args(Weights)
+
+_TYPES: dict[type[Node], str] = {
+    Source: "source", Select: "projection", Where: "selection", Explode: "projection, one to many",
+    InWindows: "projection, one to many", Lookup: "join with a static table", Union: "union",
+    WindowAggregate: "group-by, windowed aggregation", SessionAggregate: "group-by, windowed aggregation",
+    RunningAggregate: "group-by, aggregation",
+    WindowJoin: "windowed join", IntervalJoin: "windowed join", Distinct: "group-by, first row",
+    TopN: "group-by, ranking", Process: "code", NativeJob: "code",
+}  # fmt: skip
+"""Operator types by the thesis's words, as far as it has them [B §2.9]."""
+
+RESAMPLES, SEED = 200, 1
+
+METHODS = {
+    "difference": "Spark in batch, one task: the operator over a slice that is in memory, less only reading that slice,"
+    " and less the same difference without a row; planned before, rows thrown away; stateful operators begin each slice"
+    " without state",
+    "class_alone": "the keyed process's class by itself in Python over slices in order, its state going on; without "
+    "Spark's exchange, its blocks and its state store; nothing is taken off",
+    "updates": "rows out of a running aggregate: one for each key and slice, as an engine of micro-batches gives; by "
+    "the thesis's rule, one for each row in, its selectivity is 1",
+    "own_job": "an own job is one operator: rows out are those of its reference, else of the same function in batch"
+    " over the whole input; its time is that of the function over a slice by itself",
+    "tuple_bytes": "what a row of the operator's own columns takes in Arrow: values and offsets, without lineage",
+    "p99": "of the runs with the operator, less the median of only reading and the fixed cost: a p99 of differences"
+    " would be the noise of only reading where the operator costs little",
+    "advised_instances": "eq. 3.4 by the p99; operators without one get none, and the others share the target; one "
+    "that a sign test over the slices cannot tell from only reading, or that takes less, is no work, and gets one",
+    "advised_instances_interval": f"5th and 95th percentile over {RESAMPLES} bootstrap samples of the slices",
+}
+
+SOURCE_REASON = "only reading is what is taken off every other operator's time"
+SINK_REASON = "results leave for the recorder, which is no part of the system"
+NOTHING_CAME = "no row came in"
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The measured slices of each operator that had rows, how they were timed, and why others could not be."""
+
+    slices: Mapping[str, Sequence[Slice]] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+def profile_figures(
+    workload: str, flow: Flow, counted: Mapping[Node, Measured], timings: Timings, asked: Characterize
+) -> dict[str, Any]:
+    """`operators`, `s_app_us`, `ways`, `apply` and `thesis` of a characterization."""
+    nodes, told = list(graph.operators(flow)), describe(flow)
+    events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
+    rows = [_operator(words, counted, node, events, timings) for words, node in zip(told, nodes, strict=False)]
+    rows += [_sink(words, counted, sink, events) for words, sink in zip(told[len(nodes) :], flow.sinks, strict=True)]
+    # By their places: a stream and the results of a flow may have one name.
+    works = {weights: {str(place): _work(row, weights) for place, row in enumerate(rows)} for weights in WEIGHTS}
+    given = {weights: advised(works[weights], asked.target) for weights in WEIGHTS}
+    between = _intervals(rows, timings, asked)
+    for place, row in enumerate(rows):
+        name, key = row["name"], str(place)
+        row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
+        row["advised_instances_by_weights"] = {weights: given[weights][key] for weights in WEIGHTS}
+        row["advised_instances"] = given[asked.weights][key]
+        row["advised_instances_interval"] = {weights: between[weights][key] for weights in WEIGHTS}
+        row["thesis"] = [
+            {"operator": each.operator, "instances": each.instances}
+            for each in published.of_operator(workload, name, _role(row))
+        ]
+    base = given[asked.weights]
+    sources = {str(place) for place, row in enumerate(rows) if row["kind"] == "source"}
+    return {
+        "operators": rows,
+        "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
+        "ways": _ways(base, sources, asked),
+        "apply": _apply(nodes, rows),
+        "thesis": [
+            {"operator": each.operator, "instances": each.instances, "here": _here(each, rows)}
+            for each in published.INSTANCES.get(workload, ())
+        ],
+    }
+
+
+def _operator(
+    words: Mapping[str, Any], counted: Mapping[Node, Measured], node: Node, events: int, timings: Timings
+) -> dict[str, Any]:
+    one, before = counted[node], [counted[input_] for input_ in graph.inputs(node)]
+    time = per_tuple_cost(timings.slices.get(node.name, ()))
+    acts = parallelism_options(node)
+    return {
+        "name": node.name,
+        "kind": words["kind"],
+        "type": _TYPES[type(node)],
+        "communication": _communication(node),
+        "inputs": words["inputs"],
+        "rows_in": list(one.rows_in),
+        "rows_out": one.rows_out,
+        "selectivity": one.selectivity,
+        "counted_as": one.rule,
+        "tuple_bytes": one.tuple_bytes,
+        "time_per_tuple_us": time,
+        "time_per_tuple_us_p99": time["p99"] if time else None,
+        "time_method": timings.methods.get(node.name) if time else None,
+        "time_reason": _time_reason(node, time, timings),
+        "weights": _weights(before, events),
+        "instances_on_spark": {"acts": acts.acts, "reason": acts.reason},
+    }
+
+
+def _sink(words: Mapping[str, Any], counted: Mapping[Node, Measured], sink: Sink, events: int) -> dict[str, Any]:
+    before = counted[sink.input]
+    return {
+        "name": sink.name,
+        "kind": "sink",
+        "type": "sink",
+        "communication": "forward",
+        "inputs": words["inputs"],
+        "rows_in": [before.rows_out],
+        "rows_out": None,
+        "selectivity": None,
+        "counted_as": before.rule,
+        "tuple_bytes": before.tuple_bytes,
+        "time_per_tuple_us": None,
+        "time_per_tuple_us_p99": None,
+        "time_method": None,
+        "time_reason": SINK_REASON,
+        "weights": _weights([before], events),
+        "instances_on_spark": {"acts": False, "reason": "a sink writes in the tasks of what it reads"},
+    }
+
+
+def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -> str | None:
+    """Why there is no time, or no p99 of it."""
+    if isinstance(node, Source):
+        return SOURCE_REASON
+    if node.name in timings.failed:
+        return f"it could not be run alone: {timings.failed[node.name]}"
+    if time is None:
+        return NOTHING_CAME
+    if not time["distinguishable"]:
+        return unreported(time)
+    return too_few(time["slices"]) if time["p99"] is None else None
+
+
+def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[float]]:
+    """Sin_i of each input. A source has nothing before it, and counts as 1 in the immediate weights."""
+    return {
+        "cumulative": [each.rows_out / events if events else 0.0 for each in before],
+        "immediate": [1.0 if isinstance(each.node, Source) else each.selectivity or 0.0 for each in before],
+    }
+
+
+def _work(row: Mapping[str, Any], weights: Weights) -> float | None:
+    """`s_op`; None without slices that carry a p99, 0 where the operator cannot be told from only reading."""
+    time = row["time_per_tuple_us"]
+    if time is None or not carries(Q, time["slices"]):
+        return None
+    return _weighted(row, weights, time["p99"] if time["distinguishable"] else 0.0)
+
+
+def _weighted(row: Mapping[str, Any], weights: Weights, time_us: float) -> float:
+    """One time was measured for an operator, and a tuple of each of its inputs is taken to need it."""
+    return work((time_us, weight) for weight in row["weights"][weights])
+
+
+def _intervals(
+    rows: Sequence[Mapping[str, Any]], timings: Timings, asked: Characterize
+) -> dict[Weights, dict[str, tuple[int, int] | None]]:
+    """Between what the advised instances lie, by weights and place, had other slices of the same kind been timed."""
+    random = np.random.default_rng(SEED)
+    drawn = {
+        place: resampled(timings.slices[row["name"]], RESAMPLES, random)
+        for place, row in enumerate(rows)
+        if _work(row, asked.weights) is not None
+    }
+
+    def works(weights: Weights, sample: int) -> dict[str, float | None]:
+        return {
+            str(place): _weighted(row, weights, drawn[place][sample]) if place in drawn else None
+            for place, row in enumerate(rows)
+        }
+
+    return {
+        weights: spread([works(weights, sample) for sample in range(RESAMPLES)], asked.target) for weights in WEIGHTS
+    }
+
+
+def _ways(base: Mapping[str, int | None], sources: Collection[str], asked: Characterize) -> dict[str, Any]:
+    """The three ways of multiplying; those by the formula are None where it advised nothing."""
+    nothing = all(each is None for each in base.values())
+    return {
+        way: None
+        if nothing and way != "one_each"
+        else [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
+        for way, plans in multiplied(base, sources, asked.multipliers).items()
+    }
+
+
+def _communication(node: Node) -> str:
+    """How rows come to the operator's instances."""
+    if isinstance(node, Source):
+        return "none"
+    if isinstance(node, Lookup):
+        return "forward; the table to all"
+    keys = node.groups if isinstance(node, TopN) else getattr(node, "keys", ())
+    return f"by {', '.join(keys)}" if keys else "forward"
+
+
+def _role(row: Mapping[str, Any]) -> published.Role:
+    return row["kind"] if row["kind"] in ("source", "sink") else "operator"
+
+
+def _here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The operators of the flow that an operator of the thesis is; none where it has none."""
+    return [
+        row["name"] for row in rows if _role(row) == each.role and (each.role != "operator" or row["name"] in each.here)
+    ]
+
+
+def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The one setting of Spark that acts: the most instances that any operator after an exchange is advised to have."""
+    exchanged = {row["name"]: row for node, row in zip(nodes, rows, strict=False) if parallelism_options(node).acts}
+    known = [value for row in exchanged.values() if (value := row["advised_instances"]) is not None]
+    if not known:
+        reason = f"not applicable: {_nothing_to_apply(nodes, exchanged.values())}"
+        return {"setting": SETTING, "value": None, "line": None, "reason": reason}
+    value = max(known)
+    reason = f"one number for all exchanges: the most of {', '.join(exchanged)}"
+    return {"setting": SETTING, "value": value, "line": f"--option {SETTING}={value}", "reason": reason}
+
+
+def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[Mapping[str, Any]]) -> str:
+    if any(isinstance(node, NativeJob) for node in nodes):
+        return NOT_VISIBLE
+    if not exchanged:
+        return "no operator follows an exchange"
+    if any(row["time_per_tuple_us"] for row in exchanged):
+        return f"no operator after an exchange has a p99 ({observations_needed(Q)} slices with rows carry one)"
+    return "no operator after an exchange could be timed"

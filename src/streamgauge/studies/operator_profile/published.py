@@ -1,0 +1,130 @@
+"""What the thesis published of its applications: instances [B table 3.4], latency and throughput [B tables 4.3 to 4.5].
+
+Figures of the thesis, never mixed into our own. It has no instances for Bargain Index, Reinforcement Learner, Smart
+Grid and VoIPSTREAM. As a whole, five of its ten rows cannot come from eq. 3.4 as it is printed, with K = 10 shared out
+among all operators of the row, each share rounded up: Word Count 15 of at most 13, Log Processing 17 of at most 15,
+Fraud Detection 13 of at most 12; Traffic Monitoring 6 and Sentiment Analysis 9 of at least 10.
+
+Latency and throughput are of 8 nodes of 2 cores and 3.5 GB, Spark 1.3.1 with batches of 1 s and Storm 0.9.2, in
+`data/bordin_tables_4_3_to_4_5.csv`, whole. Throughput is counted at the sink, where Spark's batched updates are far
+fewer than its inputs. Word Count's 23 625.8 ms stand there twice (n1_x1, n8_x2): one of them is probably a slip.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from streamgauge.core.formatting import format_rate, format_us
+
+Role = Literal["source", "operator", "sink"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """An operator of the thesis with its instances, and the operators here that do what it does.
+
+    Sources and sinks stand for all of theirs: streams and results have other names here.
+    """
+
+    operator: str
+    instances: int
+    here: tuple[str, ...] = ()
+
+    @property
+    def role(self) -> Role:
+        return "source" if self.operator == "source" else "sink" if self.operator == "sink" else "operator"
+
+
+def _row(source: int, sink: int, **operators: int | tuple[int, tuple[str, ...]]) -> tuple[Published, ...]:
+    """A row of the table; an operator that has another name here, or several, is a pair of instances and names."""
+    between = [_published(name, given) for name, given in operators.items()]
+    return (Published("source", source), *between, Published("sink", sink))
+
+
+def _published(name: str, given: int | tuple[int, tuple[str, ...]]) -> Published:
+    instances, here = given if isinstance(given, tuple) else (given, (name,))
+    return Published(name, instances, here)
+
+
+INSTANCES: dict[str, tuple[Published, ...]] = {
+    "word_count": _row(1, 3, splitter=5, counter=6),
+    "log_processing": _row(
+        4, 4,
+        status=(1, ("status_counter",)), volume=(2, ("volume_counter",)), geo_locator=(4, ("geo_finder",)),
+        geo_summary=(2, ("country_stats", "city_stats")),
+    ),
+    "traffic_monitoring": _row(1, 1, map_matcher=2, speed_calculator=2),
+    "machine_outlier": _row(6, 1, scorer=1, anomaly_scorer=1, alert_trigger=4),
+    "sentiment_analysis": _row(
+        1, 1,
+        tweet_filter=1, text_filter=1, stemmer=1, positive_scorer=1, negative_scorer=1, joiner=1, sentiment_scorer=1,
+    ),
+    "spam_filter": _row(1, 1, tokenizer=10, word_probability=1, bayes_rule=1),
+    "trending_topics": _row(
+        9, 1,
+        topic_extractor=2, rolling_counter=1, intermediate_ranker=(1, ("ranker",)), total_ranker=(1, ("ranker",)),
+    ),
+    "click_analytics": _row(
+        2, 1,
+        repeat_visit=2, visit_total=(2, ("visit_stats", "unique_stats")), geo_locator=(5, ("geo_finder",)),
+        geo_summary=(1, ("country_stats", "city_stats")),
+    ),
+    "fraud_detection": _row(8, 2, predictor=3),
+    "spike_detection": _row(7, 1, moving_average=3, spike_detector=2),
+}  # fmt: skip
+"""Workload to the thesis's row, in the thesis's order."""
+
+
+def of_operator(workload: str, name: str, role: Role) -> tuple[Published, ...]:
+    """What the thesis has for an operator of a workload: nothing, one, or several that are one here."""
+    rows = INSTANCES.get(workload, ())
+    return tuple(each for each in rows if each.role == role and (role != "operator" or name in each.here))
+
+
+LATENCIES = Path(__file__).parent / "data" / "bordin_tables_4_3_to_4_5.csv"
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One sink of one configuration; `sink` by the thesis's name, empty where there is one.
+
+    A configuration is nodes and instances: n1_x1_x5_x6_x3 is one node, with a source, 5 splitters, 6 counters, 3 sinks.
+    """
+
+    table: str
+    system: str
+    configuration: str
+    sink: str
+    latency_ms_p95: float
+    sink_rows_per_s: float
+
+    def __str__(self) -> str:
+        """`23.6 s at 2.9 k/s`, after the sink's name where it has one."""
+        figure = f"{format_us(1000 * self.latency_ms_p95)} at {format_rate(self.sink_rows_per_s, '')}/s"
+        return f"{self.sink} {figure}".strip()
+
+
+def reported(workload: str) -> tuple[Reported, ...]:
+    """All that the thesis measured of a workload, in the order of its table; nothing where it did not."""
+    with LATENCIES.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["application"] == workload]
+    return tuple(
+        Reported(
+            row["table"], row["system"], row["configuration"], row["sink"],
+            float(row["latency_ms_p95"]), float(row["sink_rows_per_s"]),
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def best_on_one_node(workload: str, system: str) -> tuple[Reported, ...]:
+    """The sinks of the configuration on one node whose p95 is least, of several sinks that of the slowest."""
+    found: dict[str, list[Reported]] = defaultdict(list)
+    for row in reported(workload):
+        if row.system == system and row.configuration.startswith("n1_"):
+            found[row.configuration].append(row)
+    return tuple(min(found.values(), key=lambda rows: max(row.latency_ms_p95 for row in rows), default=()))

@@ -1,0 +1,37 @@
+"""What an own job gives for its whole input: by its reference, else by the function itself in batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from streamgauge.core.schema import quote
+from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.preflight import user_job_reference
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.user_job import UserJob
+from streamgauge.studies.operator_profile.operator_io import JobRows
+
+
+def job_rows(ready: ResolvedExperiment, private: Path) -> JobRows:
+    """How the rows of this job are computed; `private` takes files on the way."""
+    workload = ready.workload
+    assert isinstance(workload, UserJob)
+    if workload.description.reference is not None:
+        return lambda connection, _, tables: user_job_reference.answer(
+            connection,
+            workload.path,
+            workload.description,
+            {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()},
+        )
+    return lambda connection, job, tables: _in_batch(connection, job, tables, ready.experiment.options, private)
+
+
+def _in_batch(connection: Any, job: NativeJob, tables: dict[str, str], options: dict[str, str], private: Path) -> Any:
+    from streamgauge.engines.spark.userjob.batch_answer import batch_answer
+
+    inputs = {name: private / f"{name}.parquet" for name in tables}
+    for name, table in tables.items():
+        connection.table(quote(table)).write_parquet(str(inputs[name]))
+    with batch_answer(job, inputs, options, private, private / "batch.log") as answer:
+        return connection.read_parquet(str(answer(private / "answer") / "*.parquet"))

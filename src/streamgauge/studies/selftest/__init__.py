@@ -1,0 +1,1 @@
+"""Proves on this machine that the instrument is right."""

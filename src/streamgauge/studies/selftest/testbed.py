@@ -1,0 +1,132 @@
+"""Trials on the known engine, for the self-test: one start, many warm trials, in a folder that is thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.config.experiment import build
+from streamgauge.core.errors import DriverError, Interrupted
+from streamgauge.engines.synthetic.engine import SyntheticEngine
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.system.child_processes import wait_until
+from streamgauge.system.scratch import Scratch
+from streamgauge.trial.conductor import TrialConductor, TrialResult
+from streamgauge.trial.events import Progress
+from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.progress import snapshots
+from streamgauge.trial.run import create_folder
+
+DRAIN_TIMEOUT_S = 30.0
+HELD_TIMEOUT_S = 10.0
+DISTURBED_MAX = 2
+"""How often a trial that other work on this machine made invalid is done again."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What hears of a self-test that goes on: lines that stay, and how the trial stands that is running."""
+
+    line: Callable[[str], None] = lambda _: None
+    trial: Callable[[TrialSnapshot], None] = lambda _: None
+
+
+SILENT = View()
+
+
+class HeldBackTrial(JudgedTrial):
+    """A trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
+
+    def __init__(
+        self, ready: ResolvedExperiment, rate_per_s: float, duration_s: float, engine: SyntheticEngine
+    ) -> None:
+        super().__init__(ready, rate_per_s, fresh=False, duration_s=duration_s, may_extend=False, probe_batches=False)
+        self.interval_s, self.closes_late = 0.0, ()
+        self._engine = engine
+
+    def before_judging(self, conductor: TrialConductor, log: TrialRecord) -> None:
+        def let_go() -> bool:
+            conductor.observe(Progress(log, conductor.rig.clock.now_us(), "waiting for what the engine holds back"))
+            return not self._engine.facts()["held"]
+
+        if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
+            raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
+        log.journal.add(conductor.rig.tick())
+
+
+class SyntheticBench:
+    """A started test bed with a known engine. `disturbed` counts the trials that had to be done again."""
+
+    def __init__(self, conductor: TrialConductor, engine: SyntheticEngine, view: View) -> None:
+        self.ready, self._conductor, self._engine, self._view = conductor.ready, conductor, engine, view
+        self.disturbed = 0
+
+    def facts(self) -> dict[str, Any]:
+        return self._engine.facts()
+
+    def trial(self, rate_per_s: float, duration_s: float, may_extend: bool = False) -> TrialResult:
+        """One warm trial, judged; the backlog it leaves is drained."""
+        judged = self._judged(
+            JudgedTrial(
+                self.ready, rate_per_s, fresh=False, duration_s=duration_s, may_extend=may_extend, probe_batches=False
+            )
+        )
+        if not self._conductor.emptied(DRAIN_TIMEOUT_S):
+            raise DriverError("what a trial had left could not be drained, so no other trial may follow")
+        return judged
+
+    def undisturbed(self, rate_per_s: float, duration_s: float) -> TrialResult:
+        """A trial that may be extended, and is done again where other work on this machine disturbed the driver."""
+        for _ in range(DISTURBED_MAX):
+            judged = self.trial(rate_per_s, duration_s, may_extend=True)
+            if judged.result.verdict.value != "invalid":
+                return judged
+            self.disturbed += 1
+            self._view.line(f"done again: {judged.result.verdict.sentence}")
+        return self.trial(rate_per_s, duration_s, may_extend=True)
+
+    def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> TrialResult:
+        """One trial that is judged only when the engine has sent what it had held back."""
+        return self._judged(HeldBackTrial(self.ready, rate_per_s, duration_s, self._engine))
+
+    def _judged(self, trial: JudgedTrial) -> TrialResult:
+        judged = self._conductor.run(create_folder(self.ready), trial)
+        if judged.result.verdict.value == "interrupted":
+            raise Interrupted("the self-test was stopped; it proves nothing")
+        return judged
+
+
+@contextmanager
+def started(
+    workload: str,
+    rate_per_s: float,
+    options: dict[str, str],
+    load: dict[str, Any],
+    parameters: dict[str, Any],
+    view: View = SILENT,
+    tail_us: int | None = None,
+) -> Iterator[SyntheticBench]:
+    """A bench for a workload; `load` are settings of the experiment's load besides the rate.
+
+    `view` hears of its start and its trials. `tail_us`: a tail of another length than the flow's reach asks for.
+    """
+    with Scratch("selftest") as folder:
+        asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
+        ready = check(
+            build({
+                "workload": workload, "engine": "known", "parameters": parameters, "options": options,
+                "load": asked, "out": folder,
+            })
+        )  # fmt: skip
+        ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
+        engine = SyntheticEngine(ready.sut_cpus)
+        observe = snapshots(view.trial)
+        with TrialConductor.on_test_bed(ready, lambda: engine, Path(folder) / "rig", observe) as conductor:
+            conductor.start(rate_per_s, "starting the engine known")
+            yield SyntheticBench(conductor, engine, view)

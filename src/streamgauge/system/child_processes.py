@@ -1,0 +1,268 @@
+"""Child processes that cannot outlive their parent, spoken to in JSON lines.
+
+A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself.
+A parent that stops a child says goodbye first; where that did not come, the child is an orphan.
+The same pipe carries requests (one JSON object a line), the child's original standard output carries the answers, each
+with its request's number, and what the child announces meanwhile. Everything else that a child prints goes to its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
+from streamgauge.system.scratch import remove_if_abandoned
+
+Handlers = dict[str, Callable[..., Any]]
+
+FAREWELL = "null\n"
+ORPHANED_S = 5.0
+"""The lifeline of a killed parent may end a little before its locks do."""
+CLOSING_S = 4.0
+"""So long may a child take to let go of what it has started, once its lifeline has ended."""
+
+
+_pipe: IO[str] | None = None
+"""The child's side: what carries its answers, while it serves."""
+_writing = threading.Lock()
+
+
+class ChildFailed(DriverError):
+    """A child answered with an error, or ended without an answer; `kind` is the error's class name there, `problems`
+    what it refused where that was input.
+    """
+
+    def __init__(self, message: str, kind: str = "", problems: Sequence[Problem] = ()) -> None:
+        super().__init__(message)
+        self.kind, self.problems = kind, tuple(problems)
+
+
+class ChildSilent(ChildFailed):
+    """A child did not answer in time."""
+
+
+class Child:
+    """The parent's hold on one child process."""
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        arguments: Sequence[str],
+        log: Path,
+        cpus: Sequence[int] | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                start_new_session=True,  # or Ctrl-C in the terminal would end the children before us
+                env={**os.environ, **(environment or {})},
+            )
+        if cpus is not None:
+            os.sched_setaffinity(self._process.pid, cpus)
+        self.stage = ""
+        """What the child last announced."""
+        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        threading.Thread(target=self._read_answers, name=f"answers of {name}", daemon=True).start()
+        self._asking = threading.Lock()
+        self._asked = 0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def ask(self, request: str, timeout_s: float = 30.0, **arguments: Any) -> Any:
+        """Send one request and wait for its answer.
+
+        Raises:
+            ChildFailed: the child answered with an error, ended, or did not answer in `timeout_s`.
+        """
+        with self._asking:
+            self._asked += 1
+            self._send({"number": self._asked, "request": request, "arguments": arguments})
+            answer = self._answer_to(self._asked, request, timeout_s)
+        if answer is None:
+            self._answers.put(None)
+            raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")
+        if "error" in answer:
+            problems = [Problem(*parts) for parts in answer.get("problems", ())]
+            raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")), problems)
+        return answer["answer"]
+
+    def release(self) -> None:
+        """Say goodbye and close the lifeline: the child ends itself, and knows that it is no orphan."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(FAREWELL.encode())
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """Close the lifeline, wait, then kill what is left of the child's process group."""
+        self.release()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_s)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the child's whole process group at once."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # what was not sent yet has nobody to read it
+            self._process.stdin.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}") from None
+
+    def _answer_to(self, number: int, request: str, timeout_s: float) -> dict[str, Any] | None:
+        # Answers to requests that were given up on still come, late; they must not be taken for this one's.
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise ChildSilent(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
+            if answer is None or answer["number"] == number:
+                return answer
+
+    def _last_exit_code(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(5)
+        return None
+
+    def _read_answers(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with self._process.stdout as answers:
+                for line in answers:
+                    message = json.loads(line)
+                    if "stage" in message:
+                        self.stage = message["stage"]
+                    else:
+                        self._answers.put(message)
+        except ValueError:  # half an answer: the child was killed while it wrote
+            pass
+        finally:
+            self._answers.put(None)
+
+
+def stop_all(children: Sequence[Child], grace_s: float) -> None:
+    """Stop children side by side: all of them together have `grace_s`."""
+    for child in children:
+        child.release()
+    deadline = time.monotonic() + grace_s
+    for child in children:
+        child.stop(max(0.0, deadline - time.monotonic()))
+
+
+def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None, scratch: Path | None = None) -> NoReturn:
+    """The child's side: answer requests until the lifeline ends, then end this process.
+
+    `scratch` is the folder that the parent gave: where nobody else is left to remove it, this child does.
+    A thread watches the lifeline, so that a handler that hangs cannot keep an orphan alive.
+    """
+    global _pipe
+    _pipe = _private_standard_output()
+    requests: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned, scratch), daemon=True).start()
+    while True:  # only the lifeline ends it: an interpreter that winds down beside running servers can hang
+        message = requests.get()
+        _write_up({"number": message["number"], **_answer(handlers, message)})
+
+
+def announce(stage: str) -> None:
+    """The child's side: report what it works on, while a request waits for its answer. For any thread."""
+    _write_up({"stage": stage})
+
+
+def _write_up(message: dict[str, Any]) -> None:
+    with _writing, contextlib.suppress(OSError):  # a parent that has ended reads nothing: the lifeline's end is near
+        if _pipe is not None:
+            _pipe.write(json.dumps(message) + "\n")
+            _pipe.flush()
+
+
+def _private_standard_output() -> Any:
+    # A JVM or a library that prints must not break the protocol: its standard output becomes the log.
+    private = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return private
+
+
+def _watch_lifeline(
+    requests: queue.Queue[dict[str, Any]], on_orphaned: Callable[[], None] | None, scratch: Path | None
+) -> None:
+    try:
+        orphaned = True
+        for line in sys.stdin:
+            if line == FAREWELL:
+                orphaned = False
+                break
+            requests.put(json.loads(line))
+        if on_orphaned is not None:
+            closing = threading.Thread(target=on_orphaned, daemon=True)
+            closing.start()
+            closing.join(CLOSING_S)
+        if scratch is not None and orphaned:
+            wait_until(lambda: remove_if_abandoned(scratch), ORPHANED_S)
+        sys.stderr.flush()
+    finally:  # whatever went wrong: nobody is left who could end this process
+        os._exit(0)
+
+
+def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"answer": handlers[message["request"]](**message["arguments"])}
+    except InputError as error:
+        problems = [(each.setting, each.rule, str(each.got), each.way_out) for each in error.problems]
+        return {"error": str(error), "kind": type(error).__name__, "problems": problems}
+    except StreamgaugeError as error:
+        return {"error": str(error), "kind": type(error).__name__}
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}", "kind": type(error).__name__}
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.01) -> bool:
+    """Poll `condition` until it holds or `timeout_s` has passed; whether it held."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(step_s)
+    return True

@@ -1,0 +1,1 @@
+"""Brokers: own ones as processes, topics, and reading a partition's log."""

@@ -1,0 +1,1 @@
+"""The driver's side: settings, producer, outlet, inlet and result messages."""

@@ -1,0 +1,234 @@
+"""What may be asked of the way over Kafka, as options, and what both clients are told because of it.
+
+A user's brokers may want a log-in. Its settings stand in a file of the user's, by librdkafka's names, of which only the
+path travels: no value of it is in a result, a log or a command line. Spark's client, which is Java's, gets the same by
+its own names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.options import Setting, problems_of
+from streamgauge.core.units import parse_duration, parse_size
+
+ENCODINGS = ("compact", "json", "avro")
+SETTINGS = (
+    Setting("brokers", "", "HOST:PORT,... of a cluster of your own (--brokers); without it a broker is started"),
+    Setting("client", "", "a file of NAME=VALUE lines by which clients log in to it, by librdkafka's names"),
+    Setting("topics", "remove", "what becomes of a run's topics on brokers of your own", ("remove", "keep")),
+    Setting("encoding", "compact", "how an event is written in a message", ENCODINGS),
+    Setting("acks", "all", "which copies have an event before it counts as sent", ("all", "1")),
+    Setting("compression", "lz4", "of events on their way", ("none", "lz4", "snappy", "gzip", "zstd")),
+    Setting("linger", "1ms", "how long the producer waits for more to send at once, at most 1s; 0ms in real-time mode"),
+    Setting("batch", "1MB", "how much it sends at once at most, 1kB to 1MB"),
+)
+"""Defaults are those of `KafkaSettings`."""
+_SIZES: dict[str, tuple[Callable[[str], float], float, float, str, str]] = {
+    "linger": (parse_duration, 0.0, 1.0, "must be at most 1s", "5ms"),
+    "batch": (parse_size, 1e3, 1e6, "must be 1kB to 1MB", "100kB"),
+}
+"""What reads a setting, its least and most, that as a rule, and a value that would do."""
+CLIENT = (
+    "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
+    "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.endpoint.identification.algorithm",
+)  # fmt: skip
+"""The names that a client's file may have: those that mean the same to both clients."""
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
+_MODULES["SCRAM-SHA-512"] = _MODULES["SCRAM-SHA-256"]
+_TOGETHER = (
+    {"sasl.mechanism", "sasl.username", "sasl.password"},
+    {"ssl.certificate.location", "ssl.key.location"},
+)
+ABSOLUTE_PATH_OPTIONS = {"reconnect.backoff.max.ms": 250}
+"""Of librdkafka's clients: so long they wait at most before they look again for brokers that are gone. By themselves
+they come to wait 10 s, and what ours wait would look like latency of the system under test.
+"""
+_BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """Options, read: `of` takes what `problems` found nothing wrong with."""
+
+    brokers: str = ""
+    client: str = ""
+    topics: str = "remove"
+    encoding: str = "compact"
+    acks: str = "all"
+    compression: str = "lz4"
+    linger: str = "1ms"
+    batch: str = "1MB"
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> KafkaSettings:
+        return cls(**options)
+
+    @cached_property
+    def login(self) -> dict[str, str]:
+        """What a client of librdkafka is told to log in."""
+        return read_client(Path(self.client)) if self.client else {}
+
+    @property
+    def producing(self) -> dict[str, Any]:
+        """What a producer of librdkafka is told. The n-th event has to be at offset n: an idempotent producer sees to
+        that, and wants all copies to have it. Without one nothing is sent once more that may be there, and one
+        request follows the other.
+        """
+        alone = {"enable.idempotence": False, "retries": 0, "max.in.flight": 1}
+        once = {"enable.idempotence": True} if self.acks == "all" else alone
+        return {
+            **self.login,
+            **once,
+            "acks": self.acks,
+            "compression.type": self.compression,
+            "linger.ms": 1000 * parse_duration(self.linger),
+            "batch.size": parse_size(self.batch),
+        }
+
+    @property
+    def in_force(self) -> str:
+        """What events are sent by, as a setting of a result."""
+        asked = ("encoding", "acks", "compression", "linger", "batch")
+        return " ".join(f"{name}={getattr(self, name)}" for name in asked)
+
+    def java(self) -> dict[str, str]:
+        """The log-in by the names of Java's client, each after `kafka.`, as Spark's source and sink take them."""
+        return {f"kafka.{name}": value for name, value in _java(self.login)}
+
+
+def problems(options: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with options."""
+    yield from problems_of(options, SETTINGS, "the transport kafka", "transport option")
+    if "brokers" in options:
+        yield from _broker_problems(options["brokers"])
+    for name in ("client", "topics"):
+        if name in options and not options.get("brokers"):
+            rule = "is for brokers of your own, and none are named"
+            yield _problem(name, rule, options[name], "--brokers HOST:PORT with it")
+    if "client" in options:
+        try:
+            read_client(Path(options["client"]))
+        except InputError as error:
+            yield from error.problems
+    yield from _size_problems(options)
+
+
+def on_this_machine(hosts: Collection[str]) -> bool:
+    """Whether brokers that say that they are there share our clock."""
+    return set(hosts) <= {"localhost", "127.0.0.1", "::1"}
+
+
+def read_client(path: Path) -> dict[str, str]:
+    """The settings in a client's file: NAME=VALUE lines, `#` before remarks.
+
+    Raises:
+        InputError: with every problem; none of them shows what is secret.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.reason
+        rule = f"must be a file that can be read ({reason})"
+        raise InputError(_problem("client", rule, str(path), "client=FILE")) from None
+    found: dict[str, str] = {}
+    wrong: list[Problem] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not equals or name not in CLIENT or name in found:
+            rule = "must have lines NAME=VALUE, each name once, of " + ", ".join(CLIENT)
+            wrong.append(_problem("client", rule, f"line {number} of {path}", "mend that line"))
+        found[name] = value
+    wrong += [] if wrong else _login_problems(found, path)
+    if wrong:
+        raise InputError(wrong)
+    return found
+
+
+def _login_problems(login: Mapping[str, str], path: Path) -> Iterator[Problem]:
+    for together in _TOGETHER:
+        if 0 < len(together & set(login)) < len(together):
+            names = " and ".join(sorted(together))
+            yield _problem("client", f"must have {names}, or none of them", str(path), f"all of them in {path}")
+    protocol = login.get("security.protocol", "").upper()
+    if protocol not in PROTOCOLS:
+        rule = f"must have a security.protocol of {', '.join(PROTOCOLS)}"
+        yield _problem("client", rule, protocol or "none", f"one of them in {path}")
+        return
+    for kind, part in (("sasl.", "SASL"), ("ssl.", "SSL")):
+        named = [name for name in login if name.startswith(kind)]
+        if named and part not in protocol.split("_"):
+            rule = f"must have a security.protocol with {part} where it has {named[0]}"
+            yield _problem("client", rule, protocol, f"another one in {path}")
+    if "SASL_" in protocol and "sasl.mechanism" not in login:
+        rule = "must have sasl.mechanism, sasl.username and sasl.password"
+        yield _problem("client", rule, str(path), f"all of them in {path}")
+    mechanism = login.get("sasl.mechanism", "PLAIN")
+    if mechanism not in _MODULES:
+        rule = f"must have a sasl.mechanism of {', '.join(_MODULES)}"
+        yield _problem("client", rule, mechanism, f"another mechanism in {path}")
+    for name in (name for name in login if name.endswith(".location")):
+        if not Path(login[name]).is_absolute() or not Path(login[name]).is_file():
+            rule = f"must name a PEM file in {name}, by its whole path"
+            yield _problem("client", rule, login[name], f"another path in {path}")
+
+
+def _broker_problems(brokers: str) -> Iterator[Problem]:
+    for one in brokers.split(","):
+        matched = _BROKER.fullmatch(one)
+        if matched is None or not 0 < int(matched[2]) < 65536:
+            yield Problem("transport option brokers", "must be HOST:PORT,...", one or "nothing", "--brokers HOST:9092")
+
+
+def _size_problems(options: Mapping[str, str]) -> Iterator[Problem]:
+    for name, (parse, least, most, rule, example) in _SIZES.items():
+        if name not in options:
+            continue
+        try:
+            rules = [] if least <= parse(options[name]) <= most else [rule]
+        except InputError as error:
+            rules = [problem.rule for problem in error.problems]
+        yield from (_problem(name, each, options[name], f"{name}={example}") for each in rules)
+
+
+def _problem(name: str, rule: str, got: object, way_out: str) -> Problem:
+    flag = "--transport-option " if way_out.startswith(name) else ""
+    return Problem(f"transport option {name}", rule, got, flag + way_out)
+
+
+def _java(login: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """PEM files of keys are given by their text, which Java takes where librdkafka takes paths."""
+    if "security.protocol" in login:
+        yield "security.protocol", login["security.protocol"].upper()
+    if "sasl.username" in login:
+        mechanism = login["sasl.mechanism"]
+        user, password = (_quoted(login[f"sasl.{name}"]) for name in ("username", "password"))
+        module = f"org.apache.kafka.common.security.{_MODULES[mechanism]}"
+        yield "sasl.mechanism", mechanism
+        yield "sasl.jaas.config", f"{module} required username={user} password={password};"
+    if "ssl.ca.location" in login:
+        yield "ssl.truststore.type", "PEM"
+        yield "ssl.truststore.location", login["ssl.ca.location"]
+    if "ssl.key.location" in login:
+        yield "ssl.keystore.type", "PEM"
+        yield "ssl.keystore.certificate.chain", Path(login["ssl.certificate.location"]).read_text()
+        yield "ssl.keystore.key", Path(login["ssl.key.location"]).read_text()
+    if "ssl.key.password" in login:
+        yield "ssl.key.password", login["ssl.key.password"]
+    if "ssl.endpoint.identification.algorithm" in login:
+        algorithm = login["ssl.endpoint.identification.algorithm"]
+        yield "ssl.endpoint.identification.algorithm", "" if algorithm == "none" else algorithm
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,1 @@
+"""How a message carries a row: compact, Avro, JSON."""

@@ -1,0 +1,128 @@
+"""Events in Avro's binary encoding, without a container: Spark takes it apart by `from_avro`, with Avro's jar.
+
+Written column by column and put together by NumPy: the libraries there are write one record at a time in Python.
+https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.units import spark_text
+
+Bytes = npt.NDArray[np.uint8]
+Lengths = npt.NDArray[np.int64]
+Piece = tuple[Bytes, Lengths]
+"""A part of each message: all of them after each other, and how long each is."""
+
+_TYPES: dict[str, Any] = {
+    "int": "int",
+    "bigint": "long",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "binary": "bytes",
+    "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
+}
+_NULL, _VALUE = 0, 2
+"""The branch of a union, as it is written: 0 and 1, zigzag."""
+_VARINT_MAX = 10
+"""Bytes of a long."""
+
+
+class Avro:
+    """Fills `Encoding`: a record of which every field is a union of null and its type.
+
+    Args:
+        columns: (name, Spark SQL type) of each.
+    """
+
+    def __init__(self, columns: tuple[tuple[str, str], ...]) -> None:
+        self._columns = columns
+
+    @property
+    def schema(self) -> str:
+        """Avro's own, as JSON."""
+        kinds = [["null", _TYPES[kind]] for _, kind in self._columns]
+        fields = [{"name": name, "type": kind} for name, kind in zip(self._names, kinds, strict=True)]
+        return json.dumps({"type": "record", "name": "event", "fields": fields})
+
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        pieces = [piece for name, kind in self._columns for piece in _pieces(batch.column(name), kind)]
+        return _joined(pieces, batch.num_rows)
+
+    def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
+        found: list[bytes] = encoded.to_pylist()
+        return found
+
+    def opened(self, value: str) -> str:
+        return f"from_avro({value}, {spark_text(self.schema)})"
+
+    def expressions(self, opened: str) -> dict[str, str]:
+        return {name: f"{opened}.{ours}" for (name, _), ours in zip(self._columns, self._names, strict=True)}
+
+    @property
+    def _names(self) -> list[str]:
+        """Those of the columns, or numbered ones: Avro allows ASCII letters, digits and _ alone."""
+        names = [name for name, _ in self._columns]
+        fit = all(name.isascii() and name.isidentifier() for name in names)
+        return names if fit else [f"column_{place}" for place in range(len(names))]
+
+
+def _pieces(column: pa.Array, kind: str) -> Iterator[Piece]:
+    """The union's branch, then the value where there is one."""
+    there = np.asarray(column.is_valid())
+    yield np.where(there, _VALUE, _NULL).astype(np.uint8), np.ones(len(column), np.int64)
+    values = column.drop_null()
+    for flat, lengths in _values(values, kind):
+        spread = np.zeros(len(column), np.int64)
+        spread[there] = lengths
+        yield flat, spread
+
+
+def _values(values: pa.Array, kind: str) -> Iterator[Piece]:
+    if kind in ("string", "binary"):
+        texts = values.cast(pa.large_binary())
+        lengths = np.asarray(pc.binary_length(texts)).astype(np.int64)
+        yield _varints(lengths)
+        yield np.frombuffer(b"".join(texts.to_pylist()), np.uint8), lengths
+    elif kind == "double":
+        yield np.asarray(values).astype("<f8").view(np.uint8), np.full(len(values), 8)
+    elif kind == "boolean":
+        yield np.asarray(values.cast(pa.uint8())), np.ones(len(values), np.int64)
+    else:
+        yield _varints(np.asarray(values.cast(pa.int64())))
+
+
+def _varints(values: npt.NDArray[np.int64]) -> Piece:
+    """Zigzag, then seven bits a byte, the lowest first; the highest bit says that more come."""
+    left = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    groups = np.empty((len(values), _VARINT_MAX), np.uint8)
+    lengths = np.ones(len(values), np.int64)
+    for place in range(_VARINT_MAX):
+        groups[:, place] = left & 0x7F
+        left = left >> np.uint64(7)
+        lengths += left > 0
+        groups[:, place] |= np.where(left > 0, 0x80, 0).astype(np.uint8)
+    return groups[np.arange(_VARINT_MAX) < lengths[:, None]], lengths
+
+
+def _joined(pieces: list[Piece], rows: int) -> pa.BinaryArray:
+    """Each row's pieces one after the other."""
+    widths = np.sum([lengths for _, lengths in pieces], axis=0, dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(widths)])
+    whole, starts = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
+    for flat, lengths in pieces:
+        within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        whole[np.repeat(starts, lengths) + within] = flat
+        starts += lengths
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), rows, [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(whole)]
+    )

@@ -1,0 +1,63 @@
+"""Events as JSON objects: what most topics hold.
+
+JSON has no time and no bytes: a timestamp is its microseconds since 1970, bytes are text in base64.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.core.schema import quote
+from streamgauge.core.units import backquote, spark_text
+
+_WIRED = {"timestamp": "bigint", "binary": "string"}
+
+
+class JsonObjects:
+    """Fills `Encoding`; DuckDB writes the objects.
+
+    Args:
+        columns: (name, Spark SQL type) of each.
+    """
+
+    def __init__(self, columns: tuple[tuple[str, str], ...]) -> None:
+        self._columns = columns
+
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        parts = ", ".join(f"{_text(name)}, {_written(quote(name), kind)}" for name, kind in self._columns)
+        events = self._duckdb.from_arrow(pa.Table.from_batches([batch]))
+        found = events.project(f"encode(cast(json_object({parts}) AS varchar)) AS message").to_arrow_table()
+        return found.column(0).combine_chunks()
+
+    def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
+        found: list[bytes] = encoded.to_pylist()
+        return found
+
+    def opened(self, value: str) -> str:
+        schema = ", ".join(f"{backquote(name)} {_WIRED.get(kind, kind)}" for name, kind in self._columns)
+        return f"from_json(cast({value} AS string), {spark_text(schema)})"
+
+    def expressions(self, opened: str) -> dict[str, str]:
+        return {name: _read(f"{opened}.{backquote(name)}", kind) for name, kind in self._columns}
+
+    @cached_property
+    def _duckdb(self) -> Any:
+        """Made where it is used: an encoding is also made where nothing is encoded."""
+        import duckdb
+
+        return duckdb.connect(config={"threads": 1})
+
+
+def _written(column: str, kind: str) -> str:
+    return {"timestamp": f"epoch_us({column})", "binary": f"to_base64({column})"}.get(kind, column)
+
+
+def _read(field: str, kind: str) -> str:
+    return {"timestamp": f"timestamp_micros({field})", "binary": f"unbase64({field})"}.get(kind, field)
+
+
+def _text(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'"

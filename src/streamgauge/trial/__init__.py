@@ -1,0 +1,1 @@
+"""The life of one trial: conductor, stopping rules, result."""

@@ -1,0 +1,22 @@
+"""The flow of a result, as the picture in its report needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.config.experiment import build
+from streamgauge.core.errors import InputError
+from streamgauge.dataflow.describe import describe
+from streamgauge.preflight.user_data import with_user_data
+from streamgauge.preflight.user_job import get
+from streamgauge.results.run import Result
+
+
+def flow_of_experiment(result: Result) -> list[dict[str, Any]] | None:
+    """The nodes of the workload's flow; None where the workload is not there any more."""
+    try:
+        experiment = build(result.experiment)
+        workload, values = with_user_data(get(experiment.workload), experiment.parameters)
+        return describe(workload.build(workload.read(values), experiment.load.rate)[0])
+    except InputError:
+        return None

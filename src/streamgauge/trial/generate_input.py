@@ -1,0 +1,121 @@
+"""`generate`: the planned input as Parquet, so that anyone can check an answer with a tool of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import Experiment, build
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.export import Progress, parts_there, write_input
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
+from streamgauge.preflight import user_job
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths
+from streamgauge.preflight.user_data_summary import input_notes, replayed_data
+from streamgauge.preflight.user_job import changed_files
+from streamgauge.preflight.validate import check, start_us
+from streamgauge.results.run import Input, Result
+from streamgauge.workloads.registry import Workload
+
+_OWN = ("out", "load.of")
+"""Settings that are not the run's."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The events of a workload's plan with begin <= event time < end, microseconds."""
+
+    workload: Workload
+    plan: Plan
+    begin_us: int
+    end_us: int
+
+
+def generate(experiment: Experiment, out: Path, progress: Progress | None = None) -> dict[str, Any]:
+    """Write DIR/<stream>/part-<partition>.parquet.
+
+    With `of`, a run's folder: what that run was offered, extensions included. With `start`, the start_time of a run:
+    what a run of these settings is offered at least, so warm-up with its rising rate, measured span and tail. Without
+    either: the profile asked for over exactly its duration, from now's whole second on. `progress` hears of events
+    written and planned. `replaced`: so many files of an earlier input had these places. Notes are those of a run on
+    this input.
+    """
+    part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
+    replaced = len(parts_there(part.plan, out))
+    events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
+    notes = input_notes(part.workload, replayed_data(part.plan, part.end_us))
+    return {
+        "out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events, "replaced": replaced,
+        "notes": list(notes),
+    }  # fmt: skip
+
+
+def _planned(experiment: Experiment) -> _Part:
+    ready, load = check(experiment), experiment.load
+    begin = start_us(experiment)
+    if begin is None:
+        return _asked_for(ready, int(time.time()) * US)
+    spans = ready.spans(begin, True, load.duration)
+    return _Part(ready.workload, ready.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
+
+
+def _asked_for(ready: ResolvedExperiment, begin_us: int) -> _Part:
+    """The profile from its first moment to its last, without what a trial puts before and after it."""
+    load = ready.experiment.load
+    plan = ready.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
+    return _Part(ready.workload, plan, begin_us, plan.end_us)
+
+
+def _offered(experiment: Experiment, of: str) -> _Part:
+    """What a run was offered: its plan, made again from what its result says."""
+    result = RunFolder.open(of).read_result()
+    if problems := list(_problems(experiment, result, of)):
+        raise InputError(problems)
+    assert result.input is not None
+    ready = check(_asked_of(result, result.input))
+    way_out = "the file as it was then, or a run of the job as it is now"
+    if problems := list(changed_files(ready.workload, result.job_files, way_out)):
+        raise InputError(problems)
+    load = ready.experiment.load
+    pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
+    whole_s = (result.input.end_us - result.input.start_us) / US
+    plan = Plan(
+        ready.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
+        ready.generators, load.seed,
+    )  # fmt: skip
+    return _Part(ready.workload, plan, result.input.start_us, result.input.end_us)
+
+
+def _asked_of(result: Result, offered: Input) -> Experiment:
+    """What decides the values of a run's events; nothing that has to do with the machine it ran on."""
+    asked = result.experiment
+    load = {"rate": asked["load"]["rate"], "seed": asked["load"]["seed"], "generators": offered.generators}
+    kept = {name: asked[name] for name in ("workload", "engine", "parameters")}
+    return build({"command": "generate", "load": load, **kept})
+
+
+def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Problem]:
+    """A run that says nothing of its input, and settings that contradict the run's."""
+    if result.search is not None:
+        yield Problem("load.of", "must be one run, and this is a search", of, f"--of {of}/trials/NN, one of its trials")
+    elif result.input is None:
+        rule = "must be a run that was offered something, by a version that wrote down what"
+        yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
+    asked, theirs = with_absolute_paths(experiment), result.experiment
+    if theirs:
+        workload, parameters = (
+            user_job.absolute_path(theirs["workload"]),
+            absolute_paths(theirs["workload"], theirs["parameters"]),
+        )
+        theirs = {**theirs, "workload": workload, "parameters": parameters}
+    if theirs and asked.workload != theirs["workload"]:
+        yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
+    yield from reproduce.contradictions(asked.model_dump(mode="json"), theirs, "must be the run's own with --of", _OWN)

@@ -1,0 +1,159 @@
+"""What came of a trial that somebody stopped: how late it was, with nothing compared [method 9].
+
+Somebody waits for the end, so the planned input is not made again, and no result is looked at but for its stamps. What
+came is counted from the spool, batch by batch, as long as there is time; then the results are kept, where that was
+asked and there is time left. Whatever was not done is said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.formatting import format_count
+from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.user_job import UserJob
+from streamgauge.results.latency import Latencies
+from streamgauge.results.run import Verification
+from streamgauge.verification.expected import rule_of
+from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from streamgauge.verification.spool import Received, keep_results, results_file
+from streamgauge.verification.user_job import truth
+
+BUDGET_S = 1.5
+"""So long are results counted and kept; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
+NOTHING_COMPARED = "the run was stopped, so nothing was compared; latencies are of what had come, right or not"
+UNVERIFIED = "unverified: of the results that had come when the run was stopped; the others are in no figure"
+NOT_BEGUN = "not measured: the run was stopped before its measured span began"
+NOT_COUNTED = "not counted: the run was stopped a second time before that was done"
+NONE_CAME = "no result of the measured span had come when the run was stopped"
+NOT_KEPT = "results were not kept: "
+NO_TIME = "the run was stopped, and there was no time left to write them"
+_LACKING = (OSError, MemoryError)
+"""A disk that is full, or too little memory: what else is known stays known."""
+
+
+@dataclass
+class Budget:
+    """Seconds that run out."""
+
+    seconds: float
+    now_s: Callable[[], float] = time.monotonic
+    _until_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until_s = self.now_s() + self.seconds
+
+    def spent(self) -> bool:
+        return self.now_s() >= self._until_s
+
+    def share(self, of: int) -> Budget:
+        """An even part of what is left, of so many."""
+        return Budget((self._until_s - self.now_s()) / of, self.now_s)
+
+
+@dataclass(frozen=True)
+class UnverifiedResult:
+    """The latencies of all sinks, none of them verified; `warnings` say what was asked and not done."""
+
+    sinks: Verified
+    warnings: tuple[str, ...] = ()
+
+
+def latencies_without_verification(
+    ready: ResolvedExperiment, done: TrialRecord, keep_in: RunFolder | None, budget: Budget
+) -> UnverifiedResult:
+    """The latencies of what came in the measured span, and the results kept in `keep_in` where that is given.
+
+    Every sink has an even part of the time that those before it have left.
+    """
+    parts = [(one, replace(done, journal=done.journal.of_sink(one.flow.sink.name))) for one in ready.of_each_sink()]
+    left = range(len(parts), 0, -1)
+    sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))
+    verified = Verified(_nothing_compared(done), sinks)
+    if keep_in is None:
+        return UnverifiedResult(verified)
+    names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
+    unkept = (_unkept(of_sink, keep_in.path / names[one.flow.sink.name], budget) for one, of_sink in parts)
+    return UnverifiedResult(verified, tuple(dict.fromkeys(f"{NOT_KEPT}{why}" for why in unkept if why)))
+
+
+def _nothing_compared(done: TrialRecord) -> Verification:
+    ignored = sum(done.journal.rows_ignored.values())
+    return Verification(judged=False, independent=False, reference="", uncommitted=ignored, sentence=NOTHING_COMPARED)
+
+
+def _counted(ready: ResolvedExperiment, done: TrialRecord, budget: Budget) -> SinkDiff:
+    """Of one sink; `done` has its commits alone. A sink whose results cannot be counted has no latencies, and why."""
+    commits, span = done.journal.commits, (done.spans.measured_from_us, done.spans.measured_to_us)
+    counting = _Counting(Received(done, since_us=done.spans.measured_from_us), budget)
+    try:
+        found = _noted(sink_latencies(counting.batches(), _rule(ready, done, counting.received), span), counting)
+    except (ValueError, *_LACKING) as error:
+        found = _nothing(f"not counted: {_reason(error)}")
+    query = next((commit.query for commit in commits), "")
+    return SinkDiff(ready.flow.sink.name, query, _nothing_compared(done), found, sum(commit.rows for commit in commits))
+
+
+def _rule(ready: ResolvedExperiment, done: TrialRecord, received: Received) -> LatencyRule:
+    own_job = isinstance(ready.workload, UserJob)
+    return truth.rule_of(ready, done, received) if own_job else rule_of(ready, done)
+
+
+@dataclass
+class _Counting:
+    """The results that may lie in the span, and how far they were counted."""
+
+    received: Received
+    budget: Budget
+    rows: int = 0
+    cut: bool = False
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.received.batches():
+            if self.budget.spent():
+                self.cut = True
+                return
+            self.rows += batch.num_rows
+            yield batch
+
+    def notes(self) -> Iterator[str]:
+        yield UNVERIFIED
+        if self.cut:
+            of = f"the first {format_count(self.rows)} of {format_count(self.received.rows)} results"
+            yield f"counted: {of} that came after the warm-up, as there was no time for more"
+
+
+def _noted(found: SinkLatencies, counting: _Counting) -> SinkLatencies:
+    if not found.effective_count:
+        return _nothing(*(tuple(counting.notes())[1:] or (NONE_CAME,)))
+    notes = (*counting.notes(), *found.latencies.notes)
+    return found._replace(latencies=found.latencies.model_copy(update={"notes": notes}))
+
+
+def _nothing(*notes: str) -> SinkLatencies:
+    """No latency of any kind, and why."""
+    return sink_latencies((), LatencyRule("row"), (0, 0))._replace(latencies=Latencies(notes=notes))
+
+
+def _unkept(done: TrialRecord, path: Path, budget: Budget) -> str:
+    """Why one sink's results are not at `path`, whole, with those of warm-up and tail; empty where they are, or none
+    came.
+    """
+    received = Received(done)
+    try:
+        kept = received.empty or (not budget.spent() and keep_results(received, path, budget.spent))
+    except _LACKING as error:
+        return _reason(error)
+    return "" if kept else NO_TIME
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

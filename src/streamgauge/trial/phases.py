@@ -1,0 +1,278 @@
+"""The phases of a trial: warm-up, measured span, tail, drain; the policy that decides on each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError, is_full
+from streamgauge.harness.machine_speed import MachineSpeed
+from streamgauge.harness.monitors import Monitors, loopback_bytes
+from streamgauge.harness.testbed import TestBed
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.records import Tick
+from streamgauge.system.interrupts import held_back
+from streamgauge.trial.events import BatchesCommitted, Observer, PhaseBegan, PhaseExtended, Progress, unobserved
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+from streamgauge.core.spans import TrialSpans
+from streamgauge.metrics.log.trial_record import TrialRecord
+
+TICK_S = 0.5
+STATUS_EVERY_S = 2.0
+SETTLE_US = US
+"""How far ahead the end is set once it is known: every generator is still before it."""
+CLOSING_US = 5 * US
+"""So long after the last input's commit a batch that closes windows is waited for, besides the engine's intervals and
+while the engine says that it works on one.
+"""
+CLOSING_INTERVALS = 2
+"""The batch that closes windows begins one interval after the last input's, and takes as long as one at most."""
+DRAIN_S = 60.0
+DRAIN_INTERVALS = CLOSING_INTERVALS + 2
+"""One until the last input is read, one for its batch, and then what the closing batch is given."""
+
+
+class TrialPolicy:
+    """What one kind of trial asks of its conductor. This one is for load by which nothing is judged.
+
+    pace_us: the plan stands still while so much event time waits.
+    drain_s: how long results are waited for after the plan's end, and a few intervals.
+    interval_s: how far apart the engine's batches begin, 0 where that is not known.
+    hold_us: how long generators go on past the plan's end while an extension is decided.
+    closes_late: sinks whose results may come one batch after the last input; a short while is waited for that.
+    """
+
+    pace_us: int | None = None
+    drain_s: float = 0.0
+    interval_s: float = 0.0
+    hold_us: int = 0
+    closes_late: tuple[str, ...] = ()
+
+    def warmup_extension_us(self, log: TrialRecord) -> int:
+        """At the end of the warm-up: how much longer it lasts, 0 for not at all."""
+        return 0
+
+    def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
+        """After each look: why the trial need not go on, or None."""
+        return None
+
+    def span_extension_us(self, log: TrialRecord) -> int:
+        """At the end of the span: how much longer it lasts, 0 for not at all."""
+        return 0
+
+    def tail_skip_reason(self, log: TrialRecord) -> str | None:
+        """At the end of the span: why the tail need not be waited for, or None."""
+        return None
+
+
+class PacedLoad(TrialPolicy):
+    """Load that finds out how fast an engine is, or warms it: no more than `pace_us` of event time may wait."""
+
+    def __init__(self, pace_us: int) -> None:
+        self.pace_us = pace_us
+
+
+class EndTrial(Exception):
+    """Ends the watching; the reason stands in `TrialRecord`."""
+
+
+class PhaseRunner:
+    """Conducts one trial on a started rig.
+
+    Args:
+        rig: the processes.
+        plan: the trial's plan; its first event is at `spans.start_us`.
+        spans: the planned spans.
+        chunk_us: how much event time travels at once.
+        policy: when a phase is extended, when the trial ends early, what is waited for.
+        observe: hears of all that happens.
+    """
+
+    def __init__(
+        self,
+        rig: TestBed,
+        plan: Plan,
+        spans: TrialSpans,
+        chunk_us: int,
+        policy: TrialPolicy,
+        observe: Observer = unobserved,
+    ) -> None:
+        self._rig, self._plan, self._chunk_us, self._policy, self._observe = rig, plan, chunk_us, policy, observe
+        self.done = TrialRecord(TrialLog(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
+        self._monitors = Monitors(rig.processes, rig.clock.now_us)
+        self._reference_work = MachineSpeed()
+        self._status_due = 0.0
+        self._busy_us: dict[str, int] = {}
+        """When the engine last said of a query that it works on a batch."""
+
+    def conduct(self) -> TrialRecord:
+        """Run the trial to its end, whatever that is; only a defect of ours raises."""
+        done = self.done
+        try:
+            end_us = done.spans.end_us + self._policy.hold_us
+            self._rig.begin(self._plan, end_us, self._chunk_us, self._policy.pace_us)
+            self._warm_up()
+            self._measure()
+            self._end_if(self._policy.tail_skip_reason(done))
+            self._tail()
+            self._drain()
+            self._rig.require_kept()
+        except EndTrial:
+            pass
+        except DriverError as error:
+            done.driver_failed, done.disk_full = str(error), is_full(error)
+        except KeyboardInterrupt:
+            done.interrupted = True
+            # To halt and to judge takes seconds, in which nobody should have to ask again; somebody may all the same.
+            with suppress(KeyboardInterrupt):
+                self._show()
+        self._wind_up()
+        return done
+
+    def _warm_up(self) -> None:
+        done = self.done
+        self._observe(PhaseBegan("warm-up", done.spans.start_us))
+        self._watch_until(lambda: done.spans.measured_from_us)
+        while more_us := self._policy.warmup_extension_us(done):
+            done.spans, done.prolonged_us = done.spans.later(more_us), done.prolonged_us + more_us
+            self._extend("warm-up", more_us)
+            self._watch_until(lambda: done.spans.measured_from_us)
+
+    def _measure(self) -> None:
+        done = self.done
+        self._observe(PhaseBegan("measured", done.spans.measured_from_us))
+        self._watch_until(lambda: done.spans.measured_to_us)
+        while more_us := self._policy.span_extension_us(done):
+            done.spans, done.looks = done.spans.longer(more_us), done.looks + 1
+            self._extend("measured", more_us)
+            self._watch_until(lambda: done.spans.measured_to_us)
+
+    def _extend(self, phase: str, by_us: int) -> None:
+        self._rig.extend(self.done.spans.end_us + self._policy.hold_us)
+        self._observe(PhaseExtended(phase, by_us))
+
+    def _tail(self) -> None:
+        """The load must not stop while it is decided, so only now do generators learn where the plan ends."""
+        if self._policy.hold_us:
+            self.done.spans = self.done.spans.ending(self._rig.clock.now_us() + SETTLE_US)
+            self._rig.extend(self.done.spans.end_us)
+        self._observe(PhaseBegan("tail", self.done.spans.measured_to_us))
+        self._watch_until(lambda: self.done.spans.end_us)
+
+    def _watch_until(self, when_us: Callable[[], int]) -> None:
+        while (now_us := self._rig.clock.now_us()) < when_us():
+            time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
+            self._look()
+            self._end_if(self._policy.early_stop_reason(self.done, self._rig.clock.now_us()))
+
+    def _end_if(self, reason: str | None) -> None:
+        if reason is not None:
+            self.done.hopeless = reason
+            raise EndTrial
+
+    def _look(self) -> None:
+        journal = self.done.journal
+        tick = poll(self._rig, journal)
+        if tick.commits:
+            self._observe(BatchesCommitted(tick.commits))
+        now_us = self._rig.clock.now_us()
+        if not journal.usages or now_us - journal.usages[-1].time_us >= US:
+            journal.usages.extend(self._monitors.sample())
+            if self._monitors.others_percent is not None:
+                journal.others.append((now_us, self._monitors.others_percent))
+            journal.loopback.append((now_us, loopback_bytes()))
+            journal.reference_work.append((now_us, self._reference_work.cpu_us()))
+        self._forget_committed()
+        self._check_engine()
+        self._show()
+
+    def _show(self) -> None:
+        self._observe(Progress(self.done, self._rig.clock.now_us()))
+
+    def _forget_committed(self) -> None:
+        if before_us := self.done.journal.forgettable_until():
+            self._rig.commit(before_us)
+
+    def _check_engine(self) -> None:
+        if time.monotonic() < self._status_due:
+            return
+        self._status_due = time.monotonic() + STATUS_EVERY_S
+        status = self._rig.engine_status()
+        if not status.alive:
+            self._rig.require_carried()  # an engine that finds nothing to read there is not to blame
+            self.done.engine_failed = status.reason or "the engine ended"
+            raise EndTrial
+        self._busy_us |= dict.fromkeys(status.busy, self._rig.clock.now_us())
+
+    def _drain(self) -> None:
+        self._observe(PhaseBegan("drain", self.done.spans.end_us))
+        deadline = time.monotonic() + self._policy.drain_s + DRAIN_INTERVALS * self._policy.interval_s
+        while time.monotonic() < deadline and not self.done.drained:
+            time.sleep(0.1)
+            self._look()
+            all_committed = self.done.journal.committed_until() >= self.done.spans.end_us
+            self.done.drained = all_committed and self._windows_closed()
+
+    def _windows_closed(self) -> bool:
+        # A micro-batch moves the watermark, and the one after it closes the windows. The tail makes more batches, but
+        # not where one large batch took it whole; engines that close at once make none, so they get a while.
+        whole = self.done.journal
+        late = {commit.query for commit in whole.commits if commit.sink in self._policy.closes_late}
+        return all(self._has_closed(query, whole.of_query(query)) for query in late)
+
+    def _has_closed(self, query: str, journal: TrialLog) -> bool:
+        last = min(batch for (_, batch), end in journal.batch_ends().items() if end >= self.done.spans.end_us)
+        arrived_us = [commit.committed_us for commit in journal.commits if commit.batch == last]
+        now_us = self._rig.clock.now_us()
+        waited_us = now_us - max(*arrived_us, self._busy_us.get(query, 0)) if arrived_us else 0
+        return waited_us >= self._patience_us(journal) or any(commit.batch > last for commit in journal.commits)
+
+    def _patience_us(self, journal: TrialLog) -> float:
+        """How long the batch that closes windows is waited for: no shorter than any batch of the query took so far."""
+        commits_us = sorted({commit.committed_us for commit in journal.commits})
+        longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
+        return max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
+
+    def _wind_up(self) -> None:
+        try:
+            self._rig.halt()
+            poll(self._rig, self.done.journal)
+        except KeyboardInterrupt:
+            self.done.interrupted = True
+        except DriverError as error:
+            self.done.driver_failed = self.done.driver_failed or str(error)
+            self.done.disk_full = self.done.disk_full or is_full(error)
+        # After the last look: what that one brought came in time.
+        self.done.deadline_us = self._rig.clock.now_us()
+
+
+def poll(rig: TestBed, journal: TrialLog) -> Tick:
+    """Take into the journal what happened since the last look; DriverError as `Rig.tick`.
+
+    Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the journal would
+    never have happened.
+    """
+    with held_back():
+        tick = rig.tick()
+        journal.add(tick)
+    return tick
+
+
+def drain_backlog(rig: TestBed, journal: TrialLog, timeout_s: float) -> bool:
+    """Between the trials of a warm rig: wait until everything offered is committed; False where it takes too long."""
+    deadline = time.monotonic() + timeout_s
+    rig.level()
+    while time.monotonic() < deadline:
+        tick = poll(rig, journal)
+        if before_us := journal.forgettable_until():
+            rig.commit(before_us)
+        if journal.committed_until() >= tick.frontier_us:
+            return True
+        time.sleep(0.1)
+    return False

@@ -1,0 +1,123 @@
+"""What differs between kinds of trials: what is offered, when a phase is extended or ended, and what is judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamgauge.config.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.core.clock import US
+from streamgauge.core.spans import TrialSpans
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.preflight.resolved import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
+from streamgauge.trial.phases import DRAIN_S, TrialPolicy
+from streamgauge.trial.stopping_rules import (
+    infeasible_reason,
+    invalid_reason,
+    lacks_samples,
+    reason_to_stop_early,
+    undecided_checks,
+    warmup_incomplete_reason,
+)
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+    from streamgauge.trial.conductor import TrialConductor
+
+LEVEL_STEP_US = 5 * US
+"""A warm-up at whose end the engine is still starting goes on by such steps."""
+
+
+class JudgedTrial(TrialPolicy):
+    """A trial with a verdict, as `run` makes it.
+
+    Args:
+        fresh: the engine has only been started, so that its warm-up is a long one.
+        may_extend: warm-up and span may last longer than planned.
+        probe_batches: the engine is asked for its batches and rows of operators.
+        look_for_late: missing results are looked for after the deadline, to tell late from lost.
+        drain_s: how long results are waited for after the plan's end.
+    """
+
+    def __init__(
+        self,
+        ready: ResolvedExperiment,
+        rate_per_s: float,
+        *,
+        fresh: bool,
+        duration_s: float,
+        may_extend: bool = True,
+        keep_results: bool = False,
+        probe_batches: bool = True,
+        look_for_late: bool = False,
+        drain_s: float = DRAIN_S,
+    ) -> None:
+        self.ready, self.rate_per_s, self.fresh, self.duration_s = ready, rate_per_s, fresh, duration_s
+        self.may_extend, self.keep_results, self.probe_batches = may_extend, keep_results, probe_batches
+        self.look_for_late, self.drain_s = look_for_late, drain_s
+        self.interval_s, self.closes_late = ready.interval_s, ready.closing_sinks
+        self.hold_us = HOLD_US if may_extend else 0
+
+    @property
+    def apart_us(self) -> int:
+        """How far the trial lies from all that was offered before.
+
+        A flow's reach, so that no window holds events of two trials, and the watermark's delay, so that the first
+        events close the windows of the one before.
+        """
+        return (self.ready.reach_us or 0) + self.ready.watermark_delay_us
+
+    def spans(self, start_us: int) -> TrialSpans:
+        """The planned spans."""
+        return self.ready.spans(start_us, self.fresh, self.duration_s)
+
+    def plan(self, spans: TrialSpans) -> Plan:
+        """What is offered, with room for every extension."""
+        spare = spare_s(self.duration_s) if self.may_extend else 0.0
+        return self.ready.trial_plan(spans, self.rate_per_s, self.fresh, spare)
+
+    def warmup_extension_us(self, log: TrialRecord) -> int:
+        if not self.may_extend or log.prolonged_us >= LEVEL_MAX_US:
+            return 0
+        if reason := warmup_incomplete_reason(log, self.ready.interval_s):
+            log.prolonged_for.append(reason)
+        return LEVEL_STEP_US if reason else 0
+
+    def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
+        return reason_to_stop_early(self.ready, log, self.rate_per_s, now_us)
+
+    def span_extension_us(self, log: TrialRecord) -> int:
+        """Judged on trends alone; answers are compared after the run."""
+        if not self.may_extend or log.looks > EXTENSIONS_MAX:
+            return 0
+        measured_s = (log.spans.measured_to_us - log.spans.measured_from_us) / US
+        share = EXTENSION_SHARE_MAX if lacks_samples(self.ready, log) else EXTENSION_SHARE
+        extension_s = self.duration_s * share
+        longest = 1 + (EXTENSIONS_MAX + 1 - log.looks) * extension_s / measured_s
+        undecided = undecided_checks(self.ready, log, self.rate_per_s, longest)
+        if undecided:
+            log.extended_for.append(" and ".join(undecided))
+        return round(extension_s * US) if undecided else 0
+
+    def before_judging(self, conductor: TrialConductor, log: TrialRecord) -> None:
+        """What is still waited for once the trial has ended; nothing as a rule."""
+
+    def verifies(self, log: TrialRecord) -> bool:
+        """Whether answers are compared."""
+        return True
+
+
+class SearchTrial(JudgedTrial):
+    """A trial of a search, which ends where its verdict is known and skips what cannot change it.
+
+    An invalid trial is made again, so its end is not waited for; a run's figures show what happened.
+    """
+
+    def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
+        return super().early_stop_reason(log, now_us) or invalid_reason(log)
+
+    def tail_skip_reason(self, log: TrialRecord) -> str | None:
+        """A trend that failed, or stays undecided, is the search's answer: neither tail nor answers are needed."""
+        return infeasible_reason(self.ready, log, self.rate_per_s)
+
+    def verifies(self, log: TrialRecord) -> bool:
+        return not log.hopeless

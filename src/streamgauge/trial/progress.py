@@ -1,0 +1,101 @@
+"""A trial's events as a view shows them: its phase, and the figures of the last seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import takewhile
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.core.clock import US
+from streamgauge.core.formatting import format_rate
+from streamgauge.metrics.log.columnar_log import Log
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import figures
+from streamgauge.transports.spi import Chunk
+from streamgauge.trial.events import Emptying, EngineStarting, Observer, Progress, TrialEvent, VerificationBegan
+
+DECIDING_US = 300_000
+"""So long a phase is shown on after its end."""
+LOOK_US = 300_000
+"""So long a look at the generators may take, while they go on."""
+
+
+Show = Callable[[TrialSnapshot], object]
+
+
+def snapshots(show: Show) -> Observer:
+    """An observer that shows progress; what is no progress is passed over."""
+
+    def observe(event: TrialEvent) -> None:
+        match event:
+            case EngineStarting():
+                show(TrialSnapshot("start", event.elapsed_s, 0.0, note=event.note))
+            case Progress():
+                shown = snapshot(event.log, event.now_us)
+                show(replace(shown, note=event.note or shown.note))
+            case Emptying():
+                show(TrialSnapshot("drain", 0.0, 0.0, note="draining what the trial left"))
+            case VerificationBegan():
+                shown = snapshot(event.log, event.now_us)
+                show(replace(shown, phase="verification", note="comparing every answer"))
+
+    return observe
+
+
+def snapshot(done: TrialRecord, now_us: int) -> TrialSnapshot:
+    """What progress shows: the last five seconds, at most."""
+    journal, spans = done.journal, done.spans
+    since = max(spans.start_us, now_us - 5 * US)
+    seconds = max(0.5, (now_us - since) / US)
+    commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
+    latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
+    now = min(now_us, spans.end_us)
+    return TrialSnapshot(
+        # What follows a phase is only known once the look at its end has decided that it does not go on.
+        phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
+        elapsed_s=max(0.0, (now - spans.start_us) / US),
+        planned_s=(spans.end_us - spans.start_us) / US,
+        offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in journal.chunks),
+        ingested_per_s=journal.ingested_since(since) / seconds,
+        backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
+        event_time_p50_us=max(latencies, default=None),
+        note=_note(done, now_us),
+    )
+
+
+def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -> float:
+    """The rate of a generator's chunks that ended since then, over the time that they are of.
+
+    What is under way is of no chunk yet: its time counts as little as its events do, up to as long as a chunk and a
+    look at it take. So a generator that stands still longer shows.
+    """
+    recent = list(takewhile(lambda chunk: chunk.to_us > since_us and chunk.from_us >= start_us, reversed(log)))
+    if not recent:
+        return 0.0
+    last = recent[0]
+    until_us = max(last.to_us, now_us - (last.to_us - last.from_us) - LOOK_US)
+    return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
+
+
+def _note(done: TrialRecord, now_us: int) -> str:
+    """Why a trial takes longer than was planned, and that its rate is not whole yet."""
+    if done.interrupted:
+        return "stopping; what was measured is kept"
+    notes = []
+    if done.prolonged_us:
+        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as {done.prolonged_for[-1]}")
+    if done.looks > 1:
+        notes.append(f"extended, as {done.extended_for[-1]} was undecided")
+    elif rising := _rising(done, now_us):
+        notes.append(rising)
+    return "; ".join(notes)
+
+
+def _rising(done: TrialRecord, now_us: int) -> str:
+    """While the rate of a warm-up still rises: to what. Without that it looks as if the generators failed."""
+    plan = done.journal.plan
+    whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
+    now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
+    warming = now_us < done.spans.measured_from_us
+    return f"rising to {format_rate(whole, 'events/s')}" if warming and now < whole else ""

@@ -1,0 +1,131 @@
+"""One trial as an experiment of its own: a fresh rig, a run folder, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from streamgauge.artifacts.observers import OnResult, ignore
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import Experiment
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.formatting import format_rate
+from streamgauge.dataflow.describe import describe
+from streamgauge.engines.registry import require, starter_of
+from streamgauge.loadgen.generator_capacity import measure_capacity
+from streamgauge.preflight.resolved import ResolvedExperiment, may_extend
+from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.preflight.user_job import UserJob
+from streamgauge.preflight.validate import check
+from streamgauge.results.causes import Cause
+from streamgauge.results.run import Result
+from streamgauge.results.verdict import Verdict
+from streamgauge.system import machine
+from streamgauge.system.java import find_java
+from streamgauge.system.machine import cpus
+from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
+from streamgauge.trial.events import Observer, unobserved
+from streamgauge.trial.policy import JudgedTrial
+
+STOPPED_AT_START = "stopped at its start, before anything was measured"
+
+
+def create_folder(ready: ResolvedExperiment) -> RunFolder:
+    """The run folder of an experiment, with what was asked in it."""
+    experiment = ready.experiment
+    folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
+    folder.write_experiment(experiment, ready.workload.files)
+    return folder
+
+
+def require_machine(ready: ResolvedExperiment) -> None:
+    """MachineError where this machine lacks what the engine needs, or the transport.
+
+    From here on results name the code by the commit of this moment, whatever is committed while they are made.
+    """
+    machine.commit()
+    if ready.engine.needs_java:
+        find_java()
+    require(ready.experiment.engine, ready.experiment.transport, ready.experiment.transport_options)
+
+
+def ceiling_of(ready: ResolvedExperiment, rate_per_s: float) -> float:
+    """How many events all generators together can make on this machine a second: one process's, measured now on a core
+    of its own and without a transport, times as many as have a core to themselves."""
+    cores = len(ready.driver_cpus or cpus())
+    return measure_capacity(ready.plan(0, rate_per_s, 10.0), ready.made_columns) * min(ready.generators, cores)
+
+
+def _offerable(ready: ResolvedExperiment) -> float:
+    """The ceiling of the generators; InputError where the rate is above it, so that no run could be valid."""
+    load = ready.experiment.load
+    ceiling = ceiling_of(ready, load.rate)
+    if load.rate > ceiling:
+        rule = f"must be at most what the generators can make on this machine, {format_rate(ceiling)}"
+        lower = format_rate(ceiling / 2).replace(" ", "")
+        raise InputError(Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}"))
+    return ceiling
+
+
+def run_single(experiment: Experiment, observe: Observer = unobserved, on_result: OnResult = ignore) -> Result:
+    """Check, start, run, verify, judge, report. Errors are those of `run_judged`."""
+    return run_judged(experiment, observe, on_result=on_result)[0]
+
+
+def run_judged(
+    experiment: Experiment,
+    observe: Observer = unobserved,
+    beside: Mapping[str, str] | None = None,
+    on_result: OnResult = ignore,
+) -> tuple[Result, TrialResult | None]:
+    """The same, and what the trial left to judge; None where it was stopped before. `beside`: options of the engine's
+    that are no part of what was asked.
+
+    Raises:
+        InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
+        EngineError, DriverError: the engine or the driver never started; the folder says so.
+    """
+    ready = check(with_absolute_paths(experiment))
+    require_machine(ready)
+    ceiling = _offerable(ready)
+    folder = create_folder(ready)
+    judged: TrialResult | None = None
+    try:
+        judged = _conducted(ready, folder, observe, ceiling, beside or {})
+        result = judged.result
+    except KeyboardInterrupt:
+        result = interrupted_result(folder, "Run it again; nothing here may be used.")
+    on_result(folder, describe(ready.flow))
+    return result, judged
+
+
+def _conducted(
+    ready: ResolvedExperiment, folder: RunFolder, observe: Observer, ceiling_per_s: float, beside: Mapping[str, str]
+) -> TrialResult:
+    """One trial on a test bed of its own."""
+    experiment, load = ready.experiment, ready.experiment.load
+    trial = JudgedTrial(
+        ready, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
+        keep_results=experiment.keep_results, probe_batches=probes(experiment),
+        look_for_late=not isinstance(ready.workload, UserJob),
+    )  # fmt: skip
+    engine = starter_of(experiment.engine, ready.sut_cpus)
+    with TrialConductor.on_test_bed(
+        ready, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
+    ) as conductor:
+        conductor.start(load.rate, f"starting {experiment.engine} and {ready.generators_in_words}", folder)
+        return conductor.run(folder, trial)
+
+
+def interrupted_result(folder: RunFolder, advice: str) -> Result:
+    """What a run that Ctrl-C ended outside of its trial has left, so that its last lines name its folder.
+
+    Before the trial that is nothing, and the folder then says so, with `advice`; a result that is there stays.
+    """
+    result = folder.read_result()
+    if result.verdict.cause != Cause.UNFINISHED:
+        return result
+    verdict = Verdict(value="interrupted", cause=Cause.STOPPED_AT_START, sentence=STOPPED_AT_START, advice=advice)
+    result = result.model_copy(update={"verdict": verdict})
+    folder.write_result(result)
+    return result

@@ -1,0 +1,1 @@
+"""Evidence, criteria and the verdict."""

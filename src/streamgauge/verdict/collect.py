@@ -1,0 +1,269 @@
+"""From what the conductor saw to what a verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamgauge.config.policy import BOUND_S_MIN
+from streamgauge.core.clock import US
+from streamgauge.core.errors import FULL_IN_WORDS
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.latency.histogram import Histogram
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import figures
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.user_job import UserJob
+from streamgauge.results.latency import Latencies
+from streamgauge.verdict.criteria import SLIP_US_MAX
+from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples
+from streamgauge.verification.sink_comparison import Verified
+
+DRAINING_FACTOR = 2.0
+"""The span began too early where its first hand-outs found this many times the backlog of its last ones."""
+DRAINING_FLOOR_S = 1.0
+INTERVALS_MIN = 4
+"""Before so many of the engine's intervals have passed, what it has not taken yet says nothing."""
+Pair = tuple[Any, Any]
+
+
+def collect_evidence(
+    ready: ResolvedExperiment,
+    done: TrialRecord,
+    rate_per_s: float,
+    verified: Verified | None,
+    latencies: Latencies | None,
+) -> Evidence:
+    """The evidence of a trial; without `verified` the answers are not judged."""
+    journal = done.journal
+    planned, kept = _kept(done)
+    backlogs = backlogs_of(done)
+    bound_s, cut = ready.bound_s(rate_per_s)
+    own_job = isinstance(ready.workload, UserJob)
+    steady = ready.experiment.load.profile == "constant"
+    return Evidence(
+        planned_per_s=planned.astype(float),
+        offered_per_s=kept.astype(float),
+        slip_us_p99=figures.slip(done).p99,
+        driver_reason=done.driver_failed,
+        driver_disk_full=done.disk_full,
+        core_wait_us=figures.core_wait_us(done),
+        sut_alive=not done.engine_failed,
+        sut_reason=done.engine_failed,
+        sut_disk_full=FULL_IN_WORDS in done.engine_failed,
+        backlog=backlogs,
+        output_lag=_output_lags(done),
+        # More load makes longer batches, and a batch's length is part of how late its results are.
+        output_lag_at_commits=_lags_at_commits(done) if steady else (),
+        latency=_latencies(verified, done) if verified and steady else (),
+        latency_drift_s=_commit_gap_s(done) if verified and not _handed_over(verified) else 0.0,
+        interval_s=ready.interval_s,
+        output_delay_s=_output_delay_s(done),
+        backlog_max_s=max(_largest(each) for each in backlogs),
+        overflowed=journal.overflowed,
+        memory_full_s=None if journal.memory_full_us is None else journal.memory_full_us / US,
+        span_began=done.offered_until() > done.spans.measured_from_us or not journal.overflowed,
+        bound_s=bound_s,
+        bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
+        verification=verified.verification if verified else None,
+        batches=batches_between(journal, done.spans.measured_from_us, done.spans.measured_to_us),
+        taken_share=taken_share(done, ready.interval_s),
+        batches_ever=batches_between(journal, done.spans.start_us, FAR_FUTURE_US),
+        windows_closed=verified.windows_closed if verified else None,
+        latencies=latencies or Latencies(),
+        sinks=verified.results if verified else (),
+        # A job of the user's own may end a read as it likes: `limit` does.
+        aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
+        retried_tasks=journal.retried_tasks(done.spans.measured_from_us, done.measured_until, as_a_rule=own_job),
+        negative_latencies=verified.negatives if verified else 0,
+        draining_at_start=any(_draining(each) for each in backlogs),
+        interrupted=done.interrupted,
+        look=done.looks - 1,
+        hand_out_share=figures.share_of_span(done, journal.handing_out),
+        receive_share=figures.share_of_span(done, journal.receiving),
+        disk_share=figures.share_of_span(done, journal.writing),
+        stood_still_s=figures.stood_still_us(done) / US,
+        span_s=max(0, done.measured_until - done.spans.measured_from_us) / US,
+        others_share=figures.others_share(done),
+        others_burst_share=figures.others_burst_share(done, BACKGROUND_BURST_S),
+        levels=ready.limits if latencies is not None else (),
+    )
+
+
+def taken_share(done: TrialRecord, interval_s: float) -> float:
+    """Events that every reader has had, over those offered; 1 where the system had too little time to show it: a fresh
+    engine until its warm-up is over, and any engine for a few of its batches' intervals.
+    """
+    journal, until = done.journal, done.offered_until()
+    starting = until <= done.spans.measured_from_us and not done.earlier_trials
+    offered = journal.offered_events()
+    if starting or not offered or until - done.spans.start_us < INTERVALS_MIN * interval_s * US:
+        return 1.0
+    return journal.running.taken_events() / offered
+
+
+def backlogs_of(done: TrialRecord) -> tuple[Samples, ...]:
+    """The backlog of every query, in seconds of event time, since each reads at a pace of its own."""
+    parts = done.journal.by_query()
+    found = [samples_of(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts]
+    return tuple(found) or (Samples.of([], []),)
+
+
+def _with_open_backlog(journal: TrialLog, done: TrialRecord) -> Pair:
+    """The samples of the measured span. An engine that has stopped reading leaves none: where more waits at the end
+    than ever was found at a hand-out, that is one more, since the next hand-out will find at least as much.
+    """
+    times, waits = figures.within(journal.backlog_waits(), done.spans)
+    end_us = _seen_until(done)
+    waiting = journal.waiting_at(end_us)
+    if times.size and waiting > waits.max():
+        return np.append(times, end_us), np.append(waits, waiting)
+    return times, waits
+
+
+def _with_open_lag(journal: TrialLog, done: TrialRecord) -> Pair:
+    """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts.
+
+    At reads it is one more where it is the largest of all, as of the backlog: the next one will find at least as much.
+    """
+    end_us, at_reads = _seen_until(done), journal.output_lags_at_reads()
+    times, lags = figures.within(journal.output_lags() if at_reads is None else at_reads, done.spans)
+    if not times.size or times[-1] >= end_us:
+        return times, lags
+    behind = journal.lag_at(end_us)
+    if at_reads is not None and behind <= lags.max():
+        return times, lags
+    return np.append(times, end_us), np.append(lags, behind)
+
+
+def _output_delay_s(done: TrialRecord) -> float:
+    """How old an event is when its batch is committed: the median of the query that is soonest; 0 without a commit."""
+    return min((float(np.median(lags)) for _, lags in _at_commits(done) if lags.size), default=0.0)
+
+
+def _seen_until(done: TrialRecord) -> int:
+    """The end of what was measured; while a trial runs, of what is known of it: nothing waits that was not offered."""
+    return min(done.measured_until, done.offered_until())
+
+
+def _output_lags(done: TrialRecord) -> tuple[Samples, ...]:
+    """The output lag of every query; a sink that nothing came to has one without a sample, which decides nothing."""
+    parts = done.journal.by_query()
+    served = {sink for part in parts for sink in part.sinks}
+    silent = [sink for sink in done.journal.sinks if sink not in served]
+    several = len(done.journal.sinks) > 1
+    found = [
+        samples_of(_with_open_lag(part, done), _sinks_of(part) if several and len(parts) > 1 else "")
+        for part in parts
+        if part.sinks
+    ]
+    return tuple(found) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
+
+
+def _lags_at_commits(done: TrialRecord) -> tuple[Samples, ...]:
+    """The output lag at commits of every query whose lag is judged at its hand-outs."""
+    parts = done.journal.by_query()
+    serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
+    return tuple(
+        samples_of(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
+        for part in serial
+    )
+
+
+def _commit_gap_s(done: TrialRecord) -> float:
+    """The usual time between two commits of the query in which it is longest, in the measured span; without two, all
+    of it.
+    """
+    whole = done.spans.measured_to_us - done.spans.measured_from_us
+    gaps = (float(np.median(np.diff(times))) if times.size > 1 else whole for times, _ in _at_commits(done))
+    return max(gaps, default=whole) / US
+
+
+def _at_commits(done: TrialRecord) -> Iterator[Pair]:
+    """The output lag in the measured span of every query that serves a sink."""
+    return (figures.within(part.output_lags(), done.spans) for part in done.journal.by_query() if part.sinks)
+
+
+def _handed_over(verified: Verified) -> bool:
+    """Whether every result carries the time at which its last event was handed out."""
+    of_sinks = (sink.latencies.seconds for sink in verified.sinks)
+    return all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
+
+
+def _count(histograms: dict[int, Histogram]) -> int:
+    return sum(each.count for each in histograms.values())
+
+
+def _latencies(verified: Verified, done: TrialRecord) -> tuple[Samples, ...]:
+    """The mean latency by second of event time, of every sink; those with less than half as many results as the fullest
+    hold but what is rare.
+
+    From the hand-out, since windows of 4 s and batches of 1.4 s drift against each other by 0.2 s a window: from the
+    event, results are later by 4.5 % of the time, until they are sooner by a batch.
+    """
+    handed_over, found = _handed_over(verified), []
+    for sink in verified.sinks:
+        seconds = sink.latencies.seconds
+        histograms = seconds.processing_time if handed_over else seconds.event_time
+        of_second = {second: each for second, each in histograms.items() if each.count}
+        least = max((each.count for each in of_second.values()), default=0) / 2
+        full = {second: each.mean for second, each in of_second.items() if each.count >= least}
+        times = np.array(sorted(full), float) - done.spans.measured_from_us / US
+        means = np.array([full[second] for second in sorted(full)], float) / US
+        found.append(Samples(times, means, sink.name if len(verified.sinks) > 1 else ""))
+    return tuple(found)
+
+
+def _sinks_of(journal: TrialLog) -> str:
+    return ", ".join(journal.sinks)
+
+
+def _kept(done: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
+    """(planned, offered in time) by second of the measured span, as far as the driver can be held to it."""
+    low, until = done.spans.measured_from_us, _offering_judged_until(done)
+    if until <= low:
+        return np.zeros(0), np.zeros(0)
+    return done.journal.kept_events(low, until, SLIP_US_MAX)
+
+
+def _offering_judged_until(done: TrialRecord) -> int:
+    """A trial that ended early, or is still under way, has a last chunk that was not due yet: it is no lateness.
+
+    Neither is what a full queue refused: generators stop there because of the system under test.
+    """
+    reached, end = done.offered_until(), done.spans.measured_to_us
+    if done.journal.overflowed:
+        return min(end, reached)
+    due = (done.deadline_us or end) - SLIP_US_MAX - done.journal.running.chunk_us_max
+    return min(end, max(reached, due))
+
+
+def samples_of(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
+    times, values = pair
+    start = times[0] if len(times) else 0
+    return Samples((times - start) / US, values.astype(float), about)
+
+
+def _largest(backlog: Samples) -> float:
+    return float(backlog.value.max()) if len(backlog.value) else 0.0
+
+
+def batches_between(journal: TrialLog, from_us: int, to_us: int) -> int:
+    """Batches committed in that time, by the sink that has fewest."""
+    counts = dict.fromkeys(journal.sinks, 0)
+    for commit in journal.commits:
+        if commit.sink in counts:
+            counts[commit.sink] += from_us <= commit.committed_us < to_us
+    return min(counts.values())
+
+
+def _draining(backlog: Samples) -> bool:
+    """Whether the span began while backlog of the start was still being worked off."""
+    third = len(backlog.value) // 3
+    if third < 2:
+        return False
+    first, last = float(np.median(backlog.value[:third])), float(np.median(backlog.value[-third:]))
+    return first > DRAINING_FACTOR * last and first - last > DRAINING_FLOOR_S

@@ -1,0 +1,1 @@
+"""Expected results, made again by an independent engine and compared with what arrived."""

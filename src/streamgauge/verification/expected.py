@@ -1,0 +1,263 @@
+"""Verification of one trial: the planned input is made again, the oracle answers it, and every result is compared
+[method 9].
+
+Nothing of the input was stored, and the lineage of each result is checked too. Flows that look at one row at a time
+are compared in slices of event time, the others in one piece.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import arrow_type, quote, quoted
+from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.horizon import reach_us
+from streamgauge.dataflow.lineage import identity
+from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
+from streamgauge.diff.sql import DUE
+from streamgauge.engines.duckdb_oracle.lower import kept_rows, last_of_spans
+from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.process import computed, is_independent
+from streamgauge.metrics.latency.event_latency import LatencyRule
+from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
+from streamgauge.metrics.latency.result_kind import has_matches, kind_of
+from streamgauge.metrics.log.batch_frontiers import cuts
+from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
+from streamgauge.metrics.log.online import Ints
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.results.run import Verification
+from streamgauge.transports.registry import STAMPS
+from streamgauge.verification.common_subplan import shared_plans
+from streamgauge.verification.malformed import counting
+from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
+from streamgauge.verification.sink_comparison import (
+    Comparison,
+    DiffSpec,
+    SinkDiff,
+    Truth,
+    Verified,
+    comparison,
+    diff_spec_of,
+    judged_early,
+    outcome,
+)
+from streamgauge.verification.spool import Received, results_file
+
+SLICE_US = 5 * US
+KEPT = {"kept": "kept"}
+"""The rows that a running aggregate takes in, by the name of the stream and of the table."""
+BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
+BY_CLASSES = Truth(
+    "DuckDB, by SQL made from the flow, and the flow's own classes over the whole input in order", independent=False
+)
+
+
+def verify(ready: ResolvedExperiment, done: TrialRecord, keep_in: RunFolder | None = None) -> Verified:
+    """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given.
+
+    Each sink is verified alone, as if the flow had no other. Malformed records are counted in what the first one reads.
+    """
+    several = len(ready.flow.sinks) > 1
+    begun_s, sinks = time.monotonic(), []
+    with (
+        counting(done.journal.plan, ready.malformed, _measured_until(done)) as malformed,
+        shared_plans(ready, done, malformed.see) as shared,
+    ):
+        sharing_s = time.monotonic() - begun_s
+        for one in ready.of_each_sink():
+            name = one.flow.sink.name
+            kept = keep_in.path / results_file(name, several) if keep_in else None
+            of_sink = replace(done, journal=done.journal.of_sink(name))
+            sinks.append(_verify_sink(one, of_sink, kept, malformed.see, shared))
+        found = malformed.found()
+    verification = _of_all(sinks, done) if several else sinks[0].verification
+    update = {"malformed": found, "seconds": verification.seconds + sharing_s}
+    return Verified(verification.model_copy(update=update), tuple(sinks))
+
+
+def _of_all(sinks: list[SinkDiff], done: TrialRecord) -> Verification:
+    """The sums over all sinks; examples and the sentence name the sink."""
+    each = [(sink.name, sink.verification) for sink in sinks]
+    names = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "seconds")
+    return Verification(
+        judged=all(one.judged for _, one in each),
+        independent=all(one.independent for _, one in each),
+        reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
+        uncommitted=sum(done.journal.rows_ignored.values()),
+        sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
+        examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
+        **{name: sum(getattr(one, name) for _, one in each) for name in names},
+    )
+
+
+def _verify_sink(
+    ready: ResolvedExperiment, done: TrialRecord, keep_at: Path | None, watch: Watch, shared: Mapping[str, str]
+) -> SinkDiff:
+    """The answers of a flow's one sink; `done` has that sink's commits alone. `watch` is shown the input; `shared` are
+    relations of operators whose rows are there already.
+    """
+    received = Received(done)
+    truth = BY_SQL if is_independent(ready.flow) else BY_CLASSES
+    with comparison(done) as compared:
+        source = RegeneratedInput(done.journal.plan, IngestTimes(done.journal), ready.columns, watch, shared)
+        compare = _compare_slices if ready.reach_us == 0 else _compare_whole
+        compare(ready, done, received, source, compared)
+        sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
+        rule = rule_of(ready, done)
+        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.own_batches)
+        return compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
+
+
+def _owed(ready: ResolvedExperiment, done: TrialRecord) -> str:
+    """Which updates could not be asked for, in words; nothing where all could."""
+    if not isinstance(ready.flow.sink.input, RunningAggregate):
+        return ""
+    times, uneven = cuts(done.journal)
+    if not uneven:
+        return ""
+    whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
+    return f"; {whole}, so their last values are owed at the next that did"
+
+
+def _noun(flow: Flow) -> str:
+    return "windows" if WINDOW_START in identity(flow) and not has_matches(flow) else "results"
+
+
+def _asked(ready: ResolvedExperiment, done: TrialRecord) -> DiffSpec:
+    flow = ready.flow
+    whole = tuple(schema.columns(ready.lineage_flow.sink.input))
+    if isinstance(flow.sink.input, RunningAggregate):
+        judged = "true" if done.owes_all else f"event_time < {done.journal.committed_until()}"
+        due = f"{DUE} AND event_time < {_measured_until(done)}"
+        return DiffSpec(identity(flow), whole, judged, due, update=True, complete=done.owes_all)
+    windowed = WINDOW_END in whole
+    return diff_spec_of(
+        done, identity(flow), whole, windowed, judged_early(done, windowed, _held_us(flow), ready.watermark_delay_us)
+    )
+
+
+def _measured_until(done: TrialRecord) -> int:
+    return min(done.spans.measured_to_us, done.offered_until())
+
+
+def _held_us(flow: Flow) -> int | None:
+    """How long a process holds results back until the watermark lets them out; None where nobody knows."""
+    stated = any(isinstance(node, Process) and node.identity for node in graph.walk(flow.sink.input))
+    return reach_us(flow) if stated else 0
+
+
+def _compare_whole(
+    ready: ResolvedExperiment, done: TrialRecord, received: Received, source: RegeneratedInput, compared: Comparison
+) -> None:
+    asked, connection = _asked(ready, done), compared.connection
+    connection.register("received", received.table() if not received.empty else _nothing(ready))
+    if asked.update:
+        _expect_updates(ready, done, source, connection)
+    else:
+        relations = _planned(ready, done, source, connection)
+        connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations)}")
+    compared.add("expected", "received", asked)
+
+
+def _planned(ready: ResolvedExperiment, done: TrialRecord, source: RegeneratedInput, connection: Any) -> dict[str, str]:
+    """The relations of all that was offered, each of which can be read once, and of what is there already."""
+    relations = source.registered(connection, done.spans.start_us, done.offered_until())
+    return computed(connection, ready.lineage_flow, {**relations, **source.shared})
+
+
+def _expect_updates(ready: ResolvedExperiment, done: TrialRecord, source: RegeneratedInput, connection: Any) -> None:
+    """The values that came, and those that had to: of each key the one at the end of each batch that held the key.
+
+    An engine that hands on fewer would have its latencies measured at the moments of its choice. Of a trial that ended
+    early, what was offered after the last of its batches makes one more, which never came.
+    """
+    keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
+    times, _ = cuts(done.journal)
+    if times and not done.owes_all:
+        times.append(max(times[-1], _measured_until(done)))
+    connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
+    query, kept = kept_rows(ready.lineage_flow, _planned(ready, done, source, connection), "kept")
+    connection.execute(query)
+    connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
+    columns = quoted([*keys, EVENT_TIME])
+    connection.execute(f"CREATE VIEW points AS SELECT {columns} FROM received UNION SELECT {columns} FROM due")
+    values = oracle_sql(kept, KEPT, "points")
+    same = " AND ".join(f"value.{quote(name)} IS NOT DISTINCT FROM due.{quote(name)}" for name in (*keys, EVENT_TIME))
+    connection.execute(
+        f"CREATE TABLE expected AS SELECT value.*, due.{quote(EVENT_TIME)} IS NOT NULL AS {DUE}"
+        f" FROM ({values}) AS value LEFT JOIN due ON {same}"
+    )
+
+
+def _compare_slices(
+    ready: ResolvedExperiment, done: TrialRecord, received: Received, source: RegeneratedInput, compared: Comparison
+) -> None:
+    asked, connection = _asked(ready, done), compared.connection
+    start, end = done.spans.start_us, done.offered_until()
+    borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
+    for low, high in pairwise(borders):
+        for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
+            connection.register(f"input_{name}", reader.read_all())
+        relations = {name: f"input_{name}" for name in ready.columns}
+        relations = computed(connection, ready.lineage_flow, relations)
+        connection.register("received", received.table(low, high) if not received.empty else _nothing(ready))
+        compared.add(f"({oracle_sql(ready.lineage_flow, relations)})", "received", asked)
+
+
+def _nothing(ready: ResolvedExperiment) -> pa.Table:
+    """A table of the right columns, for where nothing arrived."""
+    kinds = schema.columns(ready.lineage_flow.sink.input) | {EMISSION_TIME: "bigint"}
+    return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]).empty_table()
+
+
+def rule_of(ready: ResolvedExperiment, done: TrialRecord) -> LatencyRule:
+    """Which latency an output of this flow, which has one sink, has [method 1]."""
+    since, kind = handed_over(done.journal), kind_of(ready.flow)
+    if kind == "join":
+        last_of = _LastInWindow(ready, done)
+        ingest_time = last_of.ingest_time if ready.experiment.transport in STAMPS else None
+        return LatencyRule(kind, last_of.event_time, ingest_time, since)
+    return LatencyRule(kind, handed_over=since)
+
+
+class _LastInWindow:
+    """The event and ingest time of a window join's output: the last event before the window's end [K §IV].
+
+    Every tuple of a window first takes the maximum of its stream's window, and an output the maximum over its two.
+    0 for a window that ends before the first event: only an invented result has it.
+    """
+
+    def __init__(self, ready: ResolvedExperiment, done: TrialRecord) -> None:
+        self._plan, self._ingest = done.journal.plan, IngestTimes(done.journal)
+        self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in ready.columns]
+
+    def event_time(self, window_end_us: Ints) -> Ints:
+        return self._by_window(window_end_us, lambda end: max((time for time, _ in self._last(end)), default=0))
+
+    def ingest_time(self, window_end_us: Ints) -> Ints:
+        return self._by_window(window_end_us, lambda end: max((stamp for _, stamp in self._last(end)), default=0))
+
+    def _by_window(self, ends: Ints, of: Callable[[int], int]) -> Ints:
+        unique, index = np.unique(ends, return_inverse=True)
+        return np.array([of(int(end)) for end in unique], np.int64)[index]
+
+    def _last(self, end_us: int) -> Iterator[tuple[int, int]]:
+        for number in self._numbers:
+            stream = self._plan.streams[number]
+            for partition in range(self._plan.partitions):
+                last_us = self._plan.last_before(number, partition, end_us)
+                if last_us is not None:
+                    yield last_us, int(self._ingest.of(stream.name, partition, np.array([last_us]))[0])

@@ -1,0 +1,75 @@
+"""The planned input of a trial, made again: events by the plan alone, ingest times by the hand-out log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.loadgen.plan import Plan
+from streamgauge.metrics.log.ingest_times import IngestTimes
+
+ROWS_MAX = 262_144
+
+Watch = Callable[[int, int, int, pa.RecordBatch], None]
+"""Is shown what is made: number of the stream, partition, first sequence, events."""
+
+
+class RegeneratedInput:
+    """The planned events, made again, with the ingest times of the hand-out log.
+
+    `shared` are relations of operators whose rows over all of these events are there already.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        ingest: IngestTimes,
+        columns: dict[str, tuple[str, ...]],
+        watch: Watch | None = None,
+        shared: Mapping[str, str] | None = None,
+    ) -> None:
+        self._plan, self._ingest, self._columns, self._watch = plan, ingest, columns, watch
+        self.shared = shared or {}
+
+    def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
+        """Stream name to a reader of its events in [from_us, to_us)."""
+        readers = {}
+        for index, stream in enumerate(self._plan.streams):
+            if stream.name not in self._columns:
+                continue
+            empty = self._with_ingest(index, 0, self._make(index, 0, 0, 0))
+            readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
+        return readers
+
+    def registered(self, connection: Any, from_us: int, to_us: int) -> dict[str, str]:
+        """Stream name to a relation of a DuckDB connection with its events, which can be read once."""
+        readers = self.readers(from_us, to_us)
+        for name, reader in readers.items():
+            connection.register(f"input_{name}", reader)
+        return {name: f"input_{name}" for name in readers}
+
+    def _batches(self, stream: int, from_us: int, to_us: int) -> Iterator[pa.RecordBatch]:
+        for partition in range(self._plan.partitions):
+            first = self._plan.count_before(stream, partition, from_us)
+            last = self._plan.count_before(stream, partition, to_us)
+            for low in range(first, last, ROWS_MAX):
+                batch = self._make(stream, partition, low, min(last, low + ROWS_MAX))
+                if self._watch is not None:
+                    self._watch(stream, partition, low, batch)
+                yield self._with_ingest(stream, partition, batch)
+
+    def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
+        wanted = self._columns[self._plan.streams[stream].name]
+        made = [name for name in wanted if name != INGEST_TIME]
+        made += [EVENT_TIME] if EVENT_TIME not in made else []
+        return self._plan.batch(stream, partition, first, last, made)
+
+    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        name = self._plan.streams[stream].name
+        if INGEST_TIME not in self._columns[name]:
+            return batch
+        stamps = self._ingest.of(name, partition, batch.column(EVENT_TIME).to_numpy())
+        return batch.append_column(INGEST_TIME, pa.array(stamps))

@@ -1,0 +1,1 @@
+"""Expected results of a user's job."""

@@ -1,0 +1,1 @@
+"""The applications of Bordin (2017), later DSPBench."""

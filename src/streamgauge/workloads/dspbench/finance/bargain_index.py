@@ -1,0 +1,272 @@
+"""Bargain Index (BI) [thesis §3.3.11]: quotes that ask for less than their stock was traded at lately.
+
+The volume weighted average price (VWAP) is that of a stock's last `vwap_window` trades [eq. 3.2]; the index of a quote
+that asks for less is exp(VWAP - ask) times what it offers [eq. 3.3]. The code of the thesis averages from the beginning
+of a `vwap_period` of the calendar instead, which is here where one is given: UTC, weeks begin on Monday, and until a
+new one's first trade a quote sees what the last trade before it left. (That code cuts times off to days first, so an
+hour or a minute is a day there.) It reads trades and quotes from two places that race each other; here both come in one
+stream, in the order of their time. A quote before the stock's first trade has no index. One that asks for less by no
+more than a billionth of its price (`TIE`) asks for just the average: a stock that is always traded at 0.1 has no
+bargains at 0.1, though its average is rounded. Nor is there a bargain while a turnover is beyond the largest double: no
+average is known then. An index beyond it is infinite. Sums over the last trades are the same to the last bit in the
+class and in its truth; those of a period, which may be long, agree to rounding alone, and an index hangs on it by
+VWAP's absolute error: of prices above some hundred thousand it may be beyond a billionth. Prices that are null, not
+above 0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
+result and enter no average.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.operators.api import ROW, TIME, Processor
+from streamgauge.dataflow.operators.grouped_arrays import (
+    KeyDictionary,
+    Recent,
+    group_by_key,
+    group_starts,
+    groups,
+    last_sums_sql,
+    load,
+    save,
+    sliding_reduce,
+    valid_mask,
+)
+from streamgauge.loadgen.datasets.market import Price, Size
+from streamgauge.loadgen.datasets.sensors import Reading
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
+
+MEAN_PRICE, SIZE_MAX = 20.0, 1000
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Period = Literal["", "minutely", "hourly", "daily", "weekly", "monthly"]
+UNITS = {"minutely": "minute", "hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
+"""Of the calendar, as SQL calls them."""
+DAY_US = 86_400_000_000
+LENGTHS_US = {"minutely": 60_000_000, "hourly": 3_600_000_000, "daily": DAY_US}
+THURSDAY = 3
+"""The first of January 1970 was one: so many days after a Monday."""
+
+
+class BargainIndexParameters(Parameters):
+    """The thesis's parameters, and the market."""
+
+    vwap_window: int = Field(15, ge=1, le=100_000, description="how many of a stock's last trades are averaged")
+    vwap_period: Period = Field(
+        "", description=f"average from the beginning of one of {', '.join(UNITS)} instead; empty: the last trades"
+    )
+    bargainindex_threshold: float = Field(
+        0.001, ge=0, allow_inf_nan=False, description="quotes with a greater index are bargains"
+    )
+    stocks: int = Field(1000, ge=1, le=100_000, description="how many stocks there are, traded with Zipf's frequencies")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or no finite number")
+
+
+class Averages(ABC):
+    """The volume weighted average price of each stock, trade by trade."""
+
+    @abstractmethod
+    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+        """Takes new trades, oldest first, of stocks by their codes; gives the average at each of them."""
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """For `save`."""
+
+    @abstractmethod
+    def restore(self, saved: dict[str, pa.Array]) -> None:
+        """From what was saved, of which there may be more."""
+
+
+class LastTrades(Averages):
+    """Of the last `window` trades."""
+
+    def __init__(self, window: int) -> None:
+        self._turnover, self._volume = Recent(window), Recent(window)
+
+    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+        return self._turnover.add(codes, price * size).sums / self._volume.add(codes, size).sums
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        turnover, volume = self._turnover.state, self._volume.state
+        return {"codes": turnover["codes"], "turnover": turnover["values"], "volume": volume["values"]}
+
+    def restore(self, saved: dict[str, pa.Array]) -> None:
+        self._turnover.restore(saved["codes"], saved["turnover"])
+        self._volume.restore(saved["codes"], saved["volume"])
+
+
+class SinceBeginning(Averages):
+    """Of all trades from the beginning of a period of the calendar."""
+
+    def __init__(self, period: Period) -> None:
+        self._period = period
+        self._codes, self._periods = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._turnover, self._volume = np.empty(0), np.empty(0)
+
+    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+        old = len(self._codes)
+        codes = np.concatenate((self._codes, codes))
+        periods = np.concatenate((self._periods, numbered(times, self._period)))
+        turnover, volume = np.concatenate((self._turnover, price * size)), np.concatenate((self._volume, size))
+        order = group_by_key(codes)  # a stock's periods rise, as its times do
+        codes, periods = codes[order], periods[order]
+        turnover, volume = (_running(each[order], codes, periods) for each in (turnover, volume))
+        last = np.append(codes[1:] != codes[:-1], True)[: len(codes)]
+        self._codes, self._periods = codes[last], periods[last]
+        self._turnover, self._volume = turnover[last], volume[last]
+        average = np.empty(len(order))
+        average[order] = turnover / volume
+        return average[old:]
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"codes": self._codes, "periods": self._periods, "turnover": self._turnover, "volume": self._volume}
+
+    def restore(self, saved: dict[str, pa.Array]) -> None:
+        self._codes, self._periods = saved["codes"].to_numpy(), saved["periods"].to_numpy()
+        self._turnover, self._volume = saved["turnover"].to_numpy(), saved["volume"].to_numpy()
+
+
+def numbered(times_us: Ints, period: Period) -> Ints:
+    """The number of the period in which each time lies, in order."""
+    if period == "monthly":
+        return times_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+    if period == "weekly":
+        return (times_us // DAY_US + THURSDAY) // 7
+    return times_us // LENGTHS_US[period]
+
+
+def _running(values: Floats, *groups_by: Ints) -> Floats:
+    """Sums from the first row of each group to every row of it."""
+    first, group = groups(*groups_by)
+    return sliding_reduce(np.add, values, first[group], np.arange(len(values)) + 1, 0.0)
+
+
+class BargainIndex(Processor):
+    """The index of each quote, by the trades of its stock that came before it."""
+
+    def __init__(self, window: int, threshold: float, period: Period) -> None:
+        self._threshold = threshold
+        self._averages: Averages = SinceBeginning(period) if period else LastTrades(window)
+        self._vwap: Floats = np.empty(0)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._stocks = KeyDictionary(schema.field("stock").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        price = batch.column("price").to_numpy(zero_copy_only=False).astype(np.float64)
+        size = batch.column("size").to_numpy(zero_copy_only=False).astype(np.float64)
+        kind = batch.column("quote").to_numpy(zero_copy_only=False)
+        sound = np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1))
+        rows = np.flatnonzero(sound & valid_mask(batch.column("stock")))
+        price, size = price[rows], size[rows]
+        stocks = batch.column("stock").take(pa.array(rows))
+        codes = self._stocks.of(stocks)
+        quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
+        trades = np.flatnonzero(~quotes)
+        times = batch.column(TIME).to_numpy()[rows]
+        known = np.full(len(codes), np.nan)
+        with np.errstate(over="ignore"):
+            known[trades] = self._averages.add(codes[trades], times[trades], price[trades], size[trades])
+        vwap = self._vwap_before(codes, known)
+        with np.errstate(over="ignore", invalid="ignore"):
+            asks_less = np.isfinite(vwap) & (vwap > price * (1 + TIE))
+            index = np.where(asks_less, np.exp(vwap - price) * size, 0.0)
+        found = np.flatnonzero(quotes & (index > self._threshold))
+        columns = [stocks.take(pa.array(found)), *(pa.array(each[found]) for each in (price, size, index, rows))]
+        columns[2] = columns[2].cast(pa.int32())
+        return pa.RecordBatch.from_arrays(columns, names=["stock", "ask_price", "ask_size", "bargain_index", ROW])
+
+    def _vwap_before(self, codes: Ints, known: Floats) -> Floats:
+        """Of each row, the average at the last trade of its stock up to it; nan where there was none. `known` has that
+        of trades, nan of quotes.
+        """
+        self._vwap = np.concatenate((self._vwap, np.full(len(self._stocks) - len(self._vwap), np.nan)))
+        order = group_by_key(codes)
+        sorted_codes, sorted_known = codes[order], known[order]
+        new = group_starts(sorted_codes)
+        # A stock's first row looks at what was known before the batch, any other one at the last trade in it.
+        sorted_known = np.where(new & np.isnan(sorted_known), self._vwap[sorted_codes], sorted_known)
+        last = np.maximum.accumulate(np.where(new | ~np.isnan(sorted_known), np.arange(len(order)), 0))
+        found = np.empty(len(codes))
+        found[order] = sorted_known[last]
+        self._vwap[codes] = found  # rows are in order of time, so a stock's last one stays
+        return found
+
+    def snapshot(self) -> bytes:
+        return save(stocks=self._stocks.keys, vwap=self._vwap, **self._averages.state)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._stocks.restore(saved["stocks"])
+        self._vwap = saved["vwap"].to_numpy().copy()
+        self._averages.restore(saved)
+
+
+def truth(window: int, threshold: float, period: Period) -> str:
+    """The index as DuckDB SQL: of a quote, the average that stood at the last row of its stock which has one."""
+    if period:
+        begin = f"date_trunc('{UNITS[period]}', make_timestamp(_time))"
+        since = f"OVER (PARTITION BY stock, {begin} ORDER BY _row ROWS UNBOUNDED PRECEDING)"
+        summed = f"SELECT *, sum(price * size) {since} AS turnover, sum(size) {since} AS volume FROM trades"
+    else:
+        summed = last_sums_sql("trades", "stock", {"turnover": "price * size", "volume": "size"}, window)
+    return (
+        "WITH sound AS (SELECT * FROM input WHERE isfinite(price) AND price > 0 AND size >= 1"
+        " AND stock IS NOT NULL),"
+        " trades AS (SELECT * FROM sound WHERE quote = 0),"
+        f" known AS (SELECT stock, price, size, quote, _row, turnover / volume AS average FROM ({summed})"
+        " UNION ALL SELECT stock, price, size, quote, _row, NULL FROM sound WHERE quote = 1),"
+        " priced AS (SELECT *, last_value(average IGNORE NULLS) OVER (PARTITION BY stock ORDER BY _row) AS vwap"
+        " FROM known)"
+        " SELECT stock, price AS ask_price, size AS ask_size, exp(vwap - price) * size AS bargain_index, _row"
+        f" FROM priced WHERE quote = 1 AND isfinite(vwap) AND vwap > price * {double(1 + TIE)}"
+        f" AND exp(vwap - price) * size > {threshold!r}::DOUBLE"
+    )
+
+
+def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
+    stock, quote = Key("stock", parameters.stocks, "zipf"), Integer("quote", 0, 1)
+    size = Size("size", Integer("size", 1, SIZE_MAX), quote, 1)
+    price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
+    told = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
+    market = StreamSpec("market", (stock, quote, told, size))
+    window, period, threshold = parameters.vwap_window, parameters.vwap_period, parameters.bargainindex_threshold
+    bargains = source("market", market.schema).process(
+        BargainIndex,
+        keys="stock",
+        gives=Schema.of(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
+        parameters={"window": window, "threshold": threshold, "period": period},
+        truth=truth(window, threshold, period),
+        name="bargain_index",
+    )
+    malformed = unless(f"stock IS NOT NULL AND price > 0 AND price <= {FINITE_MAX} AND size >= 1 AND quote IN (0, 1)")
+    return Job(bargains.sink("bargains"), (market,), {"market": malformed})
+
+
+WORKLOAD = Workload(
+    name="bargain_index",
+    title="bargain index",
+    summary="quotes that ask for less than the average price of their stock's last trades, weighted by volume",
+    source="thesis §3.3.11",
+    parameters=BargainIndexParameters,
+    build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),
+    prefix="bi",
+)

@@ -1,0 +1,192 @@
+"""Fraud Detection (FD) [thesis §3.3.9]: customers whose last transactions follow each other as they seldom do.
+
+A Markov model says how likely each state of a transaction follows another. The score of a customer's last
+`state_seq_window_size` transactions is A / B, both summed over the steps between them; above the threshold they are an
+outlier. What a step adds, by `detection_algorithm`:
+
+- `missProbability`: to A the probability that something else had followed, to B 1
+- `missRate`: to A 1 where something else was likelier (the thesis takes the first of equally likely ones for the
+  likeliest; here each of them is), to B 1
+- `entropyReduction`: to A the entropy of all that else could have followed, the sum of -p ln p over it, to B that of
+  everything that could. The thesis's code counts misses here too, from a table that it never makes, and crashes
+
+A state that the model does not know is malformed: it is left out, as if it had not come.
+
+Not here are a model file of one's own (`fd.predictor.model`; the model is made from the shares of the data) and the
+thesis's global mode (`fd.local.predictor=false`: sums over a customer's whole life).
+
+The truth shares the model with the class: both take it from `likelihoods` and `steps`. So verification is independent
+for which states of a customer follow each other and for the sums over them, but not for what a step adds: a wrong
+metric would be in both. That it is right is shown by tests with scores worked out by hand.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints, KeyDictionary, Recent, load, save, valid_mask
+from streamgauge.loadgen.datasets.transactions import STATES, State, shares
+from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Workload, unless
+
+GRID = 2**20
+"""Probabilities and entropies are whole multiples of 1/2**20, so that sums of them are exact in any order."""
+SAME_AMOUNT = 2.0
+"""So much likelier is a state after one of the same amount."""
+UNKNOWN_STATE = "???"
+"""What a malformed transaction has, where it has a state at all."""
+
+Algorithm = Literal["missProbability", "missRate", "entropyReduction"]
+
+
+class FraudDetectionParameters(Parameters):
+    """The thesis's parameters, and the customers."""
+
+    state_seq_window_size: int = Field(
+        5, ge=2, le=1000, description="how many of a customer's last transactions are scored together"
+    )
+    detection_algorithm: Algorithm = Field(
+        "missProbability", description=f"what is scored: {', '.join(get_args(Algorithm))}"
+    )
+    metric_threshold: float = Field(0.96, ge=0, le=1, description="a score above it is an outlier")
+    customers: int = Field(10_000, ge=1, le=1_000_000, description="how many customers there are")
+    frauds: float = Field(0.001, ge=0, le=1, description="share of the customers whose transactions are all planted")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the transactions without a state that is known")
+
+
+@lru_cache(maxsize=1)
+def likelihoods() -> Floats:
+    """How likely each state is after each other one. Shape (18, 18), [before, state]."""
+    same = np.array([[before[0] == state[0] for state in STATES] for before in STATES])
+    likely = shares() * np.where(same, SAME_AMOUNT, 1.0)
+    return _on_grid(likely / likely.sum(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=3)
+def steps(algorithm: Algorithm) -> tuple[Floats, Floats]:
+    """What a step adds to A, shape (18, 18), [before, state], and to B, shape (18,)."""
+    likely = likelihoods()
+    if algorithm == "missProbability":
+        return 1 - likely, np.ones(len(STATES))
+    if algorithm == "missRate":
+        return (likely < likely.max(axis=1, keepdims=True)).astype(np.float64), np.ones(len(STATES))
+    parts = _on_grid(-likely * np.log(likely))
+    whole = parts.sum(axis=1)
+    return whole[:, None] - parts, whole
+
+
+def _on_grid(numbers: Floats) -> Floats:
+    rounded: Floats = np.rint(numbers * GRID) / GRID
+    return rounded
+
+
+class SequenceScore(Processor):
+    """The score of each customer's last transactions, at every one that has enough before it."""
+
+    def __init__(self, window: int, threshold: float, algorithm: Algorithm) -> None:
+        self._threshold, self._window = threshold, window
+        self._missed, self._whole = steps(algorithm)
+        self._states = Recent(window)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._customers = KeyDictionary(schema.field("customer").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        states = pc.index_in(batch.column("state"), pa.array(STATES)).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(np.isfinite(states) & valid_mask(batch.column("customer")))
+        customers = batch.column("customer").take(pa.array(rows))
+        windows = self._states.add(self._customers.of(customers), states[rows].astype(np.float64))
+        whole = np.flatnonzero(windows.counts == self._window)
+        sequences = windows.values.astype(np.int64)[windows.end[whole, None] - self._window + np.arange(self._window)]
+        before, after = sequences[:, :-1], sequences[:, 1:]
+        scores = self._missed[before, after].sum(axis=1) / self._whole[before].sum(axis=1)
+        found = np.flatnonzero(scores > self._threshold)
+        at = whole[found]
+        columns = [customers.take(pa.array(at)), pa.array(scores[found]), _joined(sequences[found]), pa.array(rows[at])]
+        return pa.RecordBatch.from_arrays(columns, names=["customer", "score", "states", ROW])
+
+    def snapshot(self) -> bytes:
+        return save(customers=self._customers.keys, **self._states.state)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._customers.restore(saved.pop("customers"))
+        self._states.restore(**saved)
+
+
+def _joined(sequences: Ints) -> pa.Array:
+    """Sequences of states, shape (n, window), as texts with commas between."""
+    ends = np.arange(0, sequences.size + 1, sequences.shape[1], dtype=np.int32)
+    return pc.binary_join(
+        pa.ListArray.from_arrays(pa.array(ends), pa.array(STATES).take(pa.array(sequences.ravel()))), ","
+    )
+
+
+def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
+    """The score as DuckDB SQL, with the model as a table of values: those of the class."""
+    missed, whole = steps(algorithm)
+    model = ", ".join(
+        f"('{before}', '{state}', {float(missed[row, column])!r}::DOUBLE, {float(whole[row])!r}::DOUBLE)"
+        for row, before in enumerate(STATES)
+        for column, state in enumerate(STATES)
+    )
+    states = ", ".join(f"'{state}'" for state in STATES)
+    last = f"OVER (PARTITION BY customer ORDER BY _row ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW)"
+    pairs = f"OVER (PARTITION BY customer ORDER BY _row ROWS BETWEEN {window - 2} PRECEDING AND CURRENT ROW)"
+    return (
+        f"WITH model(before, after, missed, whole) AS (VALUES {model}),"
+        " pairs AS (SELECT *, lag(state) OVER (PARTITION BY customer ORDER BY _row) AS before"
+        f" FROM input WHERE state IN ({states}) AND customer IS NOT NULL),"
+        f" scored AS (SELECT customer, _row, sum(missed) {pairs} / sum(whole) {pairs} AS score,"
+        f" list(state) {last} AS sequence"
+        " FROM pairs LEFT JOIN model ON pairs.before = model.before AND pairs.state = model.after)"
+        " SELECT customer, score, array_to_string(sequence, ',') AS states, _row"
+        f" FROM scored WHERE len(sequence) = {window} AND score > {threshold!r}::DOUBLE"
+    )
+
+
+def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
+    customer = Key("customer", parameters.customers)
+    state = State("state", customer, 0, parameters.frauds)
+    transactions = StreamSpec(
+        "transactions", (customer, with_malformed(state, parameters.malformed, None, UNKNOWN_STATE))
+    )
+    window, threshold = parameters.state_seq_window_size, parameters.metric_threshold
+    algorithm = parameters.detection_algorithm
+    outliers = source("transactions", transactions.schema).process(
+        SequenceScore,
+        keys="customer",
+        gives=Schema.of(customer="int", score="double", states="string"),
+        parameters={"window": window, "threshold": threshold, "algorithm": algorithm},
+        truth=truth(window, threshold, algorithm),
+        name="predictor",
+    )
+    known = ", ".join(f"'{state}'" for state in STATES)
+    return Job(
+        outliers.sink("outliers"),
+        (transactions,),
+        {"transactions": unless(f"customer IS NOT NULL AND state IN ({known})")},
+    )
+
+
+WORKLOAD = Workload(
+    name="fraud_detection",
+    title="fraud detection",
+    summary="customers whose last transactions follow each other as they seldom do",
+    source="thesis §3.3.9",
+    parameters=FraudDetectionParameters,
+    build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),
+    prefix="fd",
+)

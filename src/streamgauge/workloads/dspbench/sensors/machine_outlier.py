@@ -1,0 +1,306 @@
+"""Machine Outlier (MO) [thesis §3.3.4]: machines that use their processor and memory otherwise than the others do.
+
+1. scorer: the readings of one cluster in one `interval` are a batch. A reading's score is 1 and its distance from the
+   batch's centre, the means of both metrics.
+2. anomaly scorer: the sum of a machine's last `window_length` scores, at every one of them.
+3. alert trigger: of a batch of n sums, M is the one at place n // 2 from 0 in rising order (of an even number the upper
+   one in the middle), m the least. A sum S is abnormal where S > 2 M - m, S > m + 2 sqrt(2), and its last score lies
+   more than 0.1 above the batch's least one. Only abnormal ones come out.
+
+Batches are windows of event time, aligned to the epoch, of all machines of a cluster, and whole once the watermark has
+passed their end. The thesis's code deals readings out to instances, each of which batches equal stamps as they come
+in: with two instances each has half a batch, late readings count in the wrong one, and the last is never judged. Its
+least sum is whichever its selection left in front. Its processor's share reaches from 0 to 100 and so outweighs the
+memory's; here both reach from 0 to 1. One cluster (`clusters=1`) is the thesis's one batch for all machines.
+
+A machine that reports several times in a batch is scored, summed and judged each time, in the order of its readings;
+`reading` is which of them it was, from 0. A machine is of one cluster. Readings without a machine or cluster, and
+those with a metric that is null, no number or not within 0 to 1, are malformed: they move no centre and have no score.
+The thesis's other ways to score and to judge (decaying sums, the greatest three, the first condition alone) are not
+here.
+
+Thresholds decide, so nothing may hang on a last bit: metrics are cut off to multiples of 1/1024 (made ones are such),
+whose sums are exact in any order, and scores to multiples of 2**-20, so that sums of them are. The steps between (a
+division, two squares, a root) round alike everywhere.
+
+What the engine meets here: results of the watermark, twice on one path; a window by count; keys that change from
+cluster to machine and back; an order over all rows of a batch; a few results of many events.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.operators.api import ROW, TIME, Processor
+from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints, KeyDictionary, Recent, groups, load, save
+from streamgauge.loadgen.datasets.machines import Cluster, InTurn, Usage
+from streamgauge.loadgen.fields import StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+
+Columns = dict[str, NDArray[Any]]
+
+MEANS = {"cpu": 0.4, "memory": 0.5}
+"""What is used of each on an ordinary machine, as a share."""
+NO_SHARE = 40.0
+"""What some malformed readings have: percent, where a share is asked for."""
+METRIC_GRID, GRID = 2**10, 2**20
+"""Metrics are whole multiples of 1/2**10, scores of 1/2**20."""
+SUM_MARGIN, SCORE_MARGIN = 2 * math.sqrt(2), 0.1
+"""How far above the batch's least sum and least score an abnormal one lies at least. No two readings lie further apart
+than sqrt(2)."""
+
+SCORED = Schema.of(
+    cluster="int", machine="int", batch="bigint", reading="int", cpu="double", memory="double", score="double"
+)
+"""`batch` is the microsecond at which it begins."""
+SUMMED = Schema.of(**SCORED.types(), stream_score="double")
+ALERTS = Schema.of(
+    cluster="int", machine="int", window_start="timestamp", window_end="timestamp", reading="int",
+    cpu="double", memory="double", score="double", stream_score="double",
+)  # fmt: skip
+
+
+class MachineOutlier(Parameters):
+    """The thesis's parameter, batches, and the machines."""
+
+    anomaly_scorer_window_length: int = Field(
+        10, ge=1, le=10_000, description="how many of a machine's last scores are added up"
+    )
+    interval: Seconds = Field(
+        1.0, ge=0.001, le=3600, description="how long a batch is, whose readings are looked at together"
+    )
+    clusters: int = Field(8, ge=1, le=10_000, description="how many clusters there are, each with batches of its own")
+    machines: int = Field(1000, ge=1, le=100_000, description="how many machines there are, which report in turn")
+    overloaded: float = Field(0.01, ge=0, le=1, description="share of the machines that are overloaded at a time")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings whose processor's share is none")
+
+
+class OverBatches(Processor):
+    """Base of the two that look at whole batches: rows wait, in the order in which they came, until theirs is over."""
+
+    def __init__(self, interval_us: int) -> None:
+        self._interval_us = interval_us
+
+    def open(self, schema: pa.Schema) -> None:
+        kept = [field for field in schema if field.name not in (TIME, "batch")]
+        self._waiting = pa.schema([pa.field("batch", pa.int64()), *kept]).empty_table()
+
+    def _over(self, rows: pa.Table, watermark_us: int) -> pa.Table:
+        """Takes new rows, and gives all of those batches of which every row has come."""
+        rows = pa.concat_tables([self._waiting, rows.select(self._waiting.column_names)])
+        over = pc.less_equal(rows.column("batch"), watermark_us + 1 - self._interval_us)
+        self._waiting = rows.filter(pc.invert(over))
+        return rows.filter(over)
+
+    def snapshot(self) -> bytes:
+        return save(**{name: self._waiting.column(name).combine_chunks() for name in self._waiting.column_names})
+
+    def restore(self, state: bytes) -> None:
+        self._waiting = pa.table(load(state))
+
+
+class Scorer(OverBatches):
+    """How far each reading lies from its batch's centre."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        rows = _sorted(self._over(self._sound(batch), watermark_us), "batch", "cluster", "machine")
+        first, batch_of = groups(rows["batch"], rows["cluster"])
+        first_of_machine, machine_of = groups(rows["batch"], rows["cluster"], rows["machine"])
+        found = {name: rows[name] for name in SCORED.names if name in rows}
+        found["reading"] = np.arange(len(machine_of)) - first_of_machine[machine_of]
+        found["score"] = _scores([rows[name] for name in MEANS], batch_of)
+        found[TIME] = rows["batch"] + self._interval_us - 1
+        for name in (EVENT_TIME, INGEST_TIME):
+            found[name] = np.maximum.reduceat(rows[name], first)[batch_of]
+        return _record_batch(found)
+
+    def _sound(self, batch: pa.RecordBatch) -> pa.Table:
+        conditions = [pc.is_valid(batch.column(name)) for name in ("cluster", "machine")]
+        for name in MEANS:
+            metric = batch.column(name)
+            conditions += [pc.greater_equal(metric, 0.0), pc.less_equal(metric, 1.0)]
+        sound = pa.Table.from_batches([batch]).filter(reduce(pc.and_, conditions))
+        for name in MEANS:
+            cut = pc.divide(pc.floor(pc.multiply(sound.column(name), float(METRIC_GRID))), float(METRIC_GRID))
+            sound = sound.set_column(sound.column_names.index(name), name, cut)
+        times = sound.column(TIME).to_numpy()
+        return sound.append_column("batch", pa.array(times - times % self._interval_us))
+
+
+class AnomalyScorer(Processor):
+    """The sum of the last `window` scores of each machine, at every one of them."""
+
+    def __init__(self, window: int) -> None:
+        self._recent = Recent(window)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._machines = KeyDictionary(schema.field("machine").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        machines = self._machines.of(batch.column("machine"))
+        sums = self._recent.add(machines, batch.column("score").to_numpy()).sums
+        columns = [*map(batch.column, SCORED.names), pa.array(sums), pa.array(np.arange(batch.num_rows))]
+        return pa.RecordBatch.from_arrays(columns, names=[*SUMMED.names, ROW])
+
+    def snapshot(self) -> bytes:
+        return save(machines=self._machines.keys, **self._recent.state)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._machines.restore(saved.pop("machines"))
+        self._recent.restore(**saved)
+
+
+class AlertTrigger(OverBatches):
+    """The abnormal sums of each batch."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        rows = self._over(pa.Table.from_batches([batch]), watermark_us)
+        abnormal = _abnormal(_sorted(rows, "batch", "cluster", "stream_score"))
+        start = abnormal.pop("batch")
+        borders = {"window_start": start, "window_end": start + self._interval_us}
+        # The scorer gave all rows of a batch the same times: those of the batch's last reading.
+        return _record_batch({**abnormal, **borders, TIME: start + self._interval_us - 1})
+
+
+def _sorted(rows: pa.Table, *names: str) -> Columns:
+    """The columns of rows, sorted by some of them; rows that are equal in those stay in their order."""
+    columns = {name: rows.column(name).to_numpy() for name in rows.column_names}
+    order = np.lexsort(tuple(columns[name] for name in reversed(names)))
+    return {name: column[order] for name, column in columns.items()}
+
+
+def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
+    """1 and the distance from the batch's means, cut off to a multiple of 1/GRID."""
+    counts = np.bincount(batch_of)
+    squares = np.zeros(len(batch_of))
+    for metric in metrics:
+        away = metric - (np.bincount(batch_of, weights=metric) / counts)[batch_of]
+        squares += away * away
+    return 1 + np.floor(np.sqrt(squares) * GRID) / GRID
+
+
+def _abnormal(rows: Columns) -> Columns:
+    """Of rows that are sorted by batch and sum, those that all three conditions hold of."""
+    first, batch_of = groups(rows["batch"], rows["cluster"])
+    sums, scores = rows["stream_score"], rows["score"]
+    median, least = sums[first + np.bincount(batch_of) // 2], sums[first]
+    far = (
+        (sums > (2 * median - least)[batch_of])
+        & (sums > (least + SUM_MARGIN)[batch_of])
+        & (scores > (np.minimum.reduceat(scores, first) + SCORE_MARGIN)[batch_of])
+    )
+    return {name: column[far] for name, column in rows.items()}
+
+
+def _record_batch(columns: Columns) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
+
+
+def scorer_truth(interval_us: int) -> str:
+    """The score as DuckDB SQL."""
+    return (
+        f"WITH sound AS (SELECT * REPLACE (floor(cpu * {METRIC_GRID}) / {METRIC_GRID} AS cpu,"
+        f" floor(memory * {METRIC_GRID}) / {METRIC_GRID} AS memory),"
+        f" _time - (_time % {interval_us} + {interval_us}) % {interval_us} AS batch FROM input"
+        " WHERE cluster IS NOT NULL AND machine IS NOT NULL"
+        " AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1),"
+        " away AS (SELECT *, cpu - sum(cpu) OVER whole / count(*) OVER whole AS x,"
+        " memory - sum(memory) OVER whole / count(*) OVER whole AS y,"
+        " max(event_time) OVER whole AS last_event, max(ingest_time) OVER whole AS last_ingest"
+        " FROM sound WINDOW whole AS (PARTITION BY cluster, batch))"
+        " SELECT cluster, machine, batch,"
+        " row_number() OVER (PARTITION BY cluster, machine, batch ORDER BY _row) - 1 AS reading, cpu, memory,"
+        f" 1 + floor(sqrt(x * x + y * y) * {GRID}) / {GRID} AS score,"
+        f" batch + {interval_us} - 1 AS _time, last_event AS event_time, last_ingest AS ingest_time FROM away"
+    )
+
+
+def sums_truth(window: int) -> str:
+    """The sum of the last scores as DuckDB SQL."""
+    return (
+        "SELECT *, sum(score) OVER (PARTITION BY machine ORDER BY _row"
+        f" ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW) AS stream_score FROM input"
+    )
+
+
+def alerts_truth(interval_us: int) -> str:
+    """What is abnormal, as DuckDB SQL."""
+    return (
+        "WITH placed AS (SELECT *, count(*) OVER whole AS n, min(stream_score) OVER whole AS lowest_sum,"
+        " min(score) OVER whole AS lowest_score,"
+        " row_number() OVER (PARTITION BY cluster, batch ORDER BY stream_score) - 1 AS place"
+        " FROM input WINDOW whole AS (PARTITION BY cluster, batch)),"
+        " compared AS (SELECT *, max(CASE WHEN place = n // 2 THEN stream_score END)"
+        " OVER (PARTITION BY cluster, batch) AS median FROM placed)"
+        " SELECT cluster, machine, make_timestamp(batch) AS window_start,"
+        f" make_timestamp(batch + {interval_us}) AS window_end, reading, cpu, memory, score, stream_score,"
+        f" batch + {interval_us} - 1 AS _time, event_time, ingest_time FROM compared"
+        " WHERE stream_score > 2 * median - lowest_sum AND stream_score > lowest_sum + 2 * sqrt(2)"
+        f" AND score > lowest_score + {SCORE_MARGIN!r}::DOUBLE"
+    )
+
+
+def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
+    machine, place = InTurn("machine", parameters.machines), 1
+    cpu, memory = (Usage(name, machine, place, mean, parameters.overloaded) for name, mean in MEANS.items())
+    metrics = (with_malformed(cpu, parameters.malformed, None, math.nan, NO_SHARE), memory)
+    machines = StreamSpec("machines", (Cluster("cluster", machine, place, parameters.clusters), machine, *metrics))
+    interval_us, window = round(parameters.interval * US), parameters.anomaly_scorer_window_length
+    scored = source("machines", machines.schema).process(
+        Scorer,
+        keys="cluster",
+        gives=SCORED,
+        identity=("cluster", "machine", "batch", "reading"),
+        parameters={"interval_us": interval_us},
+        reach=parameters.interval,
+        truth=scorer_truth(interval_us),
+        name="scorer",
+    )
+    summed = scored.process(
+        AnomalyScorer,
+        keys="machine",
+        gives=SUMMED,
+        parameters={"window": window},
+        truth=sums_truth(window),
+        name="anomaly_scorer",
+    )
+    alerts = summed.process(
+        AlertTrigger,
+        keys="cluster",
+        gives=ALERTS,
+        identity=("cluster", "machine", "window_end", "reading"),
+        parameters={"interval_us": interval_us},
+        reach=0,  # a batch's rows have one time, that of its end
+        truth=alerts_truth(interval_us),
+        name="alert_trigger",
+    )
+    named = "cluster IS NOT NULL AND machine IS NOT NULL"
+    malformed = unless(f"{named} AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1")
+    return Job(alerts.sink("alerts"), (machines,), {"machines": malformed})
+
+
+WORKLOAD = Workload(
+    name="machine_outlier",
+    title="machine outlier",
+    summary="machines that use their processor and memory otherwise than the rest of their cluster, batch by batch",
+    source="thesis §3.3.4",
+    parameters=MachineOutlier,
+    build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.WINDOW, Feature.PYTHON),
+    prefix="mo",
+)

@@ -1,0 +1,124 @@
+"""Spike Detection (SD) [thesis §3.3.10]: readings of sensors that lie far from the device's moving average.
+
+The average is over the last `window` readings of the device, the current one included; a reading is a spike where it
+lies further from it than `threshold` times the average. The average's absolute value is taken, or every reading of a
+device below zero would be a spike. It must lie further by more than a billionth of the average (`TIE`): a sensor that
+always shows 22.1 has no spikes, though its average is rounded. The class and its truth add up in the same order, so
+that they also agree where readings of both signs nearly cancel. Where a sum is beyond the largest double there is no
+average, and no spike until the window is past it. Readings that are null or no finite number are malformed: they give
+no result and enter no average. It is a process of its own, and no `count` window of the flow language, because
+malformed readings would have to be left out before that one, and then the reader of the stream could not pack its rows
+for it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, last_sums_sql, load, save, valid_mask
+from streamgauge.loadgen.datasets.sensors import Reading
+from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
+
+MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
+"""What a sensor of the Intel Berkeley lab shows on an ordinary day: degrees Celsius, percent, lux, volts."""
+
+
+class SpikeDetection(Parameters):
+    """The thesis's parameters, and the sensors."""
+
+    parser_value_field: Literal["temp", "humid", "light", "volt"] = Field(
+        "temp", description="which quantity of a reading is looked at: temp, humid, light, volt"
+    )
+    moving_average_window: int = Field(
+        1000, ge=1, le=100_000, description="how many of a device's last readings are averaged, with the current one"
+    )
+    spike_detector_threshold: float = Field(
+        0.03,
+        ge=0,
+        allow_inf_nan=False,
+        description="how far from the average a spike lies at least, as a share of the average",
+    )
+    devices: int = Field(54, ge=1, le=100_000, description="how many sensors there are")
+    spikes: float = Field(0.001, ge=0, le=1, description="share of the readings that are planted spikes")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings that are null or no finite number")
+
+
+class MovingAverage(Processor):
+    """The average of the last `window` readings of each device, at every reading."""
+
+    def __init__(self, window: int) -> None:
+        self._recent = Recent(window)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._devices = KeyDictionary(schema.field("device").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        values = batch.column("value").to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(np.isfinite(values) & valid_mask(batch.column("device")))
+        devices = batch.column("device").take(pa.array(rows))
+        windows = self._recent.add(self._devices.of(devices), values[rows])
+        columns = [devices, pa.array(windows.sums / windows.counts), pa.array(values[rows]), pa.array(rows)]
+        return pa.RecordBatch.from_arrays(columns, names=["device", "avg", "value", ROW])
+
+    def snapshot(self) -> bytes:
+        return save(devices=self._devices.keys, **self._recent.state)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._devices.restore(saved.pop("devices"))
+        self._recent.restore(**saved)
+
+
+def truth(window: int) -> str:
+    """The moving average as DuckDB SQL."""
+    summed = last_sums_sql(
+        "(SELECT * FROM input WHERE isfinite(value) AND device IS NOT NULL)", "device", {"total": "value"}, window
+    )
+    return f"SELECT device, value, _row, total / counted AS avg FROM ({summed})"
+
+
+def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
+    device = Key("device", parameters.devices)
+    readings = (Reading(name, device, 0, mean, parameters.spikes) for name, mean in MEANS.items())
+    told = (with_malformed(reading, parameters.malformed, None, math.nan, math.inf) for reading in readings)
+    sensors = StreamSpec("sensors", (device, *told))
+    averaged = (
+        source("sensors", sensors.schema)
+        .select(device="device", value=parameters.parser_value_field)
+        .process(
+            MovingAverage,
+            keys="device",
+            gives=Schema.of(device="int", avg="double", value="double"),
+            parameters={"window": parameters.moving_average_window},
+            truth=truth(parameters.moving_average_window),
+            name="moving_average",
+        )
+    )
+    far = f"abs(value - avg) > ({double(parameters.spike_detector_threshold)} + {double(TIE)}) * abs(avg)"
+    spikes = averaged.where(far, name="spike_detector")
+    result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
+    malformed = unless(f"device IS NOT NULL AND abs({parameters.parser_value_field}) <= {FINITE_MAX}")
+    return Job(result.sink("spikes"), (sensors,), {"sensors": malformed})
+
+
+WORKLOAD = Workload(
+    name="spike_detection",
+    title="spike detection",
+    summary="readings of sensors that lie far from the moving average of their device's last 1000",
+    source="thesis §3.3.10",
+    parameters=SpikeDetection,
+    build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),
+    prefix="sd",
+)

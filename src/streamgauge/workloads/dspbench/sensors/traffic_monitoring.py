@@ -1,0 +1,457 @@
+"""Traffic Monitoring (TM) [thesis §3.3.3]: how fast traffic goes on each road, from the GPS traces of taxis.
+
+Map matcher: a trace belongs to the nearest road, if that is nearer than `map_matcher_radius` metres; of roads equally
+near, to the one with the smallest number. Roads are those of a made map, or of a file (`map_matcher_shapefile`), whose
+box then is that of the traces. Standing taxis, and traces outside of the box, are left out before, and so are malformed
+ones: speeds that are null, no number, below 0 or above 500 km/h, and places that are null, no number or not on Earth.
+Not repeated of the thesis's code: degrees of latitude as distances whichever way they lead (here a degree of longitude
+is as long as it is), the first road within 5 m instead of the nearest, cells of the map searched without their
+neighbours, roads parsed anew for every trace.
+
+Speed calculator: the thesis's rule, on the last `speed_calculator_window` accepted speeds x of a road, n of them, and
+its average a. A speed v comes with the average c = (sum of x + v) / (n + 1); it is accepted where |v - c| <= 2 sigma,
+sigma**2 = (sum of (x - a)**2 + (v - a)**2) / n. Then v is one of x, the oldest leaves if they are too many, and a = c.
+The first two are accepted in any case. As it stands, that rule freezes on a road whose last six speeds or more are
+equal: any greater change is rejected for ever.
+Decided here: an accepted speed gives (road, average, n), a rejected one nothing (the thesis gives 0, 0). Averages keep
+their fractions. Speeds are taken in 64ths of a km/h, so that the rule is one of whole numbers and every engine accepts
+the same ones.
+
+What it exercises: filters, a lookup by nearness (which no native node says), a window by count, and a keyed
+process on the results of another one. Both have a truth in SQL that shares no code with the class, the map included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import Stream, source
+from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import (
+    Bools,
+    Floats,
+    Ints,
+    KeyDictionary,
+    group_by_key,
+    group_starts,
+    groups,
+    load,
+    save,
+)
+from streamgauge.loadgen.datasets.traffic.gps_traces import SPEED_GRID, Coordinate, Speed, Taxis
+from streamgauge.loadgen.datasets.traffic.road_map import (
+    BEND_X,
+    BEND_Y,
+    BOX,
+    CROSSING_X,
+    CROSSING_Y,
+    FACTORS,
+    METRES_NORTH,
+    PRIME,
+    SIDE,
+    STREETS_MAX,
+    STREETS_MIN,
+    VERTICES,
+    Box,
+    bend_most,
+    crossing_most,
+    roads,
+)
+from streamgauge.loadgen.datasets.traffic.road_map_file import Parts, read_roads
+from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import File, Job, Parameters, Workload, double, unless
+
+SPEED_MAX, WINDOW_MAX = 500, 60
+"""km/h, and accepted speeds: up to here all that the rule multiplies stays below 2**63."""
+MARGIN_METRES = 0.001
+"""By so much the index of roads looks further than the radius: it computes distances in a way of its own."""
+CELL_METRES = 128
+"""Of the truth's grid: a trace is compared with the roads that come near its cell."""
+BLOCK_SPEEDS = 256
+"""So many speeds of a road the truth reduces at once."""
+
+
+class TrafficMonitoringParameters(Parameters):
+    """The thesis's rules, the map and the taxis."""
+
+    map_matcher_radius: float = Field(
+        11.18,
+        gt=0,
+        le=500,
+        allow_inf_nan=False,
+        description="a trace belongs to the nearest road within so many metres",
+    )
+    map_matcher_shapefile: File = Field(
+        "", description="a GeoJSON file of roads, whose box is that of the traces too; none: the made map"
+    )
+    speed_calculator_window: int = Field(
+        30, ge=2, le=WINDOW_MAX, description="how many of a road's last accepted speeds the next one is judged by"
+    )
+    streets: int = Field(
+        50, ge=STREETS_MIN, le=STREETS_MAX, description="how many streets the map has each way; 50 have 4900 roads"
+    )
+    taxis: int = Field(1000, ge=1, le=1_000_000, description="how many taxis there are")
+    slow_downs: float = Field(0.1, ge=0, le=1, description="share of the roads that are slow at a time")
+    outliers: float = Field(0.01, ge=0, le=0.5, description="share of the traces with a planted, far greater speed")
+    stopped: float = Field(0.05, ge=0, le=0.5, description="share of the traces of taxis that stand")
+    outside: float = Field(0.02, ge=0, le=1, description="share of the traces outside of the map's box")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the traces without a speed that can be")
+
+
+class RoadIndex:
+    """The roads of a map, part by part, in an R-tree; `nearest` finds a road for many places at once."""
+
+    def __init__(self, parts: Parts) -> None:
+        # Here, so that commands that only list workloads need not wait for it.
+        import shapely  # type: ignore[import-untyped]
+
+        self._start, self._way, self._road = parts.start, parts.way, parts.road
+        ends = np.stack([self._start, self._start + self._way], axis=1)
+        self._points, self._tree = shapely.points, shapely.STRtree(shapely.linestrings(ends))
+
+    def nearest(self, east: Floats, north: Floats, radius: float) -> tuple[Ints, Ints]:
+        """(place in the arrays, road) of each place that has a road nearer than `radius`, in order."""
+        reach = radius + MARGIN_METRES
+        point, part = self._tree.query(self._points(east, north), predicate="dwithin", distance=reach)
+        # In this order of operations the truth gets the same numbers, and a crossing is equally far by all its roads.
+        (x, y), (way_x, way_y) = self._start[part].T, self._way[part].T
+        along = ((east[point] - x) * way_x + (north[point] - y) * way_y) / (way_x * way_x + way_y * way_y)
+        along = np.clip(along, 0.0, 1.0)
+        off_x, off_y = east[point] - (x + along * way_x), north[point] - (y + along * way_y)
+        squared = off_x * off_x + off_y * off_y
+        near = np.flatnonzero(squared < radius * radius)
+        point, road, squared = point[near], self._road[part[near]], squared[near]
+        order = np.lexsort((road, squared, point))
+        first = order[group_starts(point[order])]
+        return point[first], road[first]
+
+
+@lru_cache(maxsize=4)
+def road_index(streets: int, file: str) -> RoadIndex:
+    """Kept: an engine opens an instance for every task of every batch."""
+    return RoadIndex(read_roads(file).parts if file else made_parts(streets))
+
+
+def made_parts(streets: int) -> Parts:
+    """The straight parts of the made map's roads."""
+    vertices = roads(streets)
+    start = vertices[:, :-1].reshape(-1, 2)
+    road = np.repeat(np.arange(len(vertices)), VERTICES - 1)
+    return Parts(start, vertices[:, 1:].reshape(-1, 2) - start, road)
+
+
+def box_of(file: str) -> Box:
+    """The box of a file's roads, or of the made map."""
+    return read_roads(file).box if file else BOX
+
+
+class MapMatcher(Processor):
+    """The road of each trace that has one, and the trace's speed."""
+
+    def __init__(self, streets: int, radius: float, file: str) -> None:
+        self._streets, self._radius, self._file = streets, radius, file
+
+    def open(self, schema: pa.Schema) -> None:
+        self._index, self._box = road_index(self._streets, self._file), box_of(self._file)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        lat, lon = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lon"))
+        rows, found = self._index.nearest(*self._box.to_plane(lat, lon), self._radius)
+        taken = pa.array(rows)
+        columns = [pa.array(found, pa.int32()), batch.column("speed").take(taken), taken]
+        return pa.RecordBatch.from_arrays(columns, names=["road_id", "speed", ROW])
+
+
+class SpeedCalculator(Processor):
+    """The average of a road's last accepted speeds, at every one that is accepted.
+
+    The average at an accepted speed is that of the `window` before it and itself. So the last `window` + 1 of a road
+    say all: they are the average, and without the oldest, once they are so many, they are what the next is judged by.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._kept = np.zeros((0, window + 1), np.int32)
+        self._accepted, self._sums, self._squares = (np.zeros(0, np.int64) for _ in range(3))
+
+    def open(self, schema: pa.Schema) -> None:
+        self._roads = KeyDictionary(schema.field("road_id").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        codes = self._roads.of(batch.column("road_id"))
+        self._grow(len(self._roads) - len(self._kept))
+        speeds = np.floor(batch.column("speed").to_numpy(zero_copy_only=False) * SPEED_GRID + 0.5).astype(np.int64)
+        sums, counts = np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)
+        for turn in turns(codes):
+            sums[turn], counts[turn] = self._judge(codes[turn], speeds[turn])
+        rows = np.flatnonzero(counts)
+        average = sums[rows] / counts[rows] / SPEED_GRID
+        numbers = pa.array(np.minimum(counts[rows], self._window), pa.int32())
+        columns = [batch.column("road_id").take(pa.array(rows)), pa.array(average), numbers, pa.array(rows)]
+        return pa.RecordBatch.from_arrays(columns, names=["road_id", "average_speed", "count", ROW])
+
+    def _judge(self, codes: Ints, speeds: Ints) -> tuple[Ints, Ints]:
+        """(sum, number) of the speeds that make the average at each of these, one of a road; 0, 0 of rejected ones."""
+        before = self._accepted[codes]
+        place = before % (self._window + 1)
+        leaving = self._kept[codes, place].astype(np.int64)  # 0 where none is there yet
+        sums, recent = self._sums[codes], np.minimum(before, self._window)
+        squares = self._squares[codes] - leaving * leaving
+        known = np.minimum(before, self._window + 1)
+        accepted = (before < 2) | is_near(speeds, recent, sums - leaving, squares, known, sums)
+        sums, squares = sums - leaving + speeds, squares + speeds * speeds
+        met = codes[accepted]
+        self._kept[met, place[accepted]] = speeds[accepted]
+        self._accepted[met] += 1
+        self._sums[met], self._squares[met] = sums[accepted], squares[accepted]
+        return np.where(accepted, sums, 0), np.where(accepted, recent + 1, 0)
+
+    def _grow(self, more: int) -> None:
+        self._kept = np.concatenate([self._kept, np.zeros((more, self._window + 1), np.int32)])
+        none = np.zeros(more, np.int64)
+        self._accepted = np.concatenate([self._accepted, none])
+        self._sums, self._squares = np.concatenate([self._sums, none]), np.concatenate([self._squares, none])
+
+    def snapshot(self) -> bytes:
+        return save(roads=self._roads.keys, kept=self._kept.ravel(), accepted=self._accepted)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._roads.restore(saved["roads"])
+        self._kept = saved["kept"].to_numpy().reshape(-1, self._window + 1).copy()
+        self._accepted = saved["accepted"].to_numpy().copy()
+        kept = self._kept.astype(np.int64)
+        self._sums, self._squares = kept.sum(axis=1), (kept * kept).sum(axis=1)
+
+
+def is_near(speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, known: Ints, known_sum: Ints) -> Bools:
+    """(speed - c)**2 <= 4 sigma**2, of whole numbers: both sides times recent * (recent + 1)**2 * known**2.
+
+    `recent` speeds are judged by, with their sum and the sum of their squares; `known` ones made the average.
+    """
+    off = recent * speed - recent_sum
+    spread = known * known * (recent_squares + speed * speed)
+    spread += known_sum * ((recent + 1) * known_sum - 2 * known * (recent_sum + speed))
+    return recent * known * known * off * off <= 4 * (recent + 1) * (recent + 1) * spread
+
+
+def turns(codes: Ints) -> Iterator[Ints]:
+    """The first row of each code, then the second of each that has two, and so on."""
+    order = group_by_key(codes)
+    first, code_of = groups(codes[order])
+    turn = np.arange(len(codes)) - first[code_of]
+    ends = np.cumsum(np.bincount(turn))
+    yield from np.split(order[group_by_key(turn)], ends[:-1])
+
+
+def map_in_sql(streets: int) -> str:
+    """The made map once more, as common tables of DuckDB SQL.
+
+    The last one is `segments(road_id, part, ax, ay, dx, dy)`: where each part of a road begins, and where it leads.
+    """
+    step = SIDE // streets
+
+    def off(first: str, second: str, kind: int, most: int) -> str:
+        added = kind * FACTORS[2] + FACTORS[3]
+        seed = f"(({first} * {FACTORS[0]} + {second} * {FACTORS[1]} + {added}) % {PRIME})"
+        return f"({seed} * {seed} % {PRIME} % {2 * most + 1} - {most})"
+
+    def crossing(number: str, kind: int) -> str:
+        return f"{number} * {step} + {step // 2} + {off('i', 'j', kind, crossing_most(step))}"
+
+    def vertex(axis: str, kind: int) -> str:
+        bend = f"CASE WHEN part IN (1, 2) THEN {off('road_id', 'part', kind, bend_most(step))} ELSE 0 END"
+        return f"((3 - part) * {axis}0 + part * {axis}3) // 3 + {bend}"
+
+    ends = "a.x AS x0, a.y AS y0, b.x AS x3, b.y AS y3 FROM crossings AS a JOIN crossings AS b"
+    return (
+        f"crossings AS (SELECT i, j, {crossing('i', CROSSING_X)} AS x, {crossing('j', CROSSING_Y)} AS y"
+        f" FROM range({streets}) AS columns_(i), range({streets}) AS rows_(j)),"
+        f" ends AS (SELECT a.j * {streets - 1} + a.i AS road_id, {ends} ON b.i = a.i + 1 AND b.j = a.j"
+        f" UNION ALL SELECT ({streets} + a.i) * {streets - 1} + a.j, {ends} ON b.i = a.i AND b.j = a.j + 1),"
+        f" vertices AS (SELECT road_id, part, {vertex('x', BEND_X)} AS x, {vertex('y', BEND_Y)} AS y"
+        " FROM ends, range(4) AS parts_(part)),"
+        " segments AS (SELECT a.road_id, a.part, a.x::DOUBLE AS ax, a.y::DOUBLE AS ay,"
+        " (b.x - a.x)::DOUBLE AS dx, (b.y - a.y)::DOUBLE AS dy"
+        " FROM vertices AS a JOIN vertices AS b ON b.road_id = a.road_id AND b.part = a.part + 1)"
+    )
+
+
+def file_in_sql(file: str) -> str:
+    """The roads of a file as common tables of DuckDB SQL, which reads the file itself; the last one is `segments`."""
+    box, path = box_of(file), file.replace("'", "''")
+    one, many = (f"json_extract(feature, '$.geometry.coordinates')::{kind}" for kind in ("DOUBLE[][]", "DOUBLE[][][]"))
+    kind = "json_extract_string(feature, '$.geometry.type')"
+    return (
+        f"file AS (SELECT json_extract(content, '$.features[*]') AS features FROM read_text('{path}')),"
+        " features AS (SELECT unnest(range(len(features)))::INT AS road_id, unnest(features) AS feature FROM file),"
+        f" shapes AS (SELECT road_id, CASE {kind} WHEN 'LineString' THEN [{one}] WHEN 'MultiLineString' THEN {many}"
+        " ELSE [] END AS lines FROM features),"
+        " lines AS (SELECT road_id, unnest(lines) AS line FROM shapes),"
+        " vertices AS (SELECT road_id, row_number() OVER () AS line,"
+        f" list_transform(line, lambda p: (p[1] - {double(box.west)}) * {box.metres_east}) AS xs,"
+        f" list_transform(line, lambda p: (p[2] - {double(box.south)}) * {METRES_NORTH}) AS ys FROM lines),"
+        " ends AS (SELECT *, unnest(range(1, len(xs))) AS part FROM vertices),"
+        " segments AS (SELECT road_id, line, part, xs[part] AS ax, ys[part] AS ay, xs[part + 1] - xs[part] AS dx,"
+        " ys[part + 1] - ys[part] AS dy FROM ends WHERE xs[part + 1] <> xs[part] OR ys[part + 1] <> ys[part])"
+    )
+
+
+def matcher_truth(streets: int, radius: float, file: str = "") -> str:
+    """The nearest road as DuckDB SQL: each trace against the parts of roads that come near its cell of a grid."""
+
+    box = box_of(file)
+
+    def cell(metres: str) -> str:
+        return f"floor({metres} / {CELL_METRES})::BIGINT"
+
+    def cells(a: str, d: str) -> str:
+        low, high = (f"{of}({a}, {a} + {d})" for of in ("least", "greatest"))
+        # A metre more than the radius, so that no rounding leaves a part out.
+        return f"range({cell(f'({low} - {radius + 1!r})')}, {cell(f'({high} + {radius + 1!r})')} + 1)"
+
+    def off(metres: str, a: str, d: str) -> str:
+        return f"({metres} - ({a} + along * {d}))"
+
+    return (
+        f"WITH {file_in_sql(file) if file else map_in_sql(streets)},"
+        f" strips AS (SELECT *, unnest({cells('ax', 'dx')}) AS cell_x FROM segments),"
+        f" cells AS (SELECT *, unnest({cells('ay', 'dy')}) AS cell_y FROM strips),"
+        " traces AS (SELECT speed, _row, row_number() OVER () AS number,"
+        f" (lon - {double(box.west)}) * {box.metres_east} AS x, (lat - {double(box.south)}) * {METRES_NORTH} AS y"
+        " FROM input),"
+        " met AS (SELECT *, greatest(0e0, least(1e0, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy))) AS along"
+        f" FROM traces JOIN cells ON cell_x = {cell('x')} AND cell_y = {cell('y')}),"
+        f" distances AS (SELECT *, {off('x', 'ax', 'dx')} * {off('x', 'ax', 'dx')}"
+        f" + {off('y', 'ay', 'dy')} * {off('y', 'ay', 'dy')} AS squared FROM met)"
+        f" SELECT road_id, speed, _row FROM distances WHERE squared < {double(radius * radius)}"
+        " QUALIFY row_number() OVER (PARTITION BY number ORDER BY squared, road_id) = 1"
+    )
+
+
+def calculator_truth(window: int) -> str:
+    """The accepted speeds and their averages as DuckDB SQL.
+
+    Which speeds are accepted follows step by step: a road's speeds are reduced in blocks, each block from where the one
+    before it ended, and a mark is left of each speed. The averages are then those of a window over the accepted rows.
+    """
+    state = "'kept': {kept}, 'squares': {squares}, 'marks': {marks}"
+    nothing = state.format(kept="[]::BIGINT[]", squares="[]::BIGINT[]", marks="''")
+    before = state.format(kept="steps.kept", squares="steps.squares", marks="''")
+    same = state.format(kept="past.kept", squares="past.squares", marks="past.marks || '0'")
+    places = f"greatest(1, len(past.kept) + 1 - {window}), len(past.kept) + 1"
+    more = state.format(
+        kept=f"list_slice(list_append(past.kept, coming.v), {places})",
+        squares=f"list_slice(list_append(past.squares, coming.v * coming.v), {places})",
+        marks="past.marks || '1'",
+    )
+    v, m, n = "coming.v", "len(past.kept)", f"least(len(past.kept), {window})"
+    leaving = f"CASE WHEN {m} > {window} THEN past.kept[1] ELSE 0 END"
+    known_sum, recent_sum = "list_sum(past.kept)", f"(list_sum(past.kept) - {leaving})"
+    squares = f"(list_sum(past.squares) - ({leaving}) * ({leaving}))"
+    off = f"({n} * {v} - {recent_sum})"
+    spread = (
+        f"({m} * {m} * ({squares} + {v} * {v}) - 2 * {m} * {known_sum} * ({recent_sum} + {v})"
+        f" + ({n} + 1) * {known_sum} * {known_sum})"
+    )
+    accepted = f"{m} < 2 OR {n} * {m} * {m} * {off} * {off} <= 4 * ({n} + 1) * ({n} + 1) * {spread}"
+    step = f"CASE WHEN {accepted} THEN {{'v': 0::BIGINT, {more}}} ELSE {{'v': 0::BIGINT, {same}}} END"
+    return (
+        "WITH RECURSIVE numbered AS MATERIALIZED (SELECT road_id, _row,"
+        f" floor(speed * {SPEED_GRID} + 0.5e0)::BIGINT AS v,"
+        " row_number() OVER (PARTITION BY road_id ORDER BY _row) - 1 AS k FROM input),"
+        f" blocks AS MATERIALIZED (SELECT road_id, k // {BLOCK_SPEEDS} AS block,"
+        f" list({{'v': v, {nothing}}} ORDER BY k) AS speeds FROM numbered GROUP BY road_id, k // {BLOCK_SPEEDS}),"
+        " steps AS (SELECT road_id, -1::BIGINT AS block, []::BIGINT[] AS kept, []::BIGINT[] AS squares, '' AS marks"
+        " FROM blocks WHERE block = 0"
+        " UNION ALL SELECT road_id, block, after.kept, after.squares, after.marks FROM ("
+        " SELECT blocks.road_id AS road_id, blocks.block AS block,"
+        f" list_reduce(list_prepend({{'v': 0::BIGINT, {before}}}, blocks.speeds), lambda past, coming: {step}) AS after"
+        " FROM steps JOIN blocks ON blocks.road_id = steps.road_id AND blocks.block = steps.block + 1)),"
+        " accepted AS (SELECT numbered.* FROM numbered JOIN steps"
+        f" ON steps.road_id = numbered.road_id AND steps.block = numbered.k // {BLOCK_SPEEDS}"
+        f" WHERE substr(steps.marks, numbered.k % {BLOCK_SPEEDS} + 1, 1) = '1')"
+        f" SELECT road_id, _row, sum(v) OVER lately / count(*) OVER lately / {SPEED_GRID} AS average_speed,"
+        f" least(count(*) OVER lately, {window}) AS count FROM accepted"
+        f" WINDOW lately AS (PARTITION BY road_id ORDER BY k ROWS BETWEEN {window} PRECEDING AND CURRENT ROW)"
+    )
+
+
+def match_roads(traces: Stream, streets: int, radius: float, file: str = "") -> Stream:
+    """The road and the speed of each trace of a stream with `lat`, `lon` and `speed`."""
+    return traces.process(
+        MapMatcher,
+        reads=("lat", "lon", "speed"),
+        gives=Schema.of(road_id="int", speed="double"),
+        parameters={"streets": streets, "radius": radius, "file": file},
+        truth=matcher_truth(streets, radius, file),
+        name="map_matcher",
+    )
+
+
+def average_speeds(speeds: Stream, window: int) -> Stream:
+    """The average speed on each road of a stream with `road_id` and `speed`, at every speed that is accepted."""
+    return speeds.process(
+        SpeedCalculator,
+        keys="road_id",
+        gives=Schema.of(road_id="int", average_speed="double", count="int"),
+        parameters={"window": window},
+        truth=calculator_truth(window),
+        name="speed_calculator",
+    )
+
+
+def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
+    taxi = Key("taxi", parameters.taxis)
+    file = _file(parameters)
+    taxis, box = Taxis(taxi, 0, parameters.streets, file), box_of(file)
+    lat, lon = Coordinate("lat", taxis, "lat", parameters.outside), Coordinate("lon", taxis, "lon")
+    speed = Speed("speed", taxis, parameters.slow_downs, parameters.outliers, parameters.stopped)
+    told = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
+    traces = StreamSpec("traces", (taxi, lat, lon, told))
+    # Not a number is above every one, so the upper bound leaves it out.
+    sound = f"speed > 0 AND speed <= {SPEED_MAX}"
+    inside = " AND ".join(
+        f"{axis} BETWEEN {double(low)} AND {double(high)}"
+        for axis, low, high in (("lat", box.south, box.north), ("lon", box.west, box.east))
+    )
+    moving = source("traces", traces.schema).where(f"{sound} AND {inside}", name="moving_inside")
+    matched = match_roads(moving, parameters.streets, parameters.map_matcher_radius, file)
+    averaged = average_speeds(matched, parameters.speed_calculator_window)
+    anywhere = "lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180"
+    malformed = unless(f"speed BETWEEN 0 AND {SPEED_MAX} AND {anywhere}")
+    return Job(averaged.sink("speeds"), (traces,), {"traces": malformed})
+
+
+def _file(parameters: TrafficMonitoringParameters) -> str:
+    """The whole path of the file of roads, empty where there is none: workers may run elsewhere."""
+    if not parameters.map_matcher_shapefile:
+        return ""
+    if "streets" in parameters.model_fields_set:
+        rule = "is of the made map, and there is a file of roads (map_matcher_shapefile)"
+        raise InputError(Problem("set streets", rule, parameters.streets, "leave one of the two out"))
+    read_roads(parameters.map_matcher_shapefile)
+    return str(Path(parameters.map_matcher_shapefile).resolve())
+
+
+WORKLOAD = Workload(
+    name="traffic_monitoring",
+    title="traffic monitoring",
+    summary="the average speed on each road, from the GPS traces of taxis that are matched with a map",
+    source="thesis §3.3.3",
+    parameters=TrafficMonitoringParameters,
+    build=build,
+    features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),
+    prefix="tm",
+)

@@ -1,0 +1,190 @@
+"""Sentiment Analysis (SA) [thesis §3.3.5]: whether a tweet speaks well or ill, by the words in it.
+
+Of tweets in English the text is cleaned and loses its stop words. Two branches count what is positive and what is
+negative among the words that are left, each as a share of them, and a join by the tweet's id brings both together.
+Positive is a tweet with more positive words than negative ones; any other is negative, also one with as many. A tweet
+without an id, a language or a text is malformed and has no sentiment; one without a word has: none is positive.
+
+All of it is native. A list of words is one pattern in which those that begin alike share their beginning (`any_of`):
+an alternation of whole words would be tried one by one at every word of a tweet. Clean words have two spaces between
+them, so that each has a space before and one after it for itself. The join is an interval join of no length: both
+halves of a tweet have its time, so nothing is waited for, and the next batch forgets them.
+
+DSPBench has a single operator in the place of all that, a sum of valences over tweets of any language; it is here as
+`classifier_type=basic`, for English. Its word list keeps terms that no word can equal. Here they are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Literal
+from zipfile import ZipFile
+
+from pydantic import Field
+
+from streamgauge.dataflow.builder import Stream, source
+from streamgauge.loadgen.datasets.opinions import Opinion
+from streamgauge.loadgen.fields import OwnNumber, StreamSpec
+from streamgauge.loadgen.fitted import Choice
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Workload
+
+OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
+"""Language to its share of the tweets that are not English."""
+
+CLEAN = (
+    "lower(regexp_replace(regexp_replace(replace(concat(' ', text, ' '), '’', '\\''),"
+    " '[^A-Za-z0-9\\']+', '  '), ' \\'+|\\'+ ', ' '))"
+)
+"""Words are runs of ASCII letters, digits and apostrophes; apostrophes at their ends are quotes. Letters of other
+alphabets go before `lower`: engines do not agree on all of those."""
+
+_WORD = re.compile("[a-z0-9]+")
+
+
+class SentimentAnalysis(Parameters):
+    """DSPBench's parameter, and the tweets; the thesis itself has none but how many instances there are."""
+
+    classifier_type: Literal["scorers", "basic"] = Field(
+        "scorers",
+        description="scorers: two branches and a join, as in the thesis; basic: DSPBench's sum of valences",
+    )
+    words: int = Field(15, ge=1, le=140, description="how many words a tweet has")
+    opinions: float = Field(0.15, ge=0, le=1, description="share of the words that are positive or negative")
+    english: float = Field(0.5, ge=0, le=1, description="share of the tweets that are in English")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the tweets without a text")
+
+
+def _shipped(package: str, file: str) -> Path:
+    """A data file of an installed package, which is not imported for it."""
+    return Path(str(distribution(package).locate_file(file)))
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> dict[str, int]:
+    """Word to valence, from -5 to 5 and never 0: those terms of AFINN-111 that are one plain word.
+
+    The list is under the Open Database License, so it is read from its own package, and no file of ours.
+    """
+    terms = _shipped("afinn", "afinn/data/AFINN-111.txt").read_text("utf-8").splitlines()
+    valences = {term: int(valence) for term, valence in (line.split("\t") for line in terms)}
+    return {term: valence for term, valence in valences.items() if valence and _WORD.fullmatch(term)}
+
+
+@lru_cache(maxsize=1)
+def stop_words() -> tuple[str, ...]:
+    """Those of Spark's own StopWordsRemover for English, but for what the lexicon knows: `no` is negative."""
+    (jar,) = _shipped("pyspark", "pyspark/jars").glob("spark-mllib_*.jar")
+    with ZipFile(jar) as opened:
+        listed = opened.read("org/apache/spark/ml/feature/stopwords/english.txt").decode().split()
+    return tuple(word for word in listed if word not in lexicon())
+
+
+@lru_cache(maxsize=1)
+def positive_words() -> tuple[str, ...]:
+    return tuple(word for word, valence in lexicon().items() if valence > 0)
+
+
+@lru_cache(maxsize=1)
+def negative_words() -> tuple[str, ...]:
+    return tuple(word for word, valence in lexicon().items() if valence < 0)
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern that each of these words matches as a whole, and no other text does.
+
+    >>> any_of(["bad", "badly", "bat", "bath"])
+    'ba(?:d(?:ly)?|th?)'
+    """
+    endings: dict[str, list[str]] = {}
+    for word in sorted(set(words)):
+        endings.setdefault(word[:1], []).append(word[1:])
+    may_end = endings.pop("", None) is not None
+    ways = [letter + any_of(rest) for letter, rest in endings.items()]
+    if len(ways) == 1 and (len(ways[0]) == 1 or not may_end):
+        either = ways[0]
+    elif all(len(way) == 1 for way in ways):
+        either = f"[{''.join(ways)}]" if ways else ""
+    else:
+        either = f"(?:{'|'.join(ways)})"
+    return either + ("?" if ways and may_end else "")
+
+
+def _spaced(words: Iterable[str]) -> str:
+    """One of these words with its spaces, as a literal of an expression."""
+    return "' " + any_of(words).replace("'", "\\'") + " '"
+
+
+def _count(words: Iterable[str]) -> str:
+    """How many words of the text are of these."""
+    return f"size(regexp_extract_all(text, {_spaced(words)}, 0))"
+
+
+@lru_cache(maxsize=2)
+def _share(words: tuple[str, ...]) -> str:
+    """How many of them are, as a share of the text's words; 0 where it has none."""
+    return f"coalesce(try_divide({_count(words)}, size(regexp_extract_all(text, '[^ ]+', 0))), 0e0)"
+
+
+@lru_cache(maxsize=1)
+def _valence() -> str:
+    """The sum of the valences of the text's words."""
+    of_valence: dict[int, list[str]] = {}
+    for word, valence in lexicon().items():
+        of_valence.setdefault(valence, []).append(word)
+    return " + ".join(f"{valence} * {_count(words)}" for valence, words in sorted(of_valence.items()))
+
+
+def _scored(cleaned: Stream) -> Stream:
+    """The thesis's way: two branches, and a join."""
+    stemmed = cleaned.select(id="id", text=f"regexp_replace(text, {_spaced(stop_words())}, '')", name="stemmer")
+    positive = stemmed.select(id="id", positive=_share(positive_words()), name="positive_scorer")
+    negative = stemmed.select(id="id", negative=_share(negative_words()), name="negative_scorer")
+    return positive.interval_join(negative, on="id", name="joiner").select(
+        id="id", positive="positive", negative="negative",
+        sentiment="if(positive > negative, 'positive', 'negative')", name="sentiment_scorer",
+    )  # fmt: skip
+
+
+def _classified(cleaned: Stream) -> Stream:
+    """DSPBench's way: one operator, row by row."""
+    summed = cleaned.select(id="id", score=f"try_cast({_valence()} AS double)", name="classifier")
+    sentiment = "CASE WHEN score > 0 THEN 'positive' WHEN score < 0 THEN 'negative' ELSE 'neutral' END"
+    return summed.select(id="id", score="score", sentiment=sentiment, name="sentiment")
+
+
+def _timeline(parameters: SentimentAnalysis) -> StreamSpec:
+    """`timeline(id, lang, text)`."""
+    others = [(1 - parameters.english) * share for share in OTHER_LANGUAGES.values()]
+    lang = Choice("lang", ("en", *OTHER_LANGUAGES), (parameters.english, *others))
+    text = Opinion("text", parameters.words, parameters.opinions, positive_words(), negative_words(), stop_words())
+    return StreamSpec("timeline", (OwnNumber("id"), lang, with_malformed(text, parameters.malformed, None)))
+
+
+def build(parameters: SentimentAnalysis, rate_per_s: float) -> Job:
+    timeline = _timeline(parameters)
+    cleaned = (
+        source("timeline", timeline.schema)
+        .where("lang = 'en' AND id IS NOT NULL AND text IS NOT NULL", name="tweet_filter")
+        .select(id="id", text=CLEAN, name="text_filter")
+    )
+    found = _classified(cleaned) if parameters.classifier_type == "basic" else _scored(cleaned)
+    malformed = "id IS NULL OR lang IS NULL OR text IS NULL"
+    return Job(found.sink("sentiments"), (timeline,), {"timeline": malformed})
+
+
+WORKLOAD = Workload(
+    name="sentiment_analysis",
+    title="sentiment analysis",
+    summary="whether tweets speak well or ill, by the words in them: two branches and a join",
+    source="thesis §3.3.5",
+    parameters=SentimentAnalysis,
+    build=build,
+    features=(Feature.FILTER, Feature.SELF_JOIN, Feature.LOOKUP),
+    prefix="sa",
+)

@@ -1,0 +1,389 @@
+"""Spam Filter (SF) [thesis §3.3.6]: mails are judged by their words, as learned from all labelled mails before them.
+
+Two streams, `training` (labelled) and `analysis`, become one in the order of time, ties by event id; so there is one
+right answer, where the thesis lets both race each other. Then, as the thesis has it, by word and by mail:
+
+- `tokenizer`: runs of ASCII letters, digits and underscores, in lower case; native
+- `training_sum`: how many words of spam and of ham were learned so far. The thesis sends them to every instance; here
+  all mails pass one instance, one row a mail, and the sums are written on them: a broadcast edge takes rows of one time
+  input by input, where mails of both streams go by their ids, and would do each training mail once for every bucket
+- `each_word`, by mail: its words. A class, so that words go from class to class without being rows of the engine; and
+  keyed, since a native `explode` would do all words where all mails pass, on one core
+- `word_probability`, by word: how often the word was learned from spam and from ham, and so how likely a mail that has
+  it is spam. What was learned is never forgotten
+- `bayes_rule`, by mail: the 15 distinct words that tell most, equal ones in the order of the alphabet, and what they
+  say together. All words of a mail have its time and no batch ends within a time, so a mail is always whole, and
+  nothing is kept. The thesis counts what came: a mail that lost a word is kept forever
+
+With `training_share` 0 nothing is learned: words (`each_word` is native then) are looked up in a static table of what a
+thousand made mails of each kind teach (the thesis's offline mode), and only `bayes_rule` is keyed.
+
+Of the thesis's code these are not repeated: counts that begin at 0, so that a word learned once counts nothing; the
+probabilities of all words computed anew after each mail (here: those of the words that are asked for); single
+precision; mails without a word, which never came out (here nothing speaks for or against them: 0.5). Malformed are
+training mails without a label and analysis mails without an id: they are left out; a mail without a text has no words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import Stream, source
+from streamgauge.dataflow.operators.api import ROW, TIME, Processor
+from streamgauge.dataflow.operators.grouped_arrays import (
+    Bools,
+    Floats,
+    Ints,
+    KeyDictionary,
+    group_by_key,
+    group_starts,
+    groups,
+    load,
+    save,
+)
+from streamgauge.dataflow.static_table import Table, table
+from streamgauge.loadgen.datasets.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
+from streamgauge.loadgen.fields import OwnNumber, StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Workload, double
+
+TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"
+"""The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then. To the
+JVM the class spelled out, `[^A-Za-z0-9_]`, costs twice as much.
+"""
+UNKNOWN, NO_WORD, LEAST, MOST = 0.4, 0.5, 0.01, 0.99
+"""Probabilities: of a word that was never learned, of a mail without words, and the bounds of all others."""
+INTERESTING = 15
+"""So many words of a mail decide."""
+ROUNDING = "1e-12"
+"""Spam is what is above the threshold by more than this: the order in which factors are multiplied decides nothing."""
+LEARNED_MAILS = 1000
+
+
+class SpamFilter(Parameters):
+    """The thesis's parameter, and the mails."""
+
+    bayesrule_spam_probability: float = Field(
+        0.9, ge=0, le=1, description="a mail whose probability is above it is taken for spam"
+    )
+    training_share: float = Field(
+        0.5, ge=0, lt=1, description="share of the events that are training mails; 0: words are known from a table"
+    )
+    spam: float = Field(0.5, ge=0, le=1, description="share of the mails that are spam, of both streams")
+    words: int = Field(
+        40, ge=1, le=WORDS_MAX, description="how many words a mail has on average: from half to one and a half of it"
+    )
+    vocabulary: int = Field(
+        10_000, ge=VOCABULARY_MIN, le=VOCABULARY_MAX, description="how many words there are, with Zipf's frequencies"
+    )
+    malformed: float = Field(
+        0.001, ge=0, le=1, description="share of the training mails without a label, and of the others without an id"
+    )
+
+
+def probability(bad: Ints, good: Ints, spam_total: Ints | int, ham_total: Ints | int) -> Floats:
+    """How likely a mail with a word is spam: rate in spam / (rate in spam + twice the rate in ham).
+
+    Both rates are multiplied by both totals, so that the quotient is rounded once: words of equal counts are equal.
+    """
+    of_spam = bad.astype(np.float64) * np.maximum(ham_total, 1)
+    of_ham = 2.0 * good * np.maximum(spam_total, 1)
+    with np.errstate(invalid="ignore"):
+        found = np.clip(of_spam / (of_spam + of_ham), LEAST, MOST)
+    return np.where(bad + good == 0, UNKNOWN, found)
+
+
+def _labels(spam: pa.Array) -> tuple[Bools, Bools]:
+    """Which rows are of spam, and which of ham; all others are to be judged."""
+    kinds = (pc.fill_null(each, False) for each in (spam, pc.invert(spam)))
+    is_spam, is_ham = (kind.to_numpy(zero_copy_only=False) for kind in kinds)
+    return is_spam, is_ham
+
+
+class TrainingSum(Processor):
+    """The words of spam and of ham that were learned up to each mail. Its key is one for all mails."""
+
+    def __init__(self) -> None:
+        self._spam_total, self._ham_total = 0, 0
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        text, spam = batch.column("words"), batch.column("spam")
+        is_empty = pc.equal(text, "").to_numpy(zero_copy_only=False)
+        tokens = np.where(is_empty, 0, pc.count_substring(text, " ").to_numpy().astype(np.int64) + 1)
+        is_spam, is_ham = _labels(spam)
+        spam_total = self._spam_total + np.cumsum(tokens * is_spam)
+        ham_total = self._ham_total + np.cumsum(tokens * is_ham)
+        if batch.num_rows:
+            self._spam_total, self._ham_total = int(spam_total[-1]), int(ham_total[-1])
+        sums = (pa.array(each) for each in (spam_total, ham_total, np.arange(batch.num_rows)))
+        names = ["id", "words", "spam", "spam_total", "ham_total", ROW]
+        return pa.RecordBatch.from_arrays([batch.column("id"), text, spam, *sums], names=names)
+
+    def snapshot(self) -> bytes:
+        return save(totals=np.array([self._spam_total, self._ham_total], np.int64))
+
+    def restore(self, state: bytes) -> None:
+        self._spam_total, self._ham_total = load(state)["totals"].to_pylist()
+
+
+SUM_TRUTH = (
+    "WITH counted AS (SELECT *,"
+    " CASE WHEN words = '' THEN 0 ELSE length(words) - length(replace(words, ' ', '')) + 1 END AS tokens FROM input)"
+    " SELECT id, words, spam, _row, sum(CASE WHEN spam THEN tokens ELSE 0 END) OVER so_far AS spam_total,"
+    " sum(CASE WHEN NOT spam THEN tokens ELSE 0 END) OVER so_far AS ham_total"
+    " FROM counted WINDOW so_far AS (ORDER BY _row ROWS UNBOUNDED PRECEDING)"
+)
+
+
+class EachWord(Processor):
+    """The words of each mail, with what is known of the mail; one without words has an empty one."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        words = pc.split_pattern(batch.column("words"), " ")
+        mail_of = pa.array(np.repeat(np.arange(batch.num_rows), pc.list_value_length(words).to_numpy()))
+        carried = (batch.column(name).take(mail_of) for name in ("id", "spam", "spam_total", "ham_total"))
+        names = ["word", "id", "spam", "spam_total", "ham_total", ROW]
+        return pa.RecordBatch.from_arrays([words.flatten(), *carried, mail_of], names=names)
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Nothing is kept."""
+
+
+EACH_TRUTH = (
+    "WITH split AS (SELECT *, string_split(words, ' ') AS found FROM input)"
+    " SELECT id, unnest(found) AS word, unnest(range(len(found))) AS _ordinal, spam, spam_total, ham_total, _row"
+    " FROM split"
+)
+
+
+class WordProbability(Processor):
+    """How likely each word of a mail to be judged makes it spam, by what was learned of the word before it."""
+
+    def __init__(self) -> None:
+        self._bad, self._good = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._words = KeyDictionary(schema.field("word").type)
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        word = batch.column("word")
+        codes = self._words.of(word)
+        is_spam, is_ham = _labels(batch.column("spam"))
+        rows = np.flatnonzero(~(is_spam | is_ham))
+        order = group_by_key(codes)
+        self._bad, bad = _counted(self._bad, len(self._words), codes, order, is_spam)
+        self._good, good = _counted(self._good, len(self._words), codes, order, is_ham)
+        totals = (batch.column(name).to_numpy()[rows] for name in ("spam_total", "ham_total"))
+        known = probability(bad[rows], good[rows], *totals)
+        at = pa.array(rows)
+        asked = word.take(at)
+        likely = np.where(pc.equal(asked, "").to_numpy(zero_copy_only=False), NO_WORD, known)
+        columns = [batch.column("id").take(at), asked, pa.array(likely), at]
+        return pa.RecordBatch.from_arrays(columns, names=["id", "word", "p_spam", ROW])
+
+    def snapshot(self) -> bytes:
+        return save(words=self._words.keys, bad=self._bad, good=self._good)
+
+    def restore(self, state: bytes) -> None:
+        saved = load(state)
+        self._words.restore(saved["words"])
+        self._bad, self._good = saved["bad"].to_numpy(), saved["good"].to_numpy()
+
+
+def _counted(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) -> tuple[Ints, Ints]:
+    """How many rows that count each of `words` words has had; and how many up to each row its own word.
+
+    `before` is the former up to the batch, for the words that were known then; `order` brings equal `codes` together.
+    """
+    before = np.concatenate((before, np.zeros(words - len(before), np.int64)))
+    sorted_codes, sorted_counts = codes[order], counts[order].astype(np.int64)
+    running = np.cumsum(sorted_counts)
+    starts, word_of = groups(sorted_codes)
+    of_others = (running - sorted_counts)[starts][word_of]
+    so_far = np.empty(len(order), np.int64)
+    so_far[order] = before[sorted_codes] + running - of_others
+    return before + np.bincount(codes[counts], minlength=words), so_far
+
+
+WORD_TRUTH = (
+    "WITH counted AS (SELECT *,"
+    " CAST(sum(CASE WHEN spam THEN 1 ELSE 0 END) OVER so_far AS DOUBLE) AS bad,"
+    " CAST(sum(CASE WHEN NOT spam THEN 1 ELSE 0 END) OVER so_far AS DOUBLE) AS good"
+    " FROM input WINDOW so_far AS (PARTITION BY word ORDER BY _row ROWS UNBOUNDED PRECEDING)),"
+    " rates AS (SELECT *, bad * greatest(ham_total, 1)::DOUBLE AS of_spam,"
+    " 2::DOUBLE * good * greatest(spam_total, 1)::DOUBLE AS of_ham FROM counted WHERE spam IS NULL)"
+    f" SELECT id, word, _row, CASE WHEN word = '' THEN {NO_WORD}::DOUBLE"
+    f" WHEN bad + good = 0 THEN {UNKNOWN}::DOUBLE"
+    f" ELSE least(greatest(of_spam / (of_spam + of_ham), {LEAST}::DOUBLE), {MOST}::DOUBLE) END AS p_spam FROM rates"
+)
+
+
+class BayesRule(Processor):
+    """How likely each mail is spam, by those of its distinct words that tell most; every mail is whole in its batch."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        likely = batch.column("p_spam").to_numpy()
+        keys = [_alphabetical(batch.column("word")), batch.column("id").to_numpy(), batch.column(TIME).to_numpy()]
+        order = np.lexsort((keys[0], -np.abs(0.5 - likely), keys[1], keys[2]))
+        word, mail, time = (key[order] for key in keys)
+        first, mail_of = groups(mail, time)
+        new_word = group_starts(word, mail, time)
+        distinct = np.cumsum(new_word)
+        place: Ints = distinct - distinct[first][mail_of]
+        chosen = new_word & (place < INTERESTING)
+        # The first row of a mail is always among the chosen: where it stands there, the mail's chosen ones begin.
+        starts = (np.cumsum(chosen) - 1)[first]
+        spam, ham = (np.multiply.reduceat(each[order][chosen], starts) for each in (likely, 1 - likely))
+        columns = [mail[first], spam / (spam + ham), np.minimum.reduceat(order, first)]
+        return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], ["id", "spam_probability", ROW])
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Nothing is kept."""
+
+
+def _alphabetical(words: pa.Array) -> Ints:
+    """Numbers that are in order as the words are, and equal where they are."""
+    encoded = pc.dictionary_encode(words)
+    place = np.empty(len(encoded.dictionary), np.int64)
+    place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
+    return place[encoded.indices.to_numpy()]
+
+
+BAYES_TRUTH = (
+    "WITH known AS (SELECT id, _time, word, min(p_spam) AS p, min(_row) AS _row FROM input GROUP BY id, _time, word),"
+    " ranked AS (SELECT *, row_number() OVER (PARTITION BY id, _time ORDER BY abs(0.5::DOUBLE - p) DESC, word) AS place"
+    " FROM known),"
+    f" mails AS (SELECT id, product(p) FILTER (WHERE place <= {INTERESTING}) AS spam,"
+    f" product(1::DOUBLE - p) FILTER (WHERE place <= {INTERESTING}) AS ham, min(_row) AS _row"
+    " FROM ranked GROUP BY id, _time)"
+    " SELECT id, spam / (spam + ham) AS spam_probability, _row FROM mails"
+)
+
+
+def training_sum(mails: Stream) -> Stream:
+    """Mails (`id`, `words`, `spam`: null where it is to be judged) with the sums of what was learned up to each."""
+    return mails.process(
+        TrainingSum,
+        keys="mailbox",
+        reads=("id", "words", "spam"),
+        gives=Schema.of(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        truth=SUM_TRUTH,
+        name="training_sum",
+    )
+
+
+def each_word(summed: Stream) -> Stream:
+    """Mails with their sums to their words with these."""
+    return summed.process(
+        EachWord,
+        keys="id",
+        gives=Schema.of(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        several=True,
+        reach="0s",
+        truth=EACH_TRUTH,
+        name="each_word",
+    )
+
+
+def word_probability(found: Stream) -> Stream:
+    """Words of mails, of both kinds, to those that are to be judged, each with its probability."""
+    return found.process(
+        WordProbability,
+        keys="word",
+        gives=Schema.of(id="bigint", word="string", p_spam="double"),
+        truth=WORD_TRUTH,
+        name="word_probability",
+    )
+
+
+def bayes_rule(known: Stream) -> Stream:
+    """Words with their probabilities to mails with theirs."""
+    return known.process(
+        BayesRule,
+        keys="id",
+        gives=Schema.of(id="bigint", spam_probability="double"),
+        reach="0s",
+        truth=BAYES_TRUTH,
+        name="bayes_rule",
+    )
+
+
+def word_map(mean_words: int, vocabulary: int) -> Table:
+    """What a thousand mails of each kind teach, without chance: words too rare to be in them are not known."""
+    learned = LEARNED_MAILS * mean_words
+    bad, good = (np.rint(learned * share).astype(np.int64) for share in shares(vocabulary))
+    known = np.flatnonzero(bad + good)
+    likely = probability(bad, good, int(bad.sum()), int(good.sum()))[known]
+    rows = pa.table({"word": words(vocabulary).take(pa.array(known)), "p_spam": pa.array(likely)})
+    return table("word_map", rows, Schema.of(word="string", p_spam="double"))
+
+
+def _learning(training: Stream, addressed: Stream) -> Stream:
+    """Words of mails to be judged, known by the training mails before them."""
+    labelled = training.where("spam IS NOT NULL", name="labelled")
+    unlabelled = addressed.select(id="id", message="message", spam="nullif(true, true)", name="unlabelled")
+    mails = labelled.union(unlabelled, name="mails")
+    tokens = mails.select(id="id", words=TOKENS, spam="spam", mailbox="0", name="tokenizer")
+    return word_probability(each_word(training_sum(tokens)))
+
+
+def _offline(addressed: Stream, known: Table) -> Stream:
+    """Words of mails to be judged, known by a table."""
+    tokens = addressed.select(id="id", words=TOKENS, name="tokenizer")
+    found = tokens.explode(word="split(words, ' ')", name="each_word").select(id="id", word="word", name="word")
+    p_spam = f"case when word = '' then {NO_WORD}e0 else coalesce(p_spam, {UNKNOWN}e0) end"
+    return found.lookup(known, on="word", how="left", name="word_map").select(
+        id="id", word="word", p_spam=p_spam, name="word_probability"
+    )
+
+
+def build(parameters: SpamFilter, rate_per_s: float) -> Job:
+    message = Message("message", parameters.words, parameters.vocabulary, parameters.spam)
+    share, malformed = parameters.training_share, {"analysis": "id IS NULL"}
+    number = with_malformed(OwnNumber("id"), parameters.malformed, None)
+    analysis = StreamSpec("analysis", (number, message), 1 - share)
+    addressed = source("analysis", analysis.schema).where("id IS NOT NULL", name="addressed")
+    streams: tuple[StreamSpec, ...] = (analysis,)
+    if share:
+        label = with_malformed(IsSpam("spam", message, 1), parameters.malformed, None)
+        training = StreamSpec("training", (OwnNumber("id"), message, label), share)
+        malformed |= {"training": "spam IS NULL"}
+        streams = (training, analysis)
+        known = _learning(source("training", training.schema), addressed)
+    else:
+        known = _offline(addressed, word_map(parameters.words, parameters.vocabulary))
+    above = f"spam_probability > {double(parameters.bayesrule_spam_probability)} + {ROUNDING}"
+    columns = {"id": "id", "spam_probability": "spam_probability", "is_spam": above}
+    verdicts = bayes_rule(known).select(columns, name="decision")
+    return Job(verdicts.sink("verdicts"), streams, malformed)
+
+
+WORKLOAD = Workload(
+    name="spam_filter",
+    title="spam filter",
+    summary="how likely each mail is spam, by the words of all labelled mails before it",
+    source="thesis §3.3.6",
+    parameters=SpamFilter,
+    build=build,
+    features=(
+        Feature.FLAT_MAP,
+        Feature.COUNTER,
+        Feature.GLOBAL,
+        Feature.SELF_JOIN,
+        Feature.TWO_STREAMS,
+        Feature.PYTHON,
+    ),
+    features_with={Feature.LOOKUP: ("training_share", 0)},
+    prefix="sf",
+)

@@ -1,0 +1,1 @@
+"""Applications on web traffic."""

@@ -1,0 +1,64 @@
+"""Ads Analytics (AA, added in DSPBench): how often the ads beside a query are clicked, over sliding windows.
+
+Clicks and impressions come in two streams. Of each pair of query and ad that was clicked in a window: the click-through
+rate, clicks / impressions. Pairs with clicks alone give no result; DSPBench divides by zero there. What comes twice
+counts twice. An event without a query or an ad is malformed and counts nowhere. Windows are of event time, where
+DSPBench's are of the clock of the machine that counts.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.dataflow.builder import hop, source
+from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+
+WHOLE = "query_id IS NOT NULL AND ad_id IS NOT NULL"
+
+
+class AdsAnalytics(Parameters):
+    """The window, and what is searched for and shown."""
+
+    window: Seconds = Field(10.0, gt=0, le=86_400, description="over how long clicks and impressions are counted")
+    frequency: Seconds = Field(2.0, gt=0, le=86_400, description="how often a rate is given")
+    queries: int = Field(1000, ge=1, le=2**24, description="how many queries there are, asked with Zipf's frequencies")
+    ads: int = Field(10, ge=1, le=10_000, description="how many ads are shown beside queries")
+    clicks: float = Field(0.05, gt=0, lt=1, description="share of the events that are clicks")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the events without an ad")
+
+
+def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
+    ad = with_malformed(Key("ad_id", parameters.ads), parameters.malformed, None)
+    pair = (Key("query_id", parameters.queries, "zipf"), ad)
+    clicks = StreamSpec("clicks", pair, parameters.clicks)
+    impressions = StreamSpec("impressions", pair, 1 - parameters.clicks)
+    clicked = source("clicks", clicks.schema).select(query_id="query_id", ad_id="ad_id", clicks="1", impressions="0")
+    shown = source("impressions", impressions.schema).select(
+        query_id="query_id", ad_id="ad_id", clicks="0", impressions="1"
+    )
+    counted = (
+        clicked.union(shown, name="ad_events")
+        .where(WHOLE, name="well_formed")
+        .window(hop(parameters.window, parameters.frequency), keys=("query_id", "ad_id"))
+        .aggregate(clicks="sum(clicks)", impressions="sum(impressions)", name="ctr_counter")
+    )
+    rates = counted.where("clicks > 0 AND impressions > 0", name="clicked").select(
+        query_id="query_id", ad_id="ad_id", window_start="window_start", window_end="window_end",
+        ctr="try_divide(clicks, impressions)", clicks="clicks", impressions="impressions", name="rolling_ctr",
+    )  # fmt: skip
+    return Job(rates.sink("rates"), (clicks, impressions), dict.fromkeys(("clicks", "impressions"), unless(WHOLE)))
+
+
+WORKLOAD = Workload(
+    name="ads_analytics",
+    title="ads analytics",
+    summary="click-through rates of ads beside queries over sliding windows",
+    source="DSPBench",
+    parameters=AdsAnalytics,
+    build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.TWO_STREAMS),
+    prefix="aa",
+)

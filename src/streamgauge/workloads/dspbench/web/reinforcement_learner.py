@@ -1,0 +1,443 @@
+"""Reinforcement Learner (RL) [thesis §3.3.12]: which page to show a session, learned from what pages earned so far.
+
+Two streams meet in one operator: events, which ask a learner for an action, and rewards of actions. The learner is the
+thesis's interval estimator. While any action has fewer than `min_reward_distr_sample` rewards it chooses at random;
+then it chooses the action with the greatest upper confidence bound. The bound of an action is the mean of its rewards
+and so many bins to both sides of it, at least one, that `confidence_limit` percent of its rewards lie between. The
+limit falls by `reduction_step` for each `reduction_round_interval` rounds since it last fell, down to
+`min_confidence_limit`: curious first, greedy later. All of it is in whole numbers.
+
+What was decided. The thesis shuffles events over all instances and broadcasts rewards to them, so that each learns
+from all rewards, and lowers its limit by the rounds that happen to come to it: the answer depends on the parallelism.
+Here both streams are keyed by a learner, which has its own model and rounds, and rewards go to their learner;
+`learners=1` is the thesis's learner in one instance. An event sees the rewards before it in event time, and those of
+its own time not yet. The random action is a hash of the session, so that it can be verified. Equal bounds are decided
+by the configured order of actions, where the code takes the order of a hash table.
+
+What is not repeated: the code remembers the round in which random choice ended only while it writes a debug log;
+otherwise that is round 1, and the limit falls to its floor at once. The loop is open: in a closed one (which only the
+thesis's own engine has) rewards follow what was chosen, so the input would depend on the engine's answers and their
+times, could not be planned, and would offer a slow engine less. The other learners of the code crash, and are not here.
+
+An event whose learner, session or round is null or negative is malformed and gets no action; a reward without a
+learner, of an unknown action, or that is null or negative, is malformed and teaches nobody. There are `learners`
+learners; one beyond them is none.
+
+It exercises a process of two inputs, the keyed form of a broadcast edge, and state that is read more than written. Its
+truth is DuckDB SQL, which looks for the bounds by window functions over bins and for the limits by recursion, so
+verification is independent; its work grows with rewards times bins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import Ints, group_by_key, group_starts, load, save
+from streamgauge.loadgen.datasets.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round, Turn
+from streamgauge.loadgen.fields import INT_MAX, Integer, StreamSpec
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Workload, unless
+
+ACTIONS_MAX = 100
+PIECE_CELLS = 2**19
+"""Bounds are looked for in tables of about so many counts (4 MiB), which hold a row for each new reward."""
+NEVER = -1
+"""The last round of a learner that still chooses at random."""
+MULTIPLIER, HASHED = 1_103_515_245, 2**32
+"""Of the hash: sessions times the one modulo the other, of which the upper 16 bits are taken. It fits 63 bits."""
+
+
+class ReinforcementLearnerParameters(Parameters):
+    """The thesis's parameters, the learners, and what they are told."""
+
+    actions: str = Field("page1,page2,page3", description="what can be chosen, in the order that decides ties")
+    learners: int = Field(8, ge=1, le=1000, description="how many learners there are")
+    bin_width: int = Field(1, ge=1, le=10_000, description="width of the bins that rewards are counted in")
+    confidence_limit: int = Field(95, ge=1, le=100, description="percent of the rewards within the bounds, at first")
+    min_confidence_limit: int = Field(50, ge=1, le=100, description="the same, at last")
+    reduction_step: int = Field(5, ge=1, le=100, description="by how much the confidence limit falls")
+    reduction_round_interval: int = Field(
+        50, ge=1, le=2**31 - 1, description="after how many rounds of a learner it falls"
+    )
+    min_reward_distr_sample: int = Field(
+        30, ge=1, le=1_000_000, description="so many rewards of each action end the time of random choice"
+    )
+    random_seed: int = Field(0, ge=0, le=2**31 - 1, description="another number gives other random choices")
+    distribution: str = Field(
+        "30/12,60/30,80/10", description="mean/standard deviation of the rewards of each action, in the same order"
+    )
+    rewards: float = Field(0.02, gt=0, lt=1, description="share of the events of both streams that are rewards")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the rewards that say no learner")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How learners learn: parameters of the workload by their names."""
+
+    actions: tuple[str, ...]
+    learners: int
+    bin_width: int
+    confidence_limit: int
+    min_confidence_limit: int
+    reduction_step: int
+    reduction_round_interval: int
+    min_reward_distr_sample: int
+    random_seed: int
+
+
+class Histogram:
+    """The rewards of one action: `counts` of those in each of `bins`, which rise and hold some, and their sum."""
+
+    def __init__(self, width: int, bins: Ints | None = None, counts: Ints | None = None, total: int = 0) -> None:
+        self._width = width
+        self.bins = np.empty(0, np.int64) if bins is None else bins
+        self.counts = np.empty(0, np.int64) if counts is None else counts
+        self.count, self.total = int(self.counts.sum()), total
+
+    def add(self, rewards: Ints) -> None:
+        new, counts = np.unique(rewards // self._width, return_counts=True)
+        bins = np.union1d(self.bins, new)
+        merged = np.zeros(len(bins), np.int64)
+        merged[np.searchsorted(bins, self.bins)] += self.counts
+        merged[np.searchsorted(bins, new)] += counts
+        self.bins, self.counts = bins, merged
+        self.count, self.total = self.count + len(rewards), self.total + int(rewards.sum())
+
+    def uppers(self, new: Ints, taken: Ints, limits: Ints) -> Ints:
+        """The upper bound at each of some moments, shape (len(taken),).
+
+        By then the first `taken` of the `new` rewards had come (it never falls), and the confidence limit was `limits`.
+        """
+        count = self.count + taken
+        total = self.total + np.concatenate(([0], np.cumsum(new)))[taken]
+        centre, needed = total // count // self._width, count * limits // 100
+        edge = centre + self._offsets(new // self._width, taken, centre, needed)
+        # With bins of several values a bound is the middle of its bin, cut to a whole number.
+        return edge if self._width == 1 else (2 * edge + 1) * self._width // 2
+
+    def _offsets(self, new: Ints, taken: Ints, centre: Ints, needed: Ints) -> Ints:
+        """How many bins to both sides of each centre hold as many rewards as needed, at least one."""
+        bins = np.union1d(self.bins, new)
+        up_to = np.zeros(len(bins) + 1, np.int64)
+        up_to[1 + np.searchsorted(bins, self.bins)] = self.counts
+        up_to = np.cumsum(up_to)
+        found = np.empty(len(taken), np.int64)
+        step = max(PIECE_CELLS // len(up_to), 1)
+        for start in range(0, len(new) + 1, step):
+            table = _table(up_to, bins, new[start : start + step])
+            low, high = np.searchsorted(taken, (start, start + step))
+            found[low:high] = _reaching(table, taken[low:high] - start, bins, centre[low:high], needed[low:high])
+            up_to = table[-1]
+        return found
+
+
+def _table(up_to: Ints, bins: Ints, new: Ints) -> Ints:
+    """How many rewards lie before each bin, and in all: a row before each of the `new` rewards, and one after them."""
+    table = np.zeros((len(new) + 1, len(bins) + 1), np.int64)
+    np.cumsum(new[:, None] <= bins, axis=0, out=table[1:, 1:])
+    table += up_to
+    return table
+
+
+def _reaching(table: Ints, rows: Ints, bins: Ints, centre: Ints, needed: Ints) -> Ints:
+    """The offsets of `Histogram._offsets` for some rows of a table, by bisection between 1 and the farthest bin."""
+    low = np.ones(len(rows), np.int64)
+    high = np.maximum(np.maximum(bins[-1] - centre, centre - bins[0]), 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        first = np.searchsorted(bins, centre - middle)
+        last = np.searchsorted(bins, centre + middle, side="right")
+        enough = table[rows, last] - table[rows, first] >= needed
+        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+    return low
+
+
+class Learner:
+    """What one learner knows: a histogram of each action, its confidence limit, and the round when that last fell."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self.histograms = [Histogram(rule.bin_width) for _ in rule.actions]
+        self.limit, self.last_round = rule.confidence_limit, NEVER
+
+    def learn(self, places: Ints, rewards: Ints, before: Ints, rounds: Ints) -> Ints:
+        """Takes new rewards (of the actions at `places`), and gives the places of the actions chosen by their bounds.
+
+        Of each event: `before`, how many of the new rewards came before it, and its round. The first events may get
+        none: those for which there were too few rewards.
+        """
+        own = [np.flatnonzero(places == place) for place in range(len(self.histograms))]
+        random = int(np.searchsorted(before, self._enough(own, len(places))))
+        chosen = self._best(rewards, own, before[random:], rounds[random:])
+        for histogram, at in zip(self.histograms, own, strict=True):
+            histogram.add(rewards[at])
+        return chosen
+
+    def _enough(self, own: list[Ints], new: int) -> int:
+        """How many of the new rewards it takes until every action has its sample; one more than there are if none."""
+        taken = 0
+        for histogram, at in zip(self.histograms, own, strict=True):
+            missing = self._rule.min_reward_distr_sample - histogram.count
+            if missing > len(at):
+                return new + 1
+            if missing > 0:
+                taken = max(taken, int(at[missing - 1]) + 1)
+        return taken
+
+    def _best(self, rewards: Ints, own: list[Ints], before: Ints, rounds: Ints) -> Ints:
+        """The place of the action of the greatest bound at each event; bounds only change with rewards and limits."""
+        if not len(before):
+            return before
+        limits = self._limits(rounds)
+        moments = np.flatnonzero((np.diff(before, prepend=-1) != 0) | (np.diff(limits, prepend=-1) != 0))
+        uppers = [
+            histogram.uppers(rewards[at], np.searchsorted(at, before[moments]), limits[moments])
+            for histogram, at in zip(self.histograms, own, strict=True)
+        ]
+        best = np.argmax(np.stack(uppers), axis=0)  # of equal ones the first
+        return np.repeat(best, np.diff(moments, append=len(before)))
+
+    def _limits(self, rounds: Ints) -> Ints:
+        """The confidence limit at each event after the time of random choice; one step of the loop each time it falls,
+        which in a learner's life is less than a hundred times.
+        """
+        rule, limits = self._rule, np.full(len(rounds), self.limit, np.int64)
+        if self.last_round == NEVER:
+            self.last_round = int(rounds[0])
+        # No event before the one where it falls has as high a round, so the highest so far finds that one.
+        highest = np.maximum.accumulate(rounds)
+        while self.limit > rule.min_confidence_limit:
+            at = int(np.searchsorted(highest - self.last_round, rule.reduction_round_interval))
+            if at == len(rounds):
+                break
+            intervals = (int(rounds[at]) - self.last_round) // rule.reduction_round_interval
+            self.limit = max(self.limit - intervals * rule.reduction_step, rule.min_confidence_limit)
+            self.last_round = int(rounds[at])
+            limits[at:] = self.limit
+        return limits
+
+
+class IntervalEstimator(Processor):
+    """The action that each event's learner chooses, by the rewards that came to that learner before it."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._actions = pa.array(rule.actions)
+        self._learners: dict[int, Learner] = {}
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        learner, session, round_, reward = (_whole(batch, name) for name in ("learner", "session", "round", "reward"))
+        place = pc.fill_null(pc.index_in(batch.column("action"), self._actions), -1).to_numpy().astype(np.int64)
+        rewarded = batch.column(INPUT).to_numpy() == 1
+        sound = np.where(rewarded, (place >= 0) & (reward >= 0), (session >= 0) & (round_ >= 0))
+        rows = np.flatnonzero(sound & (learner >= 0) & (learner < self._rule.learners))
+        chosen = self._random(session)
+        for own in _by_learner(learner, rows):
+            is_reward = rewarded[own]
+            rewards, events = own[is_reward], own[~is_reward]
+            known = self._learner(int(learner[own[0]]))
+            before = np.cumsum(is_reward)[~is_reward]
+            best = known.learn(place[rewards], reward[rewards], before, round_[events])
+            chosen[events[len(events) - len(best) :]] = best
+        asked = pa.array(rows[~rewarded[rows]])
+        columns = [batch.column(name).take(asked) for name in ("learner", "session", "round")]
+        columns += [self._actions.take(pa.array(chosen).take(asked)), asked]
+        return pa.RecordBatch.from_arrays(columns, names=["learner", "session", "round", "action", ROW])
+
+    def _learner(self, number: int) -> Learner:
+        if number not in self._learners:
+            self._learners[number] = Learner(self._rule)
+        return self._learners[number]
+
+    def _random(self, session: Ints) -> Ints:
+        mixed = (session + self._rule.random_seed) % HASHED * MULTIPLIER % HASHED
+        return (mixed >> 16) % len(self._actions)
+
+    def snapshot(self) -> bytes:
+        learners = list(self._learners.values())
+        histograms = [histogram for learner in learners for histogram in learner.histograms]
+        nothing = np.empty(0, np.int64)
+        return save(
+            learners=pa.array(list(self._learners), pa.int64()),
+            limits=pa.array([learner.limit for learner in learners], pa.int64()),
+            rounds=pa.array([learner.last_round for learner in learners], pa.int64()),
+            totals=pa.array([histogram.total for histogram in histograms], pa.int64()),
+            sizes=pa.array([len(histogram.bins) for histogram in histograms], pa.int64()),
+            bins=np.concatenate([nothing, *(histogram.bins for histogram in histograms)]),
+            counts=np.concatenate([nothing, *(histogram.counts for histogram in histograms)]),
+        )
+
+    def restore(self, state: bytes) -> None:
+        saved = {name: array.to_numpy() for name, array in load(state).items()}
+        ends = np.cumsum(saved["sizes"])
+        histograms = [
+            Histogram(self._rule.bin_width, saved["bins"][end - size : end], saved["counts"][end - size : end], total)
+            for end, size, total in zip(ends, saved["sizes"], saved["totals"].tolist(), strict=True)
+        ]
+        each, first = len(self._rule.actions), 0
+        columns = (saved[name].tolist() for name in ("learners", "limits", "rounds"))
+        for number, limit, last_round in zip(*columns, strict=True):
+            learner = self._learner(number)
+            learner.limit, learner.last_round = limit, last_round
+            learner.histograms = histograms[first : first + each]
+            first += each
+
+
+def _whole(batch: pa.RecordBatch, name: str) -> Ints:
+    """A column of whole numbers, -1 for null: what is below 0 is malformed everywhere here."""
+    numbers: Ints = pc.fill_null(batch.column(name), -1).to_numpy().astype(np.int64, copy=False)
+    return numbers
+
+
+def _by_learner(learner: Ints, rows: Ints) -> Iterator[Ints]:
+    """The rows of each learner among them, in order."""
+    if not len(rows):
+        return
+    order = rows[group_by_key(learner[rows])]
+    yield from np.split(order, np.flatnonzero(group_starts(learner[order]))[1:])
+
+
+def truth(rule: Rule) -> str:
+    """The same as DuckDB SQL.
+
+    A bound is looked for once for each action, number of rewards and limit: rewards are counted by bin (`held`), and
+    by distance from the centre (`inside`). `limits` has the moments when a learner's limit fell, by recursion; `met`
+    the different states in which events found their learner.
+    """
+    width, actions = rule.bin_width, len(rule.actions)
+    place = " ".join(f"WHEN '{action}' THEN {number}" for number, action in enumerate(rule.actions))
+    names = ", ".join(f"'{action}'" for action in rule.actions)
+    mixed = f"((((session::BIGINT + {rule.random_seed}) % {HASHED}) * {MULTIPLIER}) % {HASHED})"
+    bound = "edge" if width == 1 else f"((2 * edge + 1) * {width}) // 2"
+    return f"""
+    WITH RECURSIVE sound AS MATERIALIZED (
+        SELECT row_number() OVER (ORDER BY _row) AS n, * FROM (
+            SELECT _row, _input, learner, session, round, reward, CASE action {place} END AS place
+            FROM input WHERE learner BETWEEN 0 AND {rule.learners - 1}
+        ) WHERE CASE WHEN _input = 0 THEN session >= 0 AND round >= 0 ELSE place >= 0 AND reward >= 0 END
+    ), rewards AS MATERIALIZED (
+        SELECT n, learner, place, reward // {width} AS bin, row_number() OVER own AS k,
+            (sum(reward) OVER own)::BIGINT AS total
+        FROM sound WHERE _input = 1 WINDOW own AS (PARTITION BY learner, place ORDER BY n)
+    ), ready AS (
+        SELECT learner, max(n) AS since FROM rewards WHERE k = {rule.min_reward_distr_sample}
+        GROUP BY learner HAVING count(*) = {actions}
+    ), asked AS MATERIALIZED (
+        SELECT n, sound.learner, round FROM sound JOIN ready ON sound.learner = ready.learner AND n > since
+        WHERE _input = 0
+    ), limits(learner, since, last_round, lim) AS (
+        SELECT learner, min(n), arg_min(round, n), {rule.confidence_limit}::BIGINT FROM asked GROUP BY learner
+        UNION ALL
+        SELECT limits.learner, min(n), arg_min(round, n), greatest({rule.min_confidence_limit}, lim
+            - {rule.reduction_step} * least((arg_min(round, n) - last_round) // {rule.reduction_round_interval}, 100))
+        FROM limits JOIN asked ON asked.learner = limits.learner AND n > since
+            AND round - last_round >= {rule.reduction_round_interval}
+        WHERE lim > {rule.min_confidence_limit} GROUP BY limits.learner, last_round, lim
+    ), limited AS (
+        SELECT n, asked.learner, lim FROM asked ASOF JOIN limits ON asked.learner = limits.learner AND n >= since
+    ), states AS MATERIALIZED (
+        SELECT limited.n, limited.learner, lim, rewards.n AS latest
+        FROM limited ASOF JOIN rewards ON limited.learner = rewards.learner AND limited.n >= rewards.n
+    ), met AS (
+        SELECT *, unnest(range({actions})) AS place FROM (SELECT DISTINCT learner, latest, lim FROM states)
+    ), known AS MATERIALIZED (
+        SELECT met.learner, latest, lim, met.place, k, total // k // {width} AS centre, k * lim // 100 AS needed
+        FROM met ASOF JOIN rewards
+        ON met.learner = rewards.learner AND met.place = rewards.place AND latest >= rewards.n
+    ), counted AS (
+        SELECT earned.learner, earned.place, k, hit.bin, count(*) FILTER (WHERE earned.bin = hit.bin) OVER (
+            PARTITION BY earned.learner, earned.place, hit.bin ORDER BY k) AS held
+        FROM rewards AS earned JOIN (SELECT DISTINCT learner, place, bin FROM rewards) AS hit
+        ON earned.learner = hit.learner AND earned.place = hit.place
+    ), around AS (
+        SELECT learner, place, k, lim, centre, needed, abs(bin - centre) AS away,
+            sum(held) OVER (PARTITION BY learner, place, k, lim ORDER BY abs(bin - centre)) AS inside
+        FROM (SELECT DISTINCT learner, place, k, lim, centre, needed FROM known)
+        JOIN counted USING (learner, place, k)
+    ), edges AS (
+        SELECT learner, place, k, lim, centre
+            + CASE WHEN needed = 0 THEN 1 ELSE greatest(1, min(away) FILTER (WHERE inside >= needed)) END AS edge
+        FROM around GROUP BY learner, place, k, lim, centre, needed
+    ), chosen AS (
+        SELECT learner, latest, lim, arg_max(place, {bound} * {actions} - place) AS place
+        FROM known JOIN edges USING (learner, place, k, lim) GROUP BY learner, latest, lim
+    )
+    SELECT sound.learner, session, round, _row,
+        [{names}][coalesce(chosen.place, ({mixed} // 65536) % {actions}) + 1] AS action
+    FROM sound LEFT JOIN states ON sound.n = states.n
+    LEFT JOIN chosen ON states.learner = chosen.learner AND states.latest = chosen.latest AND states.lim = chosen.lim
+    WHERE _input = 0
+    """
+
+
+def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
+    names, earned = _checked(parameters)
+    rule = Rule(actions=names, **parameters.model_dump(include=set(Rule.__dataclass_fields__) - {"actions"}))
+    action = Action("action", names)
+    asked = (Turn("learner", rule.learners), Integer("session", 0, INT_MAX), Round("round", rule.learners))
+    told = (Owner("learner", rule.learners, parameters.malformed), action, Reward("reward", action, 1, earned))
+    events = StreamSpec("events", asked, 1 - parameters.rewards)
+    rewards = StreamSpec("rewards", told, parameters.rewards)
+    actions = source("events", events.schema).process(
+        IntervalEstimator,
+        source("rewards", rewards.schema),
+        keys="learner",
+        gives=Schema.of(learner="int", session="int", round="bigint", action="string"),
+        parameters={"rule": rule},
+        truth=truth(rule),
+        name="learner",
+    )
+    known = f"learner BETWEEN 0 AND {rule.learners - 1}"
+    actions_there_are = ", ".join(f"'{name}'" for name in names)
+    malformed = {
+        "events": unless(f"{known} AND session >= 0 AND round >= 0"),
+        "rewards": unless(f"{known} AND action IN ({actions_there_are}) AND reward >= 0"),
+    }
+    return Job(actions.sink("actions"), (events, rewards), malformed)
+
+
+def _checked(parameters: ReinforcementLearnerParameters) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+    """The actions, and mean and deviation of each; InputError with every problem of them and of the limits."""
+    names = tuple(name.strip() for name in re.split("[,;]", parameters.actions))
+    pairs = [pair.strip() for pair in re.split("[,;]", parameters.distribution)]
+    problems = []
+    plain = all(re.fullmatch(r"[A-Za-z0-9_.-]+", name) for name in names)
+    if not (plain and 2 <= len(names) <= ACTIONS_MAX and len(set(names)) == len(names)):
+        rule = f"must be 2 to {ACTIONS_MAX} different names of letters, digits and _.-, with commas between"
+        problems.append(Problem("set actions", rule, parameters.actions, "--set actions=page1,page2,page3"))
+    read = [re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", pair) for pair in pairs]
+    earned = tuple((int(pair[1]), int(pair[2])) for pair in read if pair)
+    if len(earned) != len(names) or any(mean > MEAN_MAX or spread > DEVIATION_MAX for mean, spread in earned):
+        rule = f"must be mean/deviation of each action, whole numbers up to {MEAN_MAX}/{DEVIATION_MAX}"
+        way_out = "--set distribution=30/12,60/30,80/10"
+        problems.append(Problem("set distribution", rule, parameters.distribution, way_out))
+    if parameters.min_confidence_limit > parameters.confidence_limit:
+        rule = f"must be at most confidence_limit ({parameters.confidence_limit})"
+        way_out = f"--set min_confidence_limit={parameters.confidence_limit}"
+        problems.append(Problem("set min_confidence_limit", rule, parameters.min_confidence_limit, way_out))
+    if problems:
+        raise InputError(problems)
+    return names, earned
+
+
+WORKLOAD = Workload(
+    name="reinforcement_learner",
+    title="reinforcement learner",
+    summary="which page to show each session, learned from the rewards of pages so far",
+    source="thesis §3.3.12",
+    parameters=ReinforcementLearnerParameters,
+    build=build,
+    features=(Feature.TWO_STREAMS, Feature.PYTHON),
+    prefix="rl",
+)

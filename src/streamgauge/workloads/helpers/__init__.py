@@ -1,0 +1,1 @@
+"""What several workloads share: counts, places, decayed sums, Bloom filters."""

@@ -1,0 +1,1 @@
+"""Small workloads that measure one thing."""

@@ -1,0 +1,25 @@
+"""Count: how often each gem pack was bought so far; every batch updates the counts of the packs it saw."""
+
+from __future__ import annotations
+
+from streamgauge.dataflow.builder import source
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.micro.purchases import Purchases, purchases
+from streamgauge.workloads.registry import Job, Workload
+
+
+def build(parameters: Purchases, rate_per_s: float) -> Job:
+    bought = purchases(parameters, parameters.users)
+    counted = source("purchases", bought.schema).running(keys="gem_pack_id", count="count(*)")
+    return Job(counted.sink("counts"), (bought,))
+
+
+WORKLOAD = Workload(
+    name="count",
+    title="running count",
+    summary="how often each gem pack was bought so far, as updates",
+    source="probe",
+    parameters=Purchases,
+    build=build,
+    features=(Feature.COUNTER,),
+)

@@ -1,0 +1,61 @@
+"""The streams of [K §IV]: purchases of gem packs in a game, and the advertisements shown for them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from streamgauge.core.clock import US
+from streamgauge.dataflow.nodes import Window
+from streamgauge.dataflow.schema import check_window
+from streamgauge.loadgen.fields import FieldSpec, Integer, Key, Payload, StreamSpec
+from streamgauge.workloads.registry import Parameters, Seconds
+
+Distribution = Literal["uniform", "normal", "zipf", "single"]
+PRICE_MAX = 100
+
+
+class Packs(Parameters):
+    """Parameters of every workload that reads purchases."""
+
+    packs: int = Field(1000, ge=1, le=2**24, description="how many gem packs there are")
+    distribution: Distribution = Field("normal", description="how gem packs are drawn: uniform, normal, zipf, single")
+    payload_bytes: int = Field(0, ge=0, le=65_536, description="bytes that each purchase carries besides its fields")
+
+
+class Purchases(Packs):
+    """Parameters where the number of users is free."""
+
+    users: int = Field(1_000_000, ge=1, le=2**31 - 1, description="how many users there are")
+
+
+class Windowed(Parameters):
+    """Parameters of the windowed workloads."""
+
+    range: Seconds = Field(8.0, gt=0, le=86_400, description="length of a window")
+    slide: Seconds = Field(4.0, gt=0, le=86_400, description="time from one window's start to the next")
+
+    def window(self) -> Window:
+        """The window; refused where its slide is longer than its range."""
+        window = Window(round(self.range * US), round(self.slide * US))
+        check_window(window)
+        return window
+
+
+def purchases(parameters: Packs, users: int, share: float = 1.0) -> StreamSpec:
+    """`purchases(user_id, gem_pack_id, price)`, and `payload` where one is asked for."""
+    fields: tuple[FieldSpec, ...] = (
+        Key("user_id", users),
+        Key("gem_pack_id", parameters.packs, parameters.distribution),
+        Integer("price", 1, PRICE_MAX),
+    )
+    if parameters.payload_bytes:
+        fields += (Payload("payload", parameters.payload_bytes),)
+    return StreamSpec("purchases", fields, share)
+
+
+def ads(parameters: Packs, users: int, share: float) -> StreamSpec:
+    """`ads(user_id, gem_pack_id)`: which user was shown which pack."""
+    fields = (Key("user_id", users), Key("gem_pack_id", parameters.packs, parameters.distribution))
+    return StreamSpec("ads", fields, share)

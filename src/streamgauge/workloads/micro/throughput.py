@@ -1,0 +1,36 @@
+"""Throughput: messages of one size from source to sink, the micro-benchmark of the thesis [B]: nothing is computed.
+
+`identity` is the same with the fields of a purchase. Here a message is a number and bytes that do not compress, so
+that its size is what is varied; each comes back with the bytes it went in with, or is a wrong answer.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.dataflow.builder import source
+from streamgauge.loadgen.fields import Integer, Payload, StreamSpec
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Workload
+
+
+class Throughput(Parameters):
+    """The size of a message."""
+
+    message_bytes: int = Field(100, ge=1, le=65_536, description="bytes of a message, besides its four of content")
+
+
+def build(parameters: Throughput, rate_per_s: float) -> Job:
+    messages = StreamSpec("messages", (Integer("content", 0, 2**30 - 1), Payload("body", parameters.message_bytes)))
+    return Job(source("messages", messages.schema).sink("echoes"), (messages,))
+
+
+WORKLOAD = Workload(
+    name="throughput",
+    title="throughput",
+    summary="messages of a chosen size from source to sink, with nothing in between",
+    source="thesis, micro-benchmark",
+    parameters=Throughput,
+    build=build,
+    features=(Feature.NOTHING,),
+)

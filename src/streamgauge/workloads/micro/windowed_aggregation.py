@@ -1,0 +1,29 @@
+"""Windowed aggregation [K §IV]: the revenue of each gem pack over a sliding window."""
+
+from __future__ import annotations
+
+from streamgauge.dataflow.builder import source
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.micro.purchases import Purchases, Windowed, purchases
+from streamgauge.workloads.registry import Job, Workload
+
+
+class Parameters(Windowed, Purchases):
+    """Window, keys and users."""
+
+
+def build(parameters: Parameters, rate_per_s: float) -> Job:
+    bought = purchases(parameters, parameters.users)
+    windows = source("purchases", bought.schema).window(parameters.window(), keys="gem_pack_id")
+    return Job(windows.aggregate(revenue="sum(price)").sink("revenue"), (bought,))
+
+
+WORKLOAD = Workload(
+    name="windowed_aggregation",
+    title="windowed aggregation",
+    summary="revenue of each gem pack over a sliding window",
+    source="[K §IV]",
+    parameters=Parameters,
+    build=build,
+    features=(Feature.WINDOW,),
+)

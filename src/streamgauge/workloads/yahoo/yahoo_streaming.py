@@ -1,0 +1,72 @@
+"""The Yahoo Streaming Benchmark (YSB): how often the ads of each campaign were seen, every ten seconds.
+
+Events of ads are filtered down to views, a view is given its ad's campaign by a static table, and views are counted by
+campaign and window. An ad that is in no campaign counts nowhere, and neither does an event without a type or an ad
+(null), which is malformed. DSPBench's version never adds to its count.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source, tumble
+from streamgauge.dataflow.static_table import Table, table
+from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.fitted import Choice
+from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+
+EVENT_TYPES = ("view", "click", "purchase")
+AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")
+_ADS = Schema.of(ad_id="int", campaign_id="int")
+UNKNOWN_ADS = 0.01
+"""So many more ads than campaigns have come in events: ads that no campaign knows."""
+
+
+class YahooStreaming(Parameters):
+    """The benchmark's parameters."""
+
+    campaigns: int = Field(100, ge=1, le=10_000, description="how many campaigns there are")
+    ads: int = Field(10, ge=1, le=100, description="how many ads a campaign has")
+    window: Seconds = Field(10.0, gt=0, le=86_400, description="length of a window")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the events without an ad")
+
+
+def campaign_of(parameters: YahooStreaming) -> Table:
+    """The static table of ads: the n-th one is of campaign n modulo their number."""
+    ads = range(parameters.campaigns * parameters.ads)
+    return table("ads", {"ad_id": list(ads), "campaign_id": [ad % parameters.campaigns for ad in ads]}, _ADS)
+
+
+def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
+    known = parameters.campaigns * parameters.ads
+    ad = Key("ad_id", known + max(1, round(known * UNKNOWN_ADS)))
+    events = StreamSpec(
+        "events",
+        (
+            Key("user_id", 1_000_000),
+            Key("page_id", 100_000),
+            with_malformed(ad, parameters.malformed, None),
+            Choice("ad_type", AD_TYPES),
+            Choice("event_type", EVENT_TYPES),
+        ),
+    )
+    views = source("events", events.schema).where("event_type = 'view'", name="filter").select(ad_id="ad_id", name="ad")
+    joined = views.lookup(campaign_of(parameters), on="ad_id", name="campaign")
+    counted = joined.window(tumble(parameters.window), keys="campaign_id").aggregate(views="count(*)", name="counter")
+    malformed = unless("event_type IS NOT NULL AND ad_id IS NOT NULL")
+    return Job(counted.sink("campaigns"), (events,), {"events": malformed})
+
+
+WORKLOAD = Workload(
+    name="yahoo_streaming",
+    title="Yahoo streaming benchmark",
+    summary="how often the ads of each campaign were seen, window by window",
+    source="Yahoo 2015; in DSPBench",
+    parameters=YahooStreaming,
+    build=build,
+    features=(Feature.FILTER, Feature.WINDOW, Feature.LOOKUP),
+    prefix="ysb",
+)

@@ -1,0 +1,45 @@
+"""Every workload on every engine over every transport: let through, or refused before a start, with a way out."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from streamgauge.engines.registry import streaming_engines
+from streamgauge.preflight.compatibility import incompatibility
+from streamgauge.transports.registry import NAMES
+from streamgauge.workloads.registry import names
+
+OVER_KAFKA = {
+    "filter", "identity", "log_processing", "sentiment_analysis", "stamped_text", "throughput", "windowed_aggregation",
+    "word_count",
+}  # fmt: skip
+"""Of those that `spark` is to run over a broker, some, by name: a table that is made of the code says nothing of it."""
+IN_REAL_TIME = {"count", "filter", "identity", "stamped_text", "throughput", "windowed_aggregation"}
+IN_DSTREAMS = {
+    "ads_analytics", "count", "filter", "identity", "stamped_text", "throughput", "trending_topics",
+    "windowed_aggregation", "windowed_join", "word_count", "yahoo_streaming",
+}  # fmt: skip
+OVER_SOCKETS = {"count", "filter", "identity", "stamped_text", "windowed_aggregation", "word_count"}
+
+
+@pytest.mark.parametrize("workload", names())
+def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
+    """By a setting that the user has; everything runs on `spark` over `flight`."""
+    found = {way: incompatibility(workload, *way) for way in product(streaming_engines(), NAMES)}
+    assert found["spark", "flight"] == ()
+    for (engine, _), problems in found.items():
+        for problem in problems:
+            assert problem.setting in ("engine", "transport", "workload")
+            assert problem.rule
+            assert problem.way_out.startswith(("--", "another engine", "streamgauge engines")), (engine, problem)
+
+
+def test_what_is_meant_to_run_is_let_through() -> None:
+    """No engine has lost a workload."""
+    assert streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "known")
+    assert {name for name in names() if not incompatibility(name, "spark", "kafka")} >= OVER_KAFKA
+    assert {name for name in names() if not incompatibility(name, "spark-rtm", "kafka")} == IN_REAL_TIME
+    assert {name for name in names() if not incompatibility(name, "spark-dstream", "flight")} == IN_DSTREAMS
+    assert {name for name in names() if not incompatibility(name, "spark-dstream", "socket")} == OVER_SOCKETS

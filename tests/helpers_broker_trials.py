@@ -1,0 +1,108 @@
+"""Short real trials over a real broker, or another transport, on any of the engines that can read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers_restart import RESTARTED_S
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import MachineError
+from streamgauge.engines.registry import require, starter_of
+from streamgauge.harness.testbed import TestBed
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker.cluster import KafkaCluster
+from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
+from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.progress import snapshots
+
+DURATION_S = 6.0
+WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
+
+
+def on_a_broker(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a test that starts Spark and a broker; the fixture `jars` of its module skips it where there are none."""
+    return pytest.mark.spark(pytest.mark.broker(pytest.mark.usefixtures("jars")(test)))
+
+
+def require_jars(engine: str, **options: str) -> None:
+    """The broker's and the engine's own; without a repository, and where none are kept, nothing here can be tried."""
+    try:
+        require(engine, "kafka", options)
+    except MachineError as error:
+        pytest.skip(str(error))
+
+
+@contextmanager
+def started(
+    root: Path,
+    workload: str,
+    rate: str,
+    engine: str = "spark",
+    generators: int = 1,
+    bound: str = "5m",
+    transport_options: Mapping[str, str] | None = None,
+    transport: str = "kafka",
+    options: Mapping[str, str] | None = None,
+    **parameters: str,
+) -> Iterator[tuple[ResolvedExperiment, TestBed, RunFolder]]:
+    """Generators, a recorder, the engine and what stands between, running; ended at the end."""
+    load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
+    asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root)}
+    asked |= {"transport_options": transport_options or {}, "options": options or {}}
+    ready = check(build({"workload": workload, "parameters": parameters, **asked}))
+    folder = RunFolder.create(root, workload, engine, datetime.now(UTC))
+    with TestBed(testbed_settings(ready), starter_of(engine, None), folder.path, Clock.fixed_now()) as rig:
+        rig.start(ready.plan(next_start(rig) - START_LEAD_US, ready.experiment.load.rate, 1.0))
+        yield ready, rig, folder
+
+
+def trial(
+    ready: ResolvedExperiment, rig: TestBed, folder: RunFolder, number: int = 1, on_progress: Any = lambda _: None
+) -> TrialResult:
+    settings = JudgedTrial(
+        ready, ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+    )
+    return TrialConductor(ready, rig, snapshots(on_progress)).run(folder.trial(number, datetime.now(UTC)), settings)
+
+
+class InMidTrial:
+    """Does something once, at the first look at the measured span; `done` says whether it has."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self._do, self.done = do, False
+
+    def __call__(self, snapshot: TrialSnapshot) -> None:
+        if not self.done and snapshot.phase == "measured":
+            self.done = True
+            self._do()
+
+
+def broker_of(rig: TestBed) -> Broker:
+    """The one that was started for the run."""
+    assert isinstance(rig._carrier, KafkaCluster)
+    assert rig._carrier._broker is not None
+    return rig._carrier._broker
+
+
+def check_answers(judged: TrialResult, rows_least: int) -> None:
+    """Every result once, right, and every event read and committed once."""
+    found = judged.result.verification
+    assert found is not None
+    assert judged.done.drained
+    assert (found.judged, found.independent) == (True, True)
+    assert (found.missing, found.extra, found.duplicate, found.wrong, found.late) == (0, 0, 0, 0, 0), found.examples
+    assert found.matched == found.expected >= rows_least
+    driver = judged.result.driver
+    assert driver is not None
+    assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed

@@ -1,0 +1,19 @@
+"""The circular block bootstrap of `streamgauge.stats.bootstrap`, for tests that ask for thousands of intervals.
+
+The library draws replicate by replicate, 30 ms an interval; here they are drawn together, from the same stream of
+random numbers and with the same answer, which tests/unit/stats/test_bootstrap.py holds against the library's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamgauge.stats.bootstrap import Floats
+
+
+def replicates(residuals: Floats, weights: Floats, length: int, count: int, seed: int) -> Floats:
+    """`weights @ resampled residuals` (count,) with circular blocks of `length` samples."""
+    blocks = -(-residuals.size // length)
+    starts = np.random.default_rng(seed).integers(residuals.size, size=(count, blocks))
+    at = (starts[:, :, None] + np.arange(length)) % residuals.size
+    return residuals[at.reshape(count, -1)[:, : residuals.size]] @ weights

@@ -1,0 +1,89 @@
+"""Spark, killed and started again in the middle of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.harness.testbed import TestBed
+from streamgauge.metrics.records import Tick
+from streamgauge.system.child_processes import Child
+from streamgauge.trial.conductor import TrialResult
+
+START_S = 120.0
+RESTARTED_S = 240.0
+"""So long may results be waited for: of a Spark that was killed in its first batches, on a slow machine."""
+
+
+class Restart:
+    """Kills Spark in the middle of a trial, and starts its queries again from the checkpoints that they left.
+
+    Not before every query has committed a batch, by its checkpoint and by the recorder, who may hear of it later:
+    killed earlier, it would have no state to come back to, or nothing of before would be known. `commits_since`: so
+    many commits the recorder has to tell of after it.
+    """
+
+    def __init__(self, commits_since: int = 0) -> None:
+        self.killed_us = 0
+        self._commits_since = commits_since
+        self._recorded: set[str] = set()
+
+    def once(self, rig: TestBed) -> Callable[[TrialSnapshot], None]:
+        """To be called at every look of a trial, whose commits are seen as the rig tells of them."""
+        told = rig.tick
+
+        def tick() -> Tick:
+            found = told()
+            self._recorded |= {commit.sink for commit in found.commits}
+            if self._recorded >= set(rig.sinks) and _every_query_has_committed(_spark_of(rig)):
+                self._commits_since -= len(found.commits)
+            return found
+
+        def kill(_: TrialSnapshot) -> None:
+            engine = _spark_of(rig)
+            recorded = self._recorded >= set(rig.sinks) and self._commits_since <= 0
+            if not self.killed_us and recorded and _every_query_has_committed(engine):
+                self.killed_us = rig.clock.now_us()
+                _kill_and_start(engine)
+
+        rig.tick = tick  # type: ignore[method-assign]
+        return kill
+
+    def check(self, judged: TrialResult) -> None:
+        """Every sink has batches of before, and those that had not had everything by then have batches of after: one of
+        them at least, or Spark was killed when all was done.
+        """
+        assert self.killed_us
+        assert judged.done.engine_failed == ""
+        commits = judged.done.journal.commits
+        before = {commit.sink for commit in commits if commit.committed_us <= self.killed_us}
+        assert before == set(judged.done.journal.sinks)
+        assert any(commit.committed_us > self.killed_us for commit in commits)
+
+
+def _spark_of(rig: TestBed) -> SparkEngine:
+    assert isinstance(rig.engine, SparkEngine)
+    return rig.engine
+
+
+def _every_query_has_committed(engine: SparkEngine) -> bool:
+    """By what stands in their checkpoints."""
+    assert engine._scratch is not None
+    queries = [path for path in (engine._scratch.path / "checkpoint").iterdir() if path.is_dir()]
+    return bool(queries) and all(_batches(query / "commits") for query in queries)
+
+
+def _batches(commits: Path) -> list[Path]:
+    return [path for path in commits.glob("*") if path.name.isdigit()]
+
+
+def _kill_and_start(engine: SparkEngine) -> None:
+    assert engine._child is not None
+    assert engine._scratch is not None
+    engine._child.kill()
+    private, log = engine._scratch.path, engine._child.log
+    environment = {"SPARK_HOME": str(private / "spark-home")}
+    engine._child = Child("spark", engine._way.module, [str(private / "job.pkl")], log, None, environment)
+    engine._child.ask("start", START_S)

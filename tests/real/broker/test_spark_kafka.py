@@ -1,0 +1,227 @@
+"""The whole path over a real broker and a real Spark: every answer verified, across a restart too; a dead broker."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers_broker_trials import (
+    WINDOW,
+    InMidTrial,
+    broker_of,
+    check_answers,
+    on_a_broker,
+    require_jars,
+    started,
+    trial,
+)
+from tests.helpers_restart import Restart
+from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError
+from streamgauge.harness.testbed import TestBed
+from streamgauge.preflight.validate import check
+from streamgauge.system.child_processes import wait_until
+from streamgauge.transports.kafka.broker.cluster import KafkaCluster
+from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.topic_names import topic_of
+from streamgauge.trial.conductor import TrialResult
+
+GONE_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def jars() -> None:
+    require_jars("spark")
+
+
+class Stall:
+    """Stops the broker for a while in the middle of a trial, as a long pause of its JVM would."""
+
+    STALL_S = 3.0
+
+    def __init__(self, rig: TestBed) -> None:
+        self._rig = rig
+        self.stopped_us = 0
+
+    def __call__(self, snapshot: TrialSnapshot) -> None:
+        if self.stopped_us or snapshot.phase != "measured":
+            return
+        jvm = broker_of(self._rig).jvm
+        self.stopped_us = self._rig.clock.now_us()
+        os.kill(jvm, signal.SIGSTOP)
+        threading.Timer(self.STALL_S, os.kill, (jvm, signal.SIGCONT)).start()
+
+
+class Lag:
+    """What the topics hold at each look of a trial, by the broker's own end offsets."""
+
+    def __init__(self, rig: TestBed, partitions: int) -> None:
+        carrier = rig._carrier
+        assert isinstance(carrier, KafkaCluster)
+        self._topics, self._topic = Topics(carrier.at.options["brokers"]), topic_of(carrier.at.token, "purchases")
+        self._now_us, self._partitions = rig.clock.now_us, partitions
+        self.seen: list[tuple[int, int]] = []
+
+    def __call__(self, _: TrialSnapshot) -> None:
+        end = sum(self._topics.ends(self._topic, self._partitions))
+        self.seen.append((self._now_us(), end))
+
+    def check(self, judged: TrialResult) -> None:
+        """Lag is at least what the broker had and nobody committed, and nothing in the end."""
+        series = RunFolder.open(str(judged.result.folder)).read_series().to_pylist()
+        committed = 0
+        for second in series:
+            committed += second["committed"]
+            ends = [end for when_us, end in self.seen if second["time_us"] <= when_us < second["time_us"] + US]
+            assert all(second["lag_events"] >= end - committed for end in ends)
+        assert judged.result.driver is not None
+        assert len(self.seen) > 10
+        assert self.seen[-1][1] == committed == judged.result.driver.events_planned
+        assert series[-1]["lag_events"] == 0
+
+
+@on_a_broker
+def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> None:
+    """Two partitions in JSON, verified; a broker that stands still is seen in latency, since the plan goes on; one that
+    dies ends the trial, as the driver's failure. No latency counts from a hand-out, which nobody saw.
+    """
+    encoded = {"encoding": "json"}
+    with started(tmp_path, "identity", "5k", generators=2, transport_options=encoded) as (ready, rig, folder):
+        lag = Lag(rig, partitions=2)
+        first = trial(ready, rig, folder, 1, on_progress=lag)
+        stall = Stall(rig)
+        second = trial(ready, rig, folder, 2, on_progress=stall)
+        kill = InMidTrial(broker_of(rig).kill)
+        third = trial(ready, rig, folder, 3, on_progress=kill)
+    lag.check(first)
+    assert stall.stopped_us
+    for judged, least_us in ((first, 0), (second, 0.9 * Stall.STALL_S * US)):
+        check_answers(judged, 30_000)
+        latency = judged.result.latency
+        assert latency.event_time_us is not None
+        assert latency.event_time_us.min > 0  # type: ignore[operator]
+        assert latency.event_time_us.max > least_us  # type: ignore[operator]
+        assert latency.processing_time_us is None
+    assert first.result.driver is not None
+    assert first.result.driver.read_skew_us_max < US
+    assert first.result.settings["watermark_delay"] == "1 second (auto)"
+    assert first.result.settings["source"].startswith("Spark's own for Kafka: ")
+    assert first.result.settings["producer"].startswith("encoding=json acks=all ")
+    assert kill.done
+    assert third.result.verdict.value == "invalid"
+    assert "the broker ended" in third.done.driver_failed
+
+
+@on_a_broker
+def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(tmp_path: Path, restart: Restart) -> None:
+    """Spark is killed in mid-trial, and begins the batch that it was at anew: what it had sent of that counts once.
+
+    The broker wants a name and a password of every client: no file of the run has the password, and no topic is left.
+    """
+    with wanting_a_log_in(tmp_path) as (brokers, client, topics):
+        options = {"brokers": brokers, "client": str(client)}
+        parameters = {"lines_per_second": "20"}
+        with started(tmp_path / "runs", "log_processing", "3k", transport_options=options, **parameters) as started_:
+            ready, rig, folder = started_
+            judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+            assert topics.there()
+        restart.check(judged)
+        check_answers(judged, 100)
+        assert judged.result.driver is not None
+        assert judged.result.driver.append_latency_us is not None
+        assert wait_until(lambda: topics.there() == [], GONE_S)  # a broker removes them when it comes to it
+    texts = [path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert texts
+    assert not any(PASSWORD.encode() in text for text in texts)
+
+
+@pytest.mark.long
+@on_a_broker
+def test_windows_of_two_partitions_are_right_across_a_restart(tmp_path: Path, restart: Restart) -> None:
+    """They are read at no common event time, and the watermark waits for the one that lags."""
+    with started(tmp_path, "windowed_aggregation", "20k", generators=2, **WINDOW) as (ready, rig, folder):
+        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+    restart.check(judged)
+    check_answers(judged, 1500)
+
+
+@pytest.mark.long
+@on_a_broker
+def test_events_may_be_encoded_otherwise(tmp_path: Path) -> None:
+    """As Avro: texts, and updates of counts; the result says how they were sent."""
+    require_jars("spark", encoding="avro")
+    with started(tmp_path, "word_count", "2k", transport_options={"encoding": "avro"}) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, 1000)
+    assert judged.result.settings["producer"].startswith("encoding=avro acks=all ")
+
+
+@pytest.mark.long
+@on_a_broker
+def test_a_broker_without_room_ends_the_trial(tmp_path: Path) -> None:
+    """No file of its may grow any more, to it the same error as of a full disk: the driver's failure, and at once."""
+    with started(tmp_path, "identity", "10k") as (ready, rig, folder):
+        jvm = broker_of(rig).jvm
+        fill = InMidTrial(lambda: resource.prlimit(jvm, resource.RLIMIT_FSIZE, (1, 1)))
+        judged = trial(ready, rig, folder, on_progress=fill)
+    assert fill.done
+    assert judged.result.verdict.value == "invalid"
+    assert "the broker ended" in judged.done.driver_failed
+
+
+@pytest.mark.long
+@on_a_broker
+def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
+    """In the middle of it: whoever did that, it was not the system under test."""
+    with started(tmp_path, "identity", "5k") as (ready, rig, folder):
+        carrier = rig._carrier
+        assert isinstance(carrier, KafkaCluster)
+        deleted: list[str] = []
+
+        def delete(snapshot: TrialSnapshot) -> None:
+            if snapshot.phase == "measured" and not deleted:
+                deleted.append(topic_of(carrier.at.token, "purchases"))
+                Topics(carrier.at.options["brokers"]).remove(deleted)
+
+        judged = trial(ready, rig, folder, on_progress=delete)
+    assert deleted
+    assert judged.result.verdict.value == "invalid"
+    assert deleted[0] in judged.done.driver_failed
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"workload": "count", "load": {"rate": "1k", "generators": 2}},
+            r"load\.generators: must be 1 for updates and firsts over a broker",
+        ),
+        ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
+        ({"port": 9000}, "port: is not for the transport kafka"),
+        ({"workload": "spike_detection"}, r"transport: carries no processes with keys yet \(moving_average\)"),
+        (
+            {"workload": "windowed_join", "options": {"lowering.join": "packed"}},
+            r"lowering\.join: must not be packed with the transport kafka",
+        ),
+        ({"engine": "known"}, "transport: is none that known can read"),
+        ({"transport_options": {"encoding": "xml"}}, "transport option encoding: must be one of compact, json, avro"),
+        (
+            {"transport": "flight", "transport_options": {"acks": "1"}},
+            r"(?s)acks: is not a transport option of the transport flight; got '1'.*leave it out, or --transport kafka",
+        ),
+    ],
+)
+def test_what_kafka_cannot_carry_yet_is_refused(changes: dict[str, Any], said: str) -> None:
+    """Before anything is started, with the way out."""
+    with pytest.raises(InputError, match=said):
+        check(build({"workload": "identity", "transport": "kafka", **changes}))

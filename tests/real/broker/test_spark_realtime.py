@@ -1,0 +1,160 @@
+"""The whole path over a real broker and Spark in real-time mode: rows, first rows, updates, and windows so far, all
+verified, across a restart too; a dead broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.helpers_broker_trials import (
+    WINDOW,
+    InMidTrial,
+    broker_of,
+    check_answers,
+    on_a_broker,
+    require_jars,
+    started,
+    trial,
+)
+from tests.helpers_restart import Restart
+from tests.helpers_verdicts import sentence_against
+
+from streamgauge.dataflow.builder import Stream, source
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.system.child_processes import wait_until
+from streamgauge.trial.conductor import TrialResult
+from streamgauge.workloads import registry
+from streamgauge.workloads.micro.purchases import PRICE_MAX, Purchases, purchases
+from streamgauge.workloads.registry import Job, Workload
+
+ENGINE = "spark-rtm"
+USERS = {"users": "20000"}
+"""So few that about half of all events are of one who has bought before."""
+GONE_S = 10.0
+SLICES = 4
+"""A second's: what Spark has written since it kept how far it is, and will write again."""
+
+
+@pytest.fixture(scope="module")
+def jars() -> None:
+    require_jars(ENGINE)
+
+
+def median_us(judged: TrialResult) -> float:
+    latency = judged.result.latency.event_time_us
+    assert latency is not None
+    assert latency.p50 is not None
+    return latency.p50
+
+
+@on_a_broker
+def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
+    """On one query that never ends, whose rows come long before it keeps how far it is. In the second trial the broker
+    dies: the driver's failure, though no batch ends any more, and nothing of the broker is left, nor of Spark.
+    """
+    with started(tmp_path, "identity", "5k", ENGINE) as (ready, rig, folder):
+        first = trial(ready, rig, folder, 1)
+        processes, data = [*rig._carrier.pids(), *rig.engine.pids()], rig._private / "broker"  # type: ignore[union-attr]
+        assert data.is_dir()
+        kill = InMidTrial(broker_of(rig).kill)
+        second = trial(ready, rig, folder, 2, on_progress=kill)
+    check_answers(first, 30_000)
+    assert median_us(first) < 30e6
+    assert "linger.ms=2" in first.result.settings["sink"]
+    assert first.result.settings["trigger"] == "1 minute (auto)"
+    assert "Real-time Mode" in (folder.path / "engine" / "spark.log").read_text()
+    assert {sink.kind for sink in first.result.sinks} == {"row"}
+    assert kill.done
+    assert second.result.verdict.value == "invalid"
+    assert "the broker ended" in second.done.driver_failed
+    assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)
+    assert not data.exists()
+
+
+@pytest.mark.long
+@on_a_broker
+@pytest.mark.parametrize(
+    ("workload", "parameters", "rows_least"),
+    [("count", {"packs": "20"}, 3000), ("windowed_aggregation", WINDOW, 3000)],
+    ids=["updates", "windows so far"],
+)
+def test_updates_are_verified(tmp_path: Path, workload: str, parameters: dict[str, str], rows_least: int) -> None:
+    """Each is the value after all events of its key, or window, up to the one that made it."""
+    with started(tmp_path, workload, "2k", ENGINE, **parameters) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, rows_least)
+    assert {sink.kind for sink in judged.result.sinks} == {"update"}
+
+
+def first_rows(bought: Stream) -> Flow:
+    return bought.distinct(keys="user_id").sink("firsts")
+
+
+def counted_first_rows(bought: Stream) -> Flow:
+    return bought.distinct(keys="user_id").running(keys="gem_pack_id", n="count(*)").sink("firsts")
+
+
+def first_rows_of_an_array(bought: Stream) -> Flow:
+    return bought.explode(number="array(user_id, price)").distinct(keys="number").sink("firsts")
+
+
+def asking(asked: Callable[[Stream], Flow]) -> Workload:
+    """A workload of purchases."""
+
+    def build(parameters: Purchases, _: float) -> Job:
+        bought = purchases(parameters, parameters.users)
+        return Job(asked(source("purchases", bought.schema)), (bought,))
+
+    return Workload(asked.__name__, "", "", "", Purchases, build)
+
+
+@pytest.mark.long
+@on_a_broker
+@pytest.mark.parametrize("asked", [first_rows, counted_first_rows, first_rows_of_an_array])
+def test_first_rows_are_the_earliest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Stream], Flow]
+) -> None:
+    """Of every user, by the event that they come from, though nothing is put in order; an aggregate may follow."""
+    monkeypatch.setitem(registry._all(), asked.__name__, asking(asked))
+    with started(tmp_path, asked.__name__, "2k", ENGINE, **USERS) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, 3000)
+    driver = judged.result.driver
+    assert driver is not None
+    assert sum(sink.verification.expected for sink in judged.result.sinks) < driver.events_planned
+    assert judged.result.settings["trigger"] == "5 seconds (auto)"
+
+
+@on_a_broker
+@pytest.mark.parametrize("workload", [pytest.param("identity", marks=pytest.mark.long), "windowed_aggregation"])
+def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path: Path, workload: str) -> None:
+    """Spark is killed in mid-trial and comes back with its state: no answer is lost or wrong, and what comes twice is
+    counted as what it is.
+    """
+    restart, parameters = Restart(SLICES), WINDOW if workload == "windowed_aggregation" else {}
+    options = {"trigger": "5 seconds"}
+    with started(tmp_path, workload, "2k", ENGINE, options=options, **parameters) as (ready, rig, folder):
+        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+    restart.check(judged)
+    found = judged.result.verification
+    assert found is not None
+    assert judged.done.drained
+    assert (found.judged, found.independent) == (True, True)
+    assert (found.missing, found.extra, found.wrong, found.late) == (0, 0, 0, 0), found.examples
+    assert found.matched == found.expected > 0
+    assert found.duplicate > 0
+    assert f"{found.duplicate:,} duplicate" in sentence_against(judged.result.verdict, "answers")
+
+
+@pytest.mark.long
+@on_a_broker
+def test_rows_that_leave_nothing_are_known_to_be_read(tmp_path: Path) -> None:
+    """A filter lets nothing through: how far it has read is known when it keeps it, long before the queue is full."""
+    with started(tmp_path, "filter", "2k", ENGINE, bound="15s", above=str(PRICE_MAX)) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    assert judged.done.drained
+    assert not judged.done.journal.overflowed
+    assert judged.result.settings["trigger"] == "5 seconds (auto)"

@@ -1,0 +1,165 @@
+"""A master of its own: executors on which neither our package nor the user's files can be found get both from the run.
+
+The cluster is one master and one worker on loopback, of the Spark that PySpark brings. They start with an environment
+of their own and in a folder of their own; a package `streamgauge` that nobody can import stands before any other that
+their Python may have, so what executors run can only have come with the job.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyspark
+import pytest
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import Clock
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.harness.testbed import TestBed
+from streamgauge.preflight.validate import check
+from streamgauge.results.run import Result
+from streamgauge.system.child_processes import wait_until
+from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
+from streamgauge.trial.policy import JudgedTrial
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+HOST, STARTED_S = "127.0.0.1", 120.0
+RATE, DURATION_S = 3000.0, 6.0
+WARMUP = "40s"
+"""Workers compile what is shipped as archives, the package and PySpark itself, in each process anew."""
+JOB = """
+from beside_the_job import tax
+from pyspark.sql import functions as F
+from streamgauge.jobs import Integer, job, stream
+
+@job(stream("purchases", Integer("price", 1, 100)), reach="0s")
+def taxed(spark, inputs):
+    rows = inputs["purchases"].select("price", "event_time", "event_id")
+    return rows.withColumn("tax", F.udf(tax, "double")("price"))
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`worker` is the process whose children are the executors."""
+
+    master: str
+    worker: psutil.Process
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A standalone master and one worker, ended by their process ids."""
+    at = tmp_path_factory.mktemp("cluster")
+    unusable = at / "python" / "streamgauge"
+    unusable.mkdir(parents=True)
+    (unusable / "__init__.py").write_text("raise ImportError('this is not what the run has shipped')\n")
+    with ExitStack() as started:
+        listens = started.enter_context(daemon(at, "master.Master", ("--port", "0")))
+        master = listens.said(r"Starting Spark master at (spark://\S+)")
+        resources = ("--cores", "2", "--memory", "2g", "--work-dir", str(at / "work"))
+        worker = started.enter_context(daemon(at, "worker.Worker", ("--port", "0", *resources, master)))
+        worker.said(r"Successfully registered with master (\S+)")
+        yield Cluster(master, psutil.Process(worker.process.pid))
+
+
+@dataclass(frozen=True)
+class Daemon:
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def said(self, pattern: str) -> str:
+        """The first group of what it has said, as soon as it has said so."""
+
+        def found() -> re.Match[str] | None:
+            return re.search(pattern, self.log.read_text())
+
+        assert wait_until(lambda: found() is not None or self.process.poll() is not None, STARTED_S)
+        match = found()
+        assert match is not None, self.log.read_text()
+        return match.group(1)
+
+
+@contextmanager
+def daemon(at: Path, name: str, words: Sequence[str]) -> Iterator[Daemon]:
+    """One of Spark's own: nothing of our environment but where Java is found."""
+    home = Path(pyspark.__file__).parent
+    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "TMPDIR") if name in os.environ}
+    options = "-Dspark.master.rest.enabled=false"
+    own = {"SPARK_HOME": str(home), "PYTHONPATH": str(at / "python"), "SPARK_DAEMON_JAVA_OPTS": options}
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+    log = at / f"{name}.log"
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [*command, "--host", HOST, "--webui-port", "0", *words], cwd=at, env=kept | own, stdout=said, stderr=said
+        )
+    try:
+        yield Daemon(process, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def result_on(cluster: Cluster, root: Path, workload: str, parameters: dict[str, Any]) -> Result:
+    """A short trial there, conducted and verified."""
+    load = {"rate": RATE, "warmup": WARMUP, "generators": 2, "bound": "5m"}
+    asked = {"workload": workload, "parameters": parameters, "load": load, "out": str(root), "master": cluster.master}
+    ready = check(build(asked))
+    folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
+    with TestBed(testbed_settings(ready), SparkEngine, folder.path, Clock.fixed_now()) as rig:
+        rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE, 1.0))
+        settings = JudgedTrial(ready, RATE, fresh=True, duration_s=DURATION_S, may_extend=False)
+        judged = TrialConductor(ready, rig).run(folder, settings)
+    assert judged.done.engine_failed == ""
+    assert judged.done.drained
+    return judged.result
+
+
+def check_right(result: Result, independent: bool, rows_least: int) -> None:
+    found = result.verification
+    assert found is not None
+    assert (found.judged, found.independent) == (True, independent), found.sentence
+    assert found.right, (found.sentence, found.examples)
+    assert found.matched == found.expected >= rows_least
+
+
+# A process with state; a sink of updates, with a function of texts.
+@pytest.mark.parametrize(
+    ("workload", "parameters", "rows_least"),
+    [
+        ("spike_detection", {"sd.moving_average.window": "100"}, 20),
+        ("word_count", {}, 1000),
+    ],
+)
+def test_a_workload_is_verified_on_executors_that_have_none_of_our_code(
+    cluster: Cluster, tmp_path: Path, workload: str, parameters: dict[str, Any], rows_least: int
+) -> None:
+    """Every answer right, from executors of the worker's; none of them is left when the run has ended."""
+    result = result_on(cluster, tmp_path, workload, parameters)
+    check_right(result, True, rows_least)
+    assert result.settings["master"] == cluster.master
+    assert wait_until(lambda: cluster.worker.children(recursive=True) == [], STARTED_S)
+
+
+def test_an_own_job_brings_what_lies_beside_its_file(cluster: Cluster, tmp_path: Path) -> None:
+    """A row function of another file, which executors cannot find by any path of theirs."""
+    (tmp_path / "beside_the_job.py").write_text("def tax(price):\n    return price * 0.19\n")
+    file = tmp_path / "taxed_job.py"
+    file.write_text(textwrap.dedent(JOB))
+    check_right(result_on(cluster, tmp_path, str(file), {}), False, 50_000)

@@ -1,0 +1,161 @@
+"""The whole path on Spark's DStreams: rows, updates and windows, all verified; a Spark that dies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests import helpers_broker_trials as over_a_broker
+from tests.engine_conformance.test_whole_path import gone
+from tests.helpers_broker_trials import WINDOW, check_answers, started, trial
+from tests.helpers_verdicts import sentence_against
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.dataflow.builder import source
+from streamgauge.engines.spark.observe.event_log import MS
+from streamgauge.harness.testbed import TestBedSettings
+from streamgauge.metrics.records import RUNNER
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.system.child_processes import wait_until
+from streamgauge.trial.conductor import TrialResult, testbed_settings
+
+pytestmark = pytest.mark.spark
+
+ENGINE = "spark-dstream"
+BATCHES = {"batch_interval": "500ms"}
+RECEIVED = BATCHES | {"block_interval": "50ms"}
+OVER = {"flight": BATCHES, "socket": RECEIVED}
+"""A transport to the options there."""
+
+# (workload, parameters, options, fewest answers): rows, updates, and windows, also one behind the other
+CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
+    ("filter", {"above": "50"}, {"source": "rows"}, 10_000),
+    ("count", {"packs": "100"}, {}, 100),
+    ("windowed_aggregation", WINDOW, {}, 1000),
+    ("windowed_aggregation", WINDOW, {"lowering.aggregate": "window"}, 1000),
+    ("windowed_join", {"range": "2s", "slide": "1s"}, {}, 100),
+    ("identity", {}, {}, 20_000),
+    ("stamped_text", {}, {}, 20_000),
+    ("trending_topics", {"window": "2s", "frequency": "1s"}, {}, 10),
+]
+MAKE_TEST = CASES[2]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.long] * (case != MAKE_TEST)) for case in CASES],
+    ids=lambda case: "-".join((case[0], *case[2].values())),
+)
+def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], dict[str, str], int]) -> None:
+    """Of ranges of the queue: rows, updates of keys, and windows that close over several batches; what Spark says of
+    its batches is kept.
+    """
+    workload, parameters, options, rows_least = case
+    with started(
+        tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
+    ) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+        told = {one["batchId"]: one for one in rig.engine.evidence()}
+    check_answers(judged, rows_least)
+    check_evidence(judged, told)
+    assert judged.result.settings["batch_interval"] == "500ms"
+
+
+def check_evidence(judged: TrialResult, told: dict[int, dict[str, Any]]) -> None:
+    """By the number under which a batch was read and committed; it began after it was made, and was read and committed
+    between its begin and its end, to the millisecond.
+    """
+    committed_us = {commit.batch: commit.committed_us for commit in judged.done.journal.commits}
+    assert committed_us
+    assert committed_us.keys() <= told.keys()
+    for one in told.values():
+        assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
+        assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
+    for part in judged.done.journal.all_hand_outs():
+        assert told[part.batch]["processingStartTimeMs"] <= part.when_us / MS
+    for batch, when_us in committed_us.items():
+        assert when_us / MS <= told[batch]["processingEndTimeMs"] + 1
+
+
+# (workload, parameters, generators, fewest answers): lines, and behind them what rows of the queue go through too
+BY_RECEIVERS: list[tuple[str, dict[str, str], int, int]] = [
+    ("stamped_text", {}, 1, 20_000),
+    ("filter", {"above": "50"}, 2, 10_000),
+    ("identity", {}, 1, 20_000),
+    ("count", {"packs": "100"}, 1, 100),
+    ("windowed_aggregation", WINDOW, 2, 1000),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", BY_RECEIVERS, ids=lambda case: case[0])
+def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[str, str], int, int]) -> None:
+    """Lines of each generator by a receiver of Spark's own, taken apart natively; windows wait for the slowest."""
+    workload, parameters, generators, rows_least = case
+    options = RECEIVED | {"back_pressure": "on"}
+    with started(
+        tmp_path, workload, "5k", ENGINE, generators=generators, transport="socket", options=options, **parameters
+    ) as (ready, rig, folder):
+        judged = trial(ready, rig, folder)
+    check_answers(judged, rows_least)
+    assert judged.result.settings["block_interval"] == "50ms"
+    assert judged.result.settings["spark.streaming.backpressure.enabled"] == "true"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transport", OVER)
+def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
+    """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
+    with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
+        ready,
+        rig,
+        folder,
+    ):
+        pids = rig.engine.pids()
+
+        def kill(_: TrialSnapshot) -> None:
+            if not gone(pids[0]):
+                psutil.Process(pids[0]).kill()
+
+        judged = trial(ready, rig, folder, on_progress=kill)
+        driver = [pid for name, role, pid in rig.processes() if role == "driver" and name != RUNNER]
+        assert driver
+    assert "ended" in judged.done.engine_failed
+    assert judged.done.engine_failed in sentence_against(judged.result.verdict, "connected")
+    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
+
+
+@pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])
+def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
+    monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)
+    with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
+        ready,
+        rig,
+        folder,
+    ):
+        pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
+        judged = trial(ready, rig, folder)
+    assert "ARITHMETIC_OVERFLOW" in judged.done.engine_failed
+    assert "ARITHMETIC_OVERFLOW" in sentence_against(judged.result.verdict, "connected")
+    found = judged.result.verification
+    assert found is not None
+    assert found.matched > 1000
+    assert (found.extra, found.duplicate, found.wrong) == (0, 0, 0)
+    assert wait_until(lambda: all(map(gone, pids)), 20)
+
+
+def with_an_overflow(ready: ResolvedExperiment) -> TestBedSettings:
+    """The rig of stamped text, whose system adds to the ids what is too much from the 25,000th on, after 5 s."""
+    (records,) = ready.streams(ready.experiment.load.rate)
+    much = 2**63 - 25_000
+    parsed = source("records", records.schema).select(
+        id="try_cast(substring(record, 1, 10) AS bigint)",
+        created_us="try_cast(substring(record, 12, 12) AS bigint)",
+        name="parser",
+    )
+    since = parsed.select(id="id", since_us=f"created_us + ((id + {much}) - {much}) - id", name="subtract")
+    return replace(testbed_settings(ready), flow=replace(ready, flow=since.sink("times")).lineage_flow)

@@ -1,0 +1,156 @@
+"""A command that is killed or stopped leaves its run folder only, and a search goes on from that: real ones, on the
+engine that needs no Java, and one on Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from streamgauge.artifacts.run_folder import STARTED, RunFolder
+from streamgauge.cli import app as cli
+from streamgauge.cli.commands import EXITS
+from streamgauge.results.run import Result
+from streamgauge.studies.capacity.command import recorded
+from streamgauge.system.child_processes import wait_until
+from streamgauge.system.scratch import LOCK, PREFIX
+
+ON_KNOWN = ("identity", "--engine", "known", "--generators", "2", "--warmup", "1s", "--out", "runs")
+RUN = ("run", *ON_KNOWN, "--rate", "2k", "--duration", "10m")
+RUN_ON_SPARK = (
+    "run", "windowed_aggregation", "--set", "range=2s", "--set", "slide=1s", "--set", "packs=50", "--generators", "2",
+    "--warmup", "5s", "--rate", "5k", "--duration", "10m", "--out", "runs",
+)  # fmt: skip
+SEARCH = ("sustain", *ON_KNOWN, "--start-rate", "2k", "--duration", "1s", "--quick", "--trials-max", "3")
+STARTED_S = 120.0
+"""For a machine that is busy; what is waited for comes within a few seconds."""
+
+
+def environment(at: Path, java: bool = False) -> dict[str, str]:
+    """Without a Java, unless it is asked for."""
+    paths = os.pathsep.join(filter(None, sys.path))
+    home = {} if java else {"JAVA_HOME": str(at / "nowhere")}
+    return {**os.environ, "TMPDIR": str(at / "tmp"), "PYTHONPATH": paths, **home}
+
+
+@contextmanager
+def running(
+    at: Path, words: Sequence[str], until: Callable[[Path], bool], java: bool = False
+) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
+    """(the command, its children) once `until` holds, beside what a run that was killed has left."""
+    old = at / "tmp" / f"{PREFIX}verify-old"
+    old.mkdir(parents=True)
+    (old / LOCK).touch()
+    command = [sys.executable, "-m", "streamgauge", *words]
+    with subprocess.Popen(
+        command, cwd=at, env=environment(at, java), stderr=subprocess.DEVNULL, preexec_fn=_hears_ctrl_c
+    ) as process:
+        try:
+            assert wait_until(lambda: until(at) or process.poll() is not None, STARTED_S)
+            assert process.poll() is None
+            itself = psutil.Process(process.pid)
+            yield itself, itself.children(recursive=True)
+        finally:
+            process.kill()
+
+
+def results_flow(at: Path) -> bool:
+    return any((at / "tmp").glob("*/spool/*"))
+
+
+def second_trial_began(at: Path) -> bool:
+    return any((at / "runs").glob("*/trials/02/experiment.toml"))
+
+
+def _hears_ctrl_c() -> None:
+    """Where the tests themselves run behind `&`, a shell has told them to ignore it, and that is inherited."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def ended(process: psutil.Process) -> bool:
+    """Gone, or dead and not yet buried by whoever has inherited it."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def left(at: Path) -> list[str]:
+    return sorted(path.name for path in (at / "tmp").iterdir())
+
+
+def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    """The children end by their lifelines, and the last ones there remove what was not to be kept."""
+    with running(tmp_path, RUN, results_flow) as (command, children):
+        assert len(children) == 4
+        command.kill()
+        assert wait_until(lambda: all(map(ended, children)), 30)
+        assert wait_until(lambda: left(tmp_path) == [], 10), left(tmp_path)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
+def test_a_command_that_is_asked_to_stop_leaves_its_run_folder_only(tmp_path: Path, sign: signal.Signals) -> None:
+    """What was measured is kept, and the verdict says why there is no more; no Java was needed."""
+    with running(tmp_path, RUN, results_flow) as (command, children):
+        command.send_signal(sign)
+        assert command.wait(60) == 1
+        assert all(map(ended, children))
+    assert left(tmp_path) == []
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert '"interrupted"' in (folder / "result.json").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> None:
+    """In mid-run: its figures up to then are in the folder, and no process of Spark's or ours is left."""
+    with running(tmp_path, RUN_ON_SPARK, results_flow, java=True) as (command, children):
+        programs = {child.name() for child in children}
+        command.send_signal(signal.SIGINT)
+        assert command.wait(60) == 1
+        assert "java" in programs
+        assert all(map(ended, children))
+    assert left(tmp_path) == []
+    (path,) = (tmp_path / "runs").iterdir()
+    folder = RunFolder.open(path)
+    result = folder.read_result()
+    assert result.verdict.value == "interrupted"
+    assert result.driver is not None
+    assert result.driver.events_offered >= result.driver.events_committed > 0
+    assert sum(folder.read_series().column("handed_out").to_pylist()) > 0
+    assert folder.read_batches().num_rows > 0
+
+
+def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
+    """kill -9 in its second trial: the folder can be read, and --resume makes the trials that are not there yet."""
+    with running(tmp_path, SEARCH, second_trial_began) as (command, children):
+        command.kill()
+        assert wait_until(lambda: all(map(ended, children)), 30)
+    (path,) = (tmp_path / "runs").iterdir()
+    folder = RunFolder.open(path)
+    for one in (folder, *folder.trials()[1:]):
+        assert (one.read_result().verdict.value, one.read_result().verdict.sentence) == ("interrupted", STARTED)
+    assert CliRunner().invoke(cli.app, ["report", str(path)]).exit_code == 0
+    (first,) = recorded(folder)
+
+    again = [sys.executable, "-m", "streamgauge", "sustain", "--resume", str(path), "--json"]
+    done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
+    found = Result.model_validate(json.loads(done.stdout))
+    assert done.returncode == EXITS[found.verdict.value], done.stderr
+    assert found == folder.read_result()
+    assert found.search is not None
+    # Two where the first is undecided on a busy machine: that and one below it are a bracket.
+    assert [Path(trial.folder).name for trial in found.search.trials][:2] == ["01", "02"]
+    assert recorded(folder)[0] == first
+    assert "interrupted" not in {found.verdict.value, *(one.read_result().verdict.value for one in folder.trials())}
+    assert left(tmp_path) == []

@@ -1,0 +1,119 @@
+"""Engines that keep up for ever, in batches that resemble their neighbours: how often they are condemned all the same.
+
+    python -m tests.statistics.helpers_stable_engines [TRIALS]     the figures of docs/method.md, in some three minutes
+
+Batches go back to back, or at an interval where they are shorter. Each takes a fixed time, a share of the event time
+that waited for it (the *load*), and noise; so a long batch is followed by one nearly as long, and the backlog at
+hand-outs is a series whose neighbours correlate by about the load. Below a load of 1 it never grows for good: every
+such trial that fails, or ends early, is an error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.helpers_quick_draws import replicates
+from tests.unit.verdict.helpers_evidence import evidence
+
+from streamgauge.config.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX
+from streamgauge.stats import bootstrap
+from streamgauge.verdict.criteria import CHECKS
+from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples
+from streamgauge.verdict.verdict import cannot_recover
+
+SPANS_S, WARMUP_S, BOUND_S = (30.0, 60.0, 120.0), 12.0, 30.0
+TRENDS = ("backlog_trend", "output_trend")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """`load`: seconds of work for a second of events; `cost_s`: of each batch besides; `noise`: standard deviation of
+    the logarithm of a batch's length, which resembles that of the batch before by `noise_alike`. Batches begin at least
+    `interval_s` apart.
+    """
+
+    load: float
+    cost_s: float
+    noise: float
+    noise_alike: float = 0.0
+    interval_s: float = 0.0
+
+    def batches(self, whole_s: float, random: np.random.Generator) -> NDArray[np.float64]:
+        """(begun, event time that waited, length), seconds (n, 3), from a backlog as it is on average."""
+        begun_s, waited_s, off, found = 0.0, max(self.cost_s / (1 - self.load), self.interval_s), 0.0, []
+        while begun_s < whole_s:
+            off = self.noise_alike * off + np.sqrt(1 - self.noise_alike**2) * random.normal(0, self.noise)
+            length_s = (self.cost_s + self.load * waited_s) * np.exp(off - self.noise**2 / 2)
+            found.append((begun_s, waited_s, length_s))
+            waited_s = max(length_s, self.interval_s)
+            begun_s += waited_s
+        return np.array(found)
+
+
+STABLE = {
+    "0.5": Engine(0.5, 0.5, 0.2),
+    "0.8": Engine(0.8, 0.3, 0.15),
+    "0.9": Engine(0.9, 0.1, 0.2),
+    "0.95": Engine(0.95, 0.05, 0.15),
+    "0.9, and noise of 0.5": Engine(0.9, 0.1, 0.2, 0.5),
+    "0.8, every 1.4 s": Engine(0.8, 0.1, 0.15, interval_s=1.4),
+    "0.9, every 1.4 s": Engine(0.9, 0.1, 0.2, interval_s=1.4),
+}
+"""By the correlation of neighbouring batches. Those of the last two take 87 and 97 % of their interval."""
+
+
+def fails(engine: Engine, random: np.random.Generator, asked_s: float) -> bool:
+    """Whether a trend fails at any of the three looks; extended wherever one is undecided."""
+    batches, span_s = engine.batches(WARMUP_S + (INTERIM_ANALYSES + 1) * asked_s, random), asked_s
+    for look in range(INTERIM_ANALYSES):
+        seen = _seen(batches, span_s, look)
+        states = [check(seen).state for name, check in CHECKS if name in (*TRENDS, "evidence")]
+        if "failed" in states or "undecided" not in states:
+            return "failed" in states
+        span_s += asked_s * (EXTENSION_SHARE_MAX if states[-1] == "undecided" else EXTENSION_SHARE)
+    return False
+
+
+def _seen(batches: NDArray[np.float64], span_s: float, look: int) -> Evidence:
+    begun_s, waited_s, length_s = (batches[:, i] for i in range(3))
+    until_s = WARMUP_S + span_s
+    read = (begun_s >= WARMUP_S) & (begun_s < until_s)
+    done = (begun_s + length_s >= WARMUP_S) & (begun_s + length_s < until_s)
+    at_reads = Samples(begun_s[read], waited_s[read])
+    at_commits = Samples((begun_s + length_s)[done], length_s[done])
+    return evidence(
+        backlog=at_reads, output_lag=at_reads, output_lag_at_commits=at_commits, batches=int(done.sum()), look=look
+    )
+
+
+def ends_early(engine: Engine, random: np.random.Generator, span_s: float) -> bool:
+    """Whether a trial is given up as hopeless; asked at each hand-out."""
+    batches = engine.batches(WARMUP_S + span_s, random)
+    inside = batches[batches[:, 0] >= WARMUP_S]
+    for n in range(1, len(inside) + 1):
+        seen = Samples(inside[:n, 0], inside[:n, 1])
+        if cannot_recover(seen, BOUND_S, WARMUP_S + span_s - inside[n - 1, 0]) is not None:
+            return True
+    return False
+
+
+def share(erring: Callable[[Engine, np.random.Generator, float], bool], name: str, span_s: float, trials: int) -> float:
+    """Of so many trials, each with a seed of its own."""
+    return sum(erring(STABLE[name], np.random.default_rng(seed), span_s) for seed in range(trials)) / trials
+
+
+def main() -> None:
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    bootstrap._replicates = replicates  # the same intervals as the library's, drawn together
+    for name in STABLE:
+        for span_s in SPANS_S:
+            failed, ended = (share(erring, name, span_s, trials) for erring in (fails, ends_early))
+            print(f"correlation {name}, {span_s:g} s: {failed:.1%} failed, {ended:.1%} ended early", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Run folders: names, round trips, refusals, and that a kill at any moment leaves a folder that can be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.artifacts.run_folder import STARTED, RunFolder
+from streamgauge.config.experiment import Experiment, read
+from streamgauge.core.errors import DriverError, InputError, MachineError
+from streamgauge.results.run import Result, Verification
+
+Make = Callable[..., Result]
+
+
+def test_name_is_utc_time_workload_engine(tmp_path: Path, now: datetime) -> None:
+    """The folder is named after the time in UTC, whatever zone `now` is given in."""
+    elsewhere = now.astimezone(timezone(timedelta(hours=5)))
+    assert RunFolder.create(tmp_path, "word_count", "spark", elsewhere).name == "2026-01-02T03-04-05Z-word_count-spark"
+
+
+def test_names_are_unique(tmp_path: Path, now: datetime) -> None:
+    """Two runs of the same second get folders of their own."""
+    folders = {RunFolder.create(tmp_path, "word_count", "spark", now).path for _ in range(3)}
+    assert len(folders) == 3
+
+
+def test_own_job_gives_its_stem(tmp_path: Path, now: datetime) -> None:
+    """A job in a file is named without its folders, its ending and characters that paths dislike."""
+    assert RunFolder.create(tmp_path, "jobs/my job.py", "spark", now).name.endswith("Z-my_job-spark")
+
+
+def test_root_is_made(tmp_path: Path, now: datetime) -> None:
+    """The root itself is made where only it is missing."""
+    assert RunFolder.create(tmp_path / "runs", "a", "b", now).path.parent == tmp_path / "runs"
+
+
+@pytest.mark.parametrize("root", ["gone/runs", "file", "file/runs"])
+def test_impossible_root_is_refused(tmp_path: Path, now: datetime, root: str) -> None:
+    """A missing parent, a file in the way, a file as parent: one clear refusal that names --out."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="--out"):
+        RunFolder.create(tmp_path / root, "a", "b", now)
+
+
+def test_a_place_in_which_nothing_can_be_made_is_no_missing_folder(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `/proc`: the system says that there is no such file, but the folder above is there."""
+    monkeypatch.setattr(os, "mkdir", _failing(errno.ENOENT))
+    for root in (tmp_path / "new", tmp_path):
+        with pytest.raises(InputError) as error:
+            RunFolder.create(root, "word_count", "spark", now)
+        (problem,) = error.value.problems
+        assert (problem.setting, problem.got) == ("out", str(root))
+        assert problem.rule == "must be a place that can be written to (No such file or directory)"
+        assert problem.way_out == "--out DIR in a folder you may write to"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
+def test_unwritable_root_is_refused(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """What cannot be written to is the asker's to change."""
+    monkeypatch.setattr(Path, "mkdir", _failing(number))
+    with pytest.raises(InputError, match="can be written to"):
+        RunFolder.create(tmp_path / "runs", "a", "b", now)
+
+
+def test_full_disk_is_the_machines_fault(
+    run_folder: RunFolder, make_result: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk says so, keeps the old result and leaves no half file behind."""
+    before = sorted(path.name for path in run_folder.path.iterdir())
+    monkeypatch.setattr(os, "fsync", _failing(errno.ENOSPC))
+    with pytest.raises(MachineError, match="full"):
+        run_folder.write_result(make_result(workload="other"))
+    assert run_folder.read_result().workload == "made_up_aggregation"
+    assert sorted(path.name for path in run_folder.path.iterdir()) == before
+
+
+def test_new_folder_is_readable_and_interrupted(tmp_path: Path, now: datetime) -> None:
+    """From the first moment there is a result, and it says that nothing was judged."""
+    result = RunFolder.open(RunFolder.create(tmp_path, "word_count", "spark", now).path).read_result()
+    assert (result.verdict.value, result.verdict.sentence) == ("interrupted", STARTED)
+    assert (result.workload, result.engine) == ("word_count", "spark")
+    assert result.start_time == "2026-01-02T03:04:05.678901Z"
+
+
+def test_experiment_goes_into_the_interrupted_result(tmp_path: Path, now: datetime, experiment: Experiment) -> None:
+    """What was asked is in both files at once, and the file gives the same experiment back."""
+    folder = RunFolder.create(tmp_path, "made_up_aggregation", "spark", now)
+    folder.write_experiment(experiment)
+    assert read(folder.path / "experiment.toml") == experiment
+    assert folder.read_result().experiment == experiment.model_dump(mode="json")
+
+
+def test_experiment_does_not_replace_a_judged_result(run_folder: RunFolder, experiment: Experiment) -> None:
+    """A late write of the experiment leaves the judgement alone."""
+    before = run_folder.read_result()
+    run_folder.write_experiment(experiment)
+    assert run_folder.read_result() == before
+
+
+def test_result_comes_back(run_folder: RunFolder, make_result: Make) -> None:
+    """A result is read as it was written."""
+    assert run_folder.read_result() == make_result()
+
+
+def test_tables_come_back(run_folder: RunFolder, make_series: Callable[[], pa.Table]) -> None:
+    """Series and batches are read as they were written, in the documented types."""
+    assert run_folder.read_series().equals(make_series())
+    assert run_folder.read_batches().num_rows == 44
+
+
+def test_missing_files_are_empty(tmp_path: Path, now: datetime) -> None:
+    """A run that did not get far has no seconds, no batches and no histogram."""
+    folder = RunFolder.create(tmp_path, "a", "b", now)
+    assert folder.read_series().num_rows == folder.read_batches().num_rows == 0
+    assert folder.read_hlog() is None
+
+
+def test_wrong_series_is_refused(run_folder: RunFolder) -> None:
+    """A column that is not documented never gets onto the disk."""
+    with pytest.raises(DriverError, match="surprise"):
+        run_folder.write_series(run_folder.read_series().append_column("surprise", pa.nulls(92)))
+    assert "surprise" not in run_folder.read_series().column_names
+
+
+def test_verification_is_written(run_folder: RunFolder) -> None:
+    """The comparison has a file of its own."""
+    verification = Verification(judged=True, independent=True, reference="DuckDB", expected=3, matched=3)
+    run_folder.write_verification(verification)
+    text = (run_folder.path / "verification.json").read_text()
+    assert Verification.model_validate_json(text) == verification
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_kill_between_writes_keeps_the_old_file(
+    run_folder: RunFolder, make_result: Make, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A write that is cut off before its rename leaves the result that was there."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, killed)
+    with pytest.raises(KeyboardInterrupt):
+        run_folder.write_result(make_result(workload="other"))
+    monkeypatch.undo()
+    assert RunFolder.open(run_folder.path).read_result().workload == "made_up_aggregation"
+
+
+def test_open_takes_a_file_of_the_folder(run_folder: RunFolder) -> None:
+    """Naming the result.json of a run is naming the run."""
+    assert RunFolder.open(run_folder.path / "result.json") == run_folder
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", "notes.txt"])
+def test_open_refuses_what_is_no_run(tmp_path: Path, name: str) -> None:
+    """A path without a result is refused with what a run folder is."""
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(InputError, match="must be a run folder"):
+        RunFolder.open(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1", '{"schema_version": 99}'])
+def test_open_refuses_a_result_of_another_kind(run_folder: RunFolder, text: str) -> None:
+    """A result that cannot be understood is refused by one sentence."""
+    (run_folder.path / "result.json").write_text(text)
+    with pytest.raises(InputError, match="of this version") as caught:
+        RunFolder.open(run_folder.path)
+    assert len(caught.value.problems) == 1
+
+
+def test_broken_series_is_refused(run_folder: RunFolder) -> None:
+    """A series that is no Parquet file is refused by name."""
+    (run_folder.path / "series.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(InputError, match=r"series\.parquet"):
+        run_folder.read_series()
+
+
+def test_trials_are_run_folders(run_folder: RunFolder, now: datetime, make_result: Make) -> None:
+    """A study's trials lie under it in order, and asking again for one keeps what it holds."""
+    for number in (10, 2, 1):
+        run_folder.trial(number, now)
+    run_folder.trial(2, now).write_result(make_result(isolation="pinned"))
+    assert run_folder.trial(2, now).read_result().isolation == "pinned"
+    assert [trial.name for trial in run_folder.trials()] == ["01", "02", "10"]
+    assert run_folder.trial(1, now).read_result().run_id.endswith("-spark/trials/01")
+
+
+def test_engine_folder_is_made(tmp_path: Path, now: datetime) -> None:
+    """The place for the engine's logs is there when it is asked for."""
+    assert RunFolder.create(tmp_path, "a", "b", now).engine.is_dir()
+
+
+def _failing(number: int) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail

@@ -1,0 +1,43 @@
+"""The schemas of series.parquet and engine/batches.parquet, and what breaks them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.artifacts import tables
+from streamgauge.core.errors import DriverError
+
+
+def test_only_time_and_phase_are_required() -> None:
+    """Everything that may be unknown may be null."""
+    assert [field.name for field in tables.SCHEMA if not field.nullable] == ["time_us", "phase"]
+
+
+@given(st.sets(st.sampled_from(tables.SCHEMA.names[2:])))
+def test_absent_columns_become_null(names: set[str]) -> None:
+    """Any subset of the nullable columns is enough; the rest is null, never 0."""
+    given_columns = {name: [1, 2] for name in names}
+    table = tables.conform(pa.table({"time_us": [0, 1_000_000], "phase": ["measured"] * 2, **given_columns}))
+    assert table.schema == tables.SCHEMA
+    for name in tables.SCHEMA.names[2:]:
+        assert table.column(name).to_pylist() == ([1, 2] if name in names else [None, None])
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"time_us": [1], "phase": ["a"], "extra": [1]}, "extra"),
+        ({"time_us": [1]}, "phase is required"),
+        ({"time_us": [1], "phase": pa.array([None], pa.string())}, "no nulls"),
+        ({"time_us": ["x"], "phase": ["a"]}, "time_us must be int64"),
+        ({"time_us": [2, 1], "phase": ["a", "a"]}, "ascend"),
+        ({"time_us": [1, 1], "phase": ["a", "a"]}, "ascend"),
+    ],
+)
+def test_broken_series_is_refused(columns: dict[str, object], said: str) -> None:
+    """Each way to break the schema is refused by the column's name."""
+    with pytest.raises(DriverError, match=said):
+        tables.conform(pa.table(columns))

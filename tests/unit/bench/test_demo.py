@@ -1,0 +1,51 @@
+"""`make demo`: what its end says of the installation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bench._demo import lacking
+from tests.unit.verdict.helpers_evidence import evidence, ramp
+
+from streamgauge.results.run import Result, Verification
+from streamgauge.system.machine import machine_percent
+from streamgauge.verdict.verdict import judge
+
+RIGHT = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=9)
+WRONG = RIGHT.model_copy(update={"matched": 8, "wrong": 1})
+BUSY = {"others_share": 0.4, "backlog": (ramp(0.2),)}
+
+
+def ended(verification: Verification | None, **seen: Any) -> Result:
+    about: dict[str, Any] = {"run_id": "a", "start_time": "b", "workload": "c", "engine": "d", "isolation": "shared"}
+    return Result(**about, experiment={}, verdict=judge(evidence(**seen)), verification=verification)
+
+
+def kept_away(**seen: Any) -> Result:
+    """Our own processes failed while others used half of the machine."""
+    return ended(RIGHT, **seen).model_copy(update={"others_cpu_percent": machine_percent() / 2})
+
+
+@pytest.mark.parametrize(
+    ("result", "value", "said"),
+    [
+        (ended(RIGHT), "sustained", ""),
+        (ended(RIGHT, **BUSY), "invalid", "too busy for a figure."),
+        (ended(WRONG, **BUSY), "invalid", ""),
+        (ended(None, **BUSY), "invalid", ""),
+        (ended(RIGHT, driver_reason="generator 0 ended"), "invalid", ""),
+        (kept_away(driver_reason="too late"), "invalid", "too busy for a figure."),
+        (ended(RIGHT, batches=3), "undecided", "could not be decided."),
+        (ended(RIGHT, backlog=(ramp(0.2),)), "not_sustained", ""),
+        (ended(RIGHT, interrupted=True), "interrupted", ""),
+    ],
+)
+def test_a_busy_machine_is_told_from_a_broken_installation(result: Result, value: str, said: str) -> None:
+    """Only where all answers were right, and it was not our own driver that failed."""
+    found = lacking(result)
+    assert result.verdict.value == value
+    assert found.endswith(said)
+    assert bool(found) is bool(said)
+    if found:
+        assert found.startswith("The installation works and all answers were right; ")

@@ -1,0 +1,23 @@
+"""bench/journal.py: the trials that it makes up are what a journal would be told."""
+
+from __future__ import annotations
+
+import pytest
+from bench.journal import CASES, GENERATORS, START_US, Case, empty, look
+
+from streamgauge.core.clock import US
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_is_told_is_a_trial_that_goes_well(case: Case) -> None:
+    """All chunks, every batch read by each generator's reader and committed once, every process once a second."""
+    seconds = 14
+    journal = empty()
+    for tick in range(2 * seconds):
+        look(case, journal, tick)
+    batches = seconds * US // case.batch_us
+    assert [len(log) for log in journal.chunks] == [seconds * US // case.chunk_us] * GENERATORS
+    assert [len(log) for log in journal.hand_outs] == [batches] * GENERATORS
+    assert len(journal.commits) == batches
+    assert journal.committed_until() == START_US + batches * case.batch_us
+    assert len(journal.usages) == 12 * seconds

@@ -1,0 +1,99 @@
+"""`bench.spark_query`: what each side would start Spark with. Nothing is started."""
+
+from __future__ import annotations
+
+import pytest
+from bench._drain import Change, rate_of, ready_for, without_lineage
+from bench.spark_query import alike, written_by_hand
+
+from bench import spark_query
+from streamgauge.core.errors import DriverError, EngineError
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.engines.spark.lowering.queries import queries
+from streamgauge.engines.spark.structured.main import SparkJob, Sut
+from streamgauge.engines.spi import Edge, Edges
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.studies.capacity.saturation_probe import SaturationResult
+from streamgauge.trial.conductor import testbed_settings
+
+
+def sut_of(change: Change, **options: str) -> Sut:
+    """The engine's process of one side, as far as it goes without Spark."""
+    ready = ready_for("windowed_aggregation", **options)
+    made = change(ready, testbed_settings(ready))
+    edges = Edges((), Edge("", ""), made.columns)
+    return Sut(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
+
+
+def test_both_sides_have_the_same_settings_and_interval() -> None:
+    """An own job would else run back to back, on files with checksums: a comparison of settings, not of queries."""
+    ours, by_hand = sut_of(alike, lowering__aggregate="window"), sut_of(written_by_hand)
+    assert ours._configuration() == by_hand._configuration()
+    assert "RawLocalFileSystem" in by_hand._configuration()["spark.hadoop.fs.file.impl"]
+    assert intervals(ours) == intervals(by_hand) == ["1400 milliseconds"]
+
+
+@pytest.mark.parametrize(("change", "native"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
+def test_each_side_has_its_own_query(change: Change, native: bool) -> None:
+    """One query each, on the columns that the rig carries; only one of them is the hand-written function."""
+    sut = sut_of(change)
+    (query,) = queries(sut._job.flow)
+    assert any(isinstance(node, NativeJob) for node in graph.operators(sut._job.flow)) == native
+    assert {"price", "gem_pack_id", "event_time"} <= set(
+        query.columns(sut._job.flow, sut._job.edges.columns)["purchases"]
+    )
+
+
+def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowered by panes ours was twice as fast as the hand's, so that a floor of 0.95 could see nothing."""
+    drained: list[tuple[str, str]] = []
+
+    def drain(ready: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
+        drained.append((change.__name__, ready.experiment.options.get("lowering.aggregate", "auto")))
+        return 1.0 if change is written_by_hand else 2.0
+
+    monkeypatch.setattr(spark_query, "drained_per_s", drain)
+    same, panes, *_ = spark_query.main()
+    a, b = ("alike", "window"), ("written_by_hand", "auto")
+    assert drained[:4] == [a, b, b, a]
+    assert (same["value"], same["floor"], same["goal"]) == (2.0, 0.95, 0.98)
+    assert drained[8] == ("alike", "auto")
+    assert (panes["value"], panes["floor"], panes["goal"]) == (2.0, None, None)
+
+
+def test_pairs_are_chosen_by_words_of_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All without words; one that no name has is refused."""
+    drained: list[str] = []
+
+    def drain(ready: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
+        drained.append(ready.workload.name)
+        return 1.0
+
+    monkeypatch.setattr(spark_query, "drained_per_s", drain)
+    (jit,) = spark_query.main("jit=")
+    assert jit["what"] == "jit=late against the JVM's own thresholds (jit=jvm)"
+    assert drained == ["windowed_aggregation"] * 8
+    with pytest.raises(SystemExit) as stopped:
+        spark_query.main("jitt")
+    assert stopped.value.code == 2
+    assert "no pair has 'jitt' in its name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("failed", "raised"),
+    [({"engine_failed": "no more heap"}, EngineError), ({"driver_failed": "the recorder ended"}, DriverError)],
+)
+def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: type[Exception]) -> None:
+    """The reason is told instead; a program that fails shows in the table's exit code."""
+    journal = TrialLog(ready_for("identity").plan(0, 1e6, 1.0), ("results",))
+    assert rate_of(SaturationResult(5e5, False, journal)) == 5e5
+    with pytest.raises(raised, match=next(iter(failed.values()))):
+        rate_of(SaturationResult(5e5, False, journal, **failed))
+
+
+def intervals(sut: Sut) -> list[str]:
+    return [sut._trigger(query) for query in queries(sut._job.flow)]

@@ -1,0 +1,132 @@
+"""`bench.sustained`: what its baseline is given, and what a search that found nothing says. Nothing is started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench._drain import ready_for
+from bench.spark_query import alike
+from bench.sustained import (
+    AGGREGATION,
+    BASELINES,
+    LANES,
+    MEASURED_S,
+    Found,
+    baseline_rows,
+    columns,
+    configuration,
+    jvm_options,
+    packs_by_lane,
+    rate_of,
+    rate_source,
+    rows_of,
+    sustained_per_s,
+)
+
+from bench import sustained, whole_run
+from streamgauge.core.errors import EngineError
+from streamgauge.engines.spark.structured import main
+from streamgauge.engines.spark.structured.main import SparkJob, Sut
+from streamgauge.engines.spi import Edge, Edges
+from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.trial.conductor import testbed_settings
+
+
+def test_the_baseline_runs_on_the_settings_of_a_search() -> None:
+    """Same configuration, heap included: on Spark's defaults it would lose by its settings."""
+    ready = ready_for("windowed_aggregation")
+    made = alike(ready, testbed_settings(ready))
+    edges = Edges(tuple(Edge("", "") for _ in range(ready.generators)), Edge("", ""), made.columns)
+    of_a_run = Sut(SparkJob(made.flow, edges, {}, "local[2]", "", ""))._configuration()
+    assert configuration(ready) == of_a_run
+    assert "spark.driver.memory" in of_a_run
+    assert all("our settings, heap and JVM options" in name for name in BASELINES.values())
+
+
+def test_the_baselines_jvm_is_told_what_that_of_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would lose to `jit=late`, and not to us."""
+    told: list[tuple[str, ...]] = []
+
+    def opened(*given: Any) -> Any:
+        told.append(given[-1])
+        raise EngineError("no more than that is asked here")
+
+    monkeypatch.setattr(main, "open_checked", opened)
+    monkeypatch.setattr(sustained, "open_session", opened)
+    ready = ready_for("windowed_aggregation")
+    edges = Edges((Edge("", ""),), Edge("", ""), ready.columns)
+    for start in (Sut(SparkJob(ready.lineage_flow, edges, {}, "local[2]", "", "")).start, lambda: rate_source("panes")):
+        with pytest.raises(EngineError):
+            start()
+    assert told == [jvm_options(ready)] * 2
+    assert "-XX:Tier4InvocationThreshold=200000" in told[0]
+
+
+def test_a_baseline_is_the_rate_of_the_batches_that_were_measured() -> None:
+    """All their rows over all their time: a slow batch counts by its length."""
+    assert rate_of([(1000, 500), (1000, 1500)]) == 1000
+    with pytest.raises(RuntimeError, match="no batch ended"):
+        rate_of([])
+    assert MEASURED_S >= 30
+
+
+def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() -> None:
+    """Figures of two hours are of two machines, as far as that work differs."""
+    drained, found = [Found(2e6, 1300.0), Found(2e6, 1500.0)], [Found(4e6, None, 5.0), Found(6e6, 1400.0, 7.0)]
+    rows = {way: baseline_rows(way, drained, found) for way in BASELINES}
+    for way, (base, work, ratio) in rows.items():
+        assert [base["value"], work["value"], ratio["value"]] == [2e6, 1400.0, 2.5]
+        assert all(way in line["what"] for line in (base, work, ratio))
+        assert "reference work" in work["what"]
+    assert [rows[way][2]["floor"] for way in ("by hand", "panes")] == [1.0, None]
+    rate, work, minutes = rows_of(AGGREGATION, found)
+    assert (rate["value"], work["value"], minutes["value"]) == (5e6, 1400.0, 6.0)
+    assert len(rows_of(AGGREGATION, found[:1])) == 2
+
+
+def test_its_gem_packs_are_distributed_as_the_workloads() -> None:
+    """Each pack has its share of the lanes, none is left out."""
+    ready = ready_for("windowed_aggregation")
+    counts = np.bincount(packs_by_lane(ready), minlength=1000)
+    assert counts.min() >= 1
+    assert np.abs(counts / LANES - probabilities("normal", 1000)).max() < 2 / LANES
+    assert "3,3" in columns(ready)[0]
+
+
+def test_a_search_that_failed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts as 0, and its exit code is shown: a crash is else taken for a slow engine."""
+    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 3, "")) == 0
+    assert "windowed_aggregation: no result, exit code 3" in capsys.readouterr().err
+    undecided = json.dumps({"verdict": {"value": "undecided"}, "search": {"sustained_per_s": 5.0}})
+    assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 1, undecided)) == 0
+    assert "undecided, exit code 1" in capsys.readouterr().err
+
+
+FAKE = """#!/bin/sh
+echo 'trial 1  2 M/s  sustained' >&2
+echo '{}'
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda: sustained.search(AGGREGATION), lambda: whole_run.result(whole_run.FEW_RESULTS)],
+    ids=["search", "run"],
+)
+def test_what_takes_minutes_is_not_silent(
+    made: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The progress of the command, and why it failed, go to the terminal as they come."""
+    program = tmp_path / "streamgauge"
+    program.write_text(FAKE)
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    made()
+    assert "trial 1  2 M/s  sustained" in capfd.readouterr().err

@@ -1,0 +1,129 @@
+"""`streamgauge experiment FILE`: the same as the command that the file names. No engine is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from streamgauge.cli import app as cli
+from streamgauge.cli import commands
+from streamgauge.config.experiment import read
+from streamgauge.core.errors import InputError
+
+TINY = 'workload = "identity"\n[load]\nrate = "1k"\nduration = "1s"\ngenerators = 2\n'
+
+
+def asked(tmp_path: Path, text: str, *options: str) -> Result:
+    """The command on a file with `text`."""
+    file = tmp_path / "asked.toml"
+    file.write_text(text)
+    return CliRunner().invoke(cli.app, ["experiment", str(file), *options])
+
+
+@pytest.mark.parametrize(("command", "function"), [("run", "run_with_view"), ("sustain", "sustain_with_view")])
+def test_the_file_chooses_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str
+) -> None:
+    """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
+    seen: list[Any] = []
+
+    def answer(experiment: Any, verbose: bool = False) -> Any:
+        seen.append(experiment)
+        return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
+
+    monkeypatch.setattr(commands, function, answer)
+    done = asked(tmp_path, f'command = "{command}"\n{TINY}', "--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})
+    assert [experiment.command for experiment in seen] == [command]
+    assert seen == [read(tmp_path / "asked.toml")]
+
+
+def test_generate_writes_where_the_file_says(tmp_path: Path) -> None:
+    """`out` is the folder of the input; one file a partition."""
+    done = asked(tmp_path, f'command = "generate"\nout = "{tmp_path / "input"}"\n{TINY}', "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["events"] == {"purchases": 1000}
+    assert sorted(path.name for path in (tmp_path / "input" / "purchases").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+
+
+def test_generate_without_a_place_is_refused(tmp_path: Path) -> None:
+    """Where to write has no default: the refusal names the setting."""
+    done = asked(tmp_path, f'command = "generate"\n{TINY}')
+    assert isinstance(done.exception, InputError)
+    assert [problem.setting for problem in done.exception.problems] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("run", ["--rate", "1k", "--chunk", "20ms", "--set", "data=rows.csv"]),
+        ("sustain", ["--tolerance", "7%", "--quick", "--limit", "event_time_p50<=2s"]),
+        ("generate", ["--rate", "1k", "--out", "input"]),
+        ("anatomy", ["--rates", "1k,2k", "--batch-windows", "0s"]),
+        ("characterize", ["--slices", "200", "--multipliers", "1,3", "--apply"]),
+    ],
+)
+def test_a_command_shows_itself_as_a_file_that_does_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: list[str]
+) -> None:
+    """What `--print-toml` prints, `experiment` accepts and prints again unchanged; nothing is started or written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("user_id,gem_pack_id,price\n1,2,3\n")
+    shown = CliRunner().invoke(cli.app, [command, "identity", *options, "--print-toml"])
+    assert shown.exit_code == 0, shown.exception
+    assert f'command = "{command}"' in shown.stdout
+    assert asked(tmp_path, shown.stdout, "--print-toml").stdout == shown.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "asked.toml"}
+
+
+def test_a_share_may_be_written_in_percent(tmp_path: Path) -> None:
+    """In a file as on the command line."""
+    shown = asked(tmp_path, 'command = "sustain"\nworkload = "identity"\n[search]\ntolerance = "7%"\n', "--print-toml")
+    assert shown.exit_code == 0
+    assert "tolerance = 0.07" in shown.stdout
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """The refusal says which file."""
+    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / "none.toml")])
+    assert isinstance(done.exception, InputError)
+    assert done.exception.problems[0].got == str(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [(".", "this is a folder"), ("latin.toml/x", "must be a file that exists"), ("latin.toml", "UTF-8"),
+     ("n" * 300, "can be read")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+    """Whatever the system says of it."""
+    (tmp_path / "latin.toml").write_bytes('workload = "\xe9"'.encode("latin-1"))
+    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / name)])
+    assert isinstance(done.exception, InputError)
+    assert rule in done.exception.problems[0].rule
+
+
+def test_a_file_that_nobody_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run as root, who may read everything: so the system's answer is made up."""
+
+    def refused(*_: Any, **__: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(InputError, match="must be readable"):
+        read(tmp_path / "mine.toml")
+
+
+def test_unknown_keys_are_refused_all_at_once(tmp_path: Path) -> None:
+    """Every key that there is not is told, with its dotted name."""
+    done = asked(tmp_path, 'workload = "identity"\nspeed = 1\n[load]\nrat = "1k"\n')
+    assert isinstance(done.exception, InputError)
+    assert {problem.setting for problem in done.exception.problems} == {"speed", "load.rat"}

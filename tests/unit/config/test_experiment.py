@@ -1,0 +1,111 @@
+"""Experiments in files: read as they were written, and refused with the place of what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.helpers_requests import GOOD
+
+from streamgauge.config import experiment
+from streamgauge.config.experiment import SETTINGS, Experiment, setting_of
+from streamgauge.config.settings import COMMANDS
+from streamgauge.core.errors import InputError
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "got"),
+    [
+        ('workload = "identity"\nenginee = "spark"\n', "enginee", "spark"),
+        ('workload = "identity"\n[load]\nrat = 5\n', "load.rat", "5"),
+        ('workload = "identity"\n[search]\nquik = true\n', "search.quik", "True"),
+        ('engine = "spark"\n', "workload", "engine"),
+        ('workload = "identity"\n[load]\nrate = "fast"\n', "load.rate", "fast"),
+        ('workload = "identity"\nlimits = "p99<=2s"\n', "limits", "p99<=2s"),
+        ("workload = identity\n", "FILE", "experiment.toml"),
+        ('workload = "identity\n', "FILE", "experiment.toml"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str) -> None:
+    """Unknown keys of every level, wrong values, and what is no TOML at all."""
+    path = tmp_path / "experiment.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        experiment.read(path)
+    (problem,) = caught.value.problems
+    assert problem.setting == setting
+    assert got in str(problem.got)
+    assert problem.way_out
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: None, lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff\xfe")]
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, make: Any) -> None:
+    """Missing, a folder, or not text."""
+    path = tmp_path / "experiment.toml"
+    make(path)
+    with pytest.raises(InputError, match="FILE"):
+        experiment.read(path)
+
+
+def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
+    """`--print-toml`, read again, is the same experiment, every setting included."""
+    values = GOOD | {
+        "load": {"rate": "1.5M", "duration": "2m", "warmup": "10s", "generators": 3, "chunk": "20ms"},
+        "parameters": {"range": "10s"}, "options": {"spark.sql.shuffle.partitions": "4"}, "limits": ["p99<=2s"],
+        "search": {"quick": True}, "keep_results": True, "port": 5000,
+    }  # fmt: skip
+    asked = experiment.build(values)
+    path = tmp_path / "experiment.toml"
+    path.write_text(experiment.to_toml(asked))
+    assert experiment.read(path) == asked
+
+
+def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where we are is looked at first; then where the file lies."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "asked.toml").write_text('workload = "job.py"')
+    (tmp_path / "there" / "job.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert experiment.read(tmp_path / "there" / "asked.toml").workload == str(tmp_path / "there" / "job.py")
+    (tmp_path / "job.py").touch()
+    assert experiment.read(tmp_path / "there" / "asked.toml").workload == "job.py"
+
+
+def test_every_field_says_how_it_is_asked_for() -> None:
+    """A field without metadata would have no option, and no command would refuse it."""
+    sections = {"load": experiment.Load, "search": experiment.Search, "anatomy": experiment.Anatomy,
+                "characterize": experiment.Characterize}  # fmt: skip
+    fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
+    fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload"}
+    assert set(SETTINGS) == fields
+    for info in SETTINGS.values():
+        assert info.help
+        assert set(info.commands) <= set(COMMANDS)
+        assert info.metavar or info.is_switch
+    assert len({info.flag for info in SETTINGS.values()}) == len(SETTINGS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_default_is_read_as_it_is_typed(command: str) -> None:
+    """What `--help` shows is what holds where nothing is asked for: typed, it changes nothing."""
+    nothing = experiment.build({"command": command, "workload": "identity"})
+    typed: dict[str, Any] = {"command": command, "workload": "identity"}
+    for info in (info.in_command(command) for info in SETTINGS.values() if command in info.commands):
+        section, _, key = info.name.rpartition(".")
+        if isinstance(info.default, str):
+            (typed.setdefault(section, {}) if section else typed)[key] = info.default
+    assert experiment.build(typed).model_dump(exclude={"anatomy", "characterize"}) == nothing.model_dump(
+        exclude={"anatomy", "characterize"}
+    )
+
+
+def test_an_entry_of_a_table_belongs_to_its_setting() -> None:
+    """Of a section that is no setting itself nothing is known."""
+    assert setting_of("parameters.range") is SETTINGS["parameters"]
+    assert setting_of("load.rate") is SETTINGS["load.rate"]
+    assert setting_of("load.rte") is None

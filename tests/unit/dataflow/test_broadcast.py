@@ -1,0 +1,135 @@
+"""A broadcast edge: every instance of a keyed process meets all rows of one input, and what it is refused for."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.dataflow.helpers_totals import TRUTH, Totals, with_totals
+from tests.unit.workloads.helpers_cuts import END, without_truth
+
+from streamgauge.core.errors import InputError
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.describe import describe
+from streamgauge.dataflow.lineage import identity, with_lineage
+from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
+from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.operator_runtime import OperatorRuntime
+
+OWN = source("own", Schema.of(k="int", v="int"))
+EVERYONES = source("everyones", Schema.of(w="int"))
+FLOW = with_totals(OWN, EVERYONES).sink("out")
+TYPES = {"k": pa.int32(), "v": pa.int32(), "w": pa.int32()}
+Sides = tuple[pa.Table, pa.Table]
+
+
+def rows_of(first_id: int, times: list[int], **columns: list[Any]) -> pa.Table:
+    """Events with lineage; ids count up from `first_id`."""
+    lineage = {"event_time": times, "ingest_time": times, "event_id": list(range(first_id, first_id + len(times)))}
+    own = {name: pa.array(values, TYPES[name]) for name, values in columns.items()}
+    return pa.table(own | {name: pa.array(values, pa.int64()) for name, values in lineage.items()})
+
+
+def answer(flow: Flow, sides: Sides) -> list[dict[str, Any]]:
+    """By event id."""
+    found = Oracle().answer(with_lineage(flow), dict(zip(("own", "everyones"), sides, strict=True)), duckdb.connect())
+    return found.to_arrow_table().sort_by("event_id").to_pylist()
+
+
+def in_instances(sides: Sides, instances: int, cuts: list[int]) -> list[dict[str, Any]]:
+    """As an engine does it: each instance has the rows of its keys and all of the broadcast ones, batch by batch."""
+    node = with_lineage(FLOW).sink.input
+    assert isinstance(node, Process)
+    own, everyones = (side.append_column(TIME, side["event_time"]) for side in sides)
+    found = []
+    for number in range(instances):
+        mine = own.filter(pa.array([key % instances == number for key in own["k"].to_pylist()], pa.bool_()))
+        state, low = None, -1
+        for cut in sorted({*cuts, END}):
+            instance = OperatorRuntime(node)
+            if state is not None:
+                instance.restore(state)
+            parts = [between(side, low, cut) for side in (mine, everyones)]
+            found += [row for results in instance.advance(parts, cut) for row in results.to_pylist()]
+            state, low = instance.snapshot(), cut
+    for row in found:
+        del row[TIME]
+    return sorted(found, key=lambda row: row["event_id"])
+
+
+def between(rows: pa.Table, low: int, high: int) -> pa.Table:
+    return rows.filter(pa.array([low < time <= high for time in rows[TIME].to_pylist()], pa.bool_()))
+
+
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+@BOTH
+def test_worked_by_hand(way: Any) -> None:
+    """Of one time, own rows come before the broadcast ones; a result has its own row's times and id."""
+    sides = rows_of(0, [1, 4, 4, 9], k=[1, 1, 2, 2], v=[5, 6, 7, 8]), rows_of(100, [3, 4, 20], w=[10, 1, 1000])
+    assert [tuple(row.values()) for row in answer(way(FLOW), sides)] == [
+        (1, 5, 0, 1, 1, 0), (1, 6, 10, 4, 4, 1), (2, 7, 10, 4, 4, 2), (2, 8, 11, 9, 9, 3),
+    ]  # fmt: skip
+    assert identity(FLOW) == ("event_id",)
+
+
+STEPS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), max_size=25)
+
+
+@given(STEPS, STEPS, st.integers(1, 4), st.lists(st.integers(0, 80), max_size=4))
+def test_instances_and_batches_do_not_matter(
+    own: list[tuple[int, int]], everyones: list[tuple[int, int]], instances: int, cuts: list[int]
+) -> None:
+    """However many instances share the keys, and wherever batches end, the answer is that of SQL over the whole."""
+    times, others = ([*itertools.accumulate(step for _, step in steps)] for steps in (own, everyones))
+    keys = [key for key, _ in own]
+    sides = rows_of(0, times, k=keys, v=keys), rows_of(100, others, w=[weight for weight, _ in everyones])
+    assert in_instances(sides, instances, cuts) == answer(FLOW, sides)
+
+
+class OfAll(Totals):
+    """Gives results of broadcast rows too."""
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        rows = pa.array(range(batch.num_rows))
+        columns = [batch.column("k"), batch.column("v"), batch.column(INPUT), rows]
+        return pa.RecordBatch.from_arrays(columns, names=["k", "v", "total", ROW])
+
+
+GIVES = Schema.of(k="int", v="int", total="bigint")
+
+
+def test_a_result_of_a_broadcast_row_is_an_error() -> None:
+    """Every instance would give it."""
+    flow = OWN.process(OfAll, keys="k", reads=("v", "w"), gives=GIVES, broadcast=EVERYONES).sink("out")
+    answer(flow, (rows_of(0, [1], k=[1], v=[1]), rows_of(100, [], w=[])))
+    with pytest.raises(ValueError, match="gave a result of a row of its broadcast input"):
+        answer(flow, (rows_of(0, [1], k=[1], v=[1]), rows_of(100, [2], w=[1])))
+
+
+def test_picture() -> None:
+    """Which input goes to all."""
+    assert describe(FLOW)[2]["label"] == "Totals() by k, all of everyones to each instance"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"keys": (), "truth": None}, "it has keys, and its results come from rows of the other inputs; got 'no keys'"),
+        ({"identity": "k", "truth": None}, "from rows of the other inputs; got 'an identity'"),
+        ({"keys": "w"}, "key 'w' must be in every input"),
+    ],
+)
+def test_what_it_is_refused_for(more: dict[str, Any], message: str) -> None:
+    """When the flow is built."""
+    given_ = {"keys": "k", "reads": ("k", "v", "w"), "gives": GIVES, "truth": TRUTH, "broadcast": EVERYONES} | more
+    with pytest.raises(InputError, match=message):
+        OWN.process(Totals, **given_)  # type: ignore[arg-type]

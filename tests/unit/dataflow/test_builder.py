@@ -1,0 +1,131 @@
+"""The fluent words make the nodes they say, and are checked as they are spoken."""
+
+import pytest
+
+from streamgauge.core.errors import InputError
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.builder import hop, session, source, tumble
+from streamgauge.dataflow.nodes import (
+    Flow,
+    RunningAggregate,
+    Select,
+    Sink,
+    Source,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
+
+PURCHASES = Schema.of(user_id="int", gem_pack_id="int", price="int")
+ADS = Schema.of(user_id="int", gem_pack_id="int")
+
+
+def test_windowed_aggregation() -> None:
+    """The words of the aggregation make exactly its nodes."""
+    flow = (
+        source("purchases", PURCHASES)
+        .window(hop("8s", "4s"), keys="gem_pack_id")
+        .aggregate(revenue="sum(price)")
+        .sink("revenue")
+    )
+    node = WindowAggregate(
+        Source("purchases", PURCHASES), Window(8_000_000, 4_000_000), ("gem_pack_id",), (("revenue", "sum(price)"),)
+    )
+    assert flow == Flow((Sink(node, "revenue", "append"),))
+
+
+def test_every_word_makes_its_node() -> None:
+    """where, select, join and running give one node each, with the names asked for."""
+    bought, seen = source("purchases", PURCHASES), source("ads", ADS)
+    cheap = bought.where("price < 9", name="cheap")
+    assert cheap.node == Where(bought.node, "price < 9", "cheap")
+    assert bought.select(p="price").node == Select(bought.node, (("p", "price"),))
+    joined = bought.join(seen, window=tumble(2), on=("user_id", "gem_pack_id"), name="met")
+    assert joined.node == WindowJoin(
+        bought.node, seen.node, Window(2_000_000, 2_000_000), ("user_id", "gem_pack_id"), "met"
+    )
+    counted = bought.running(keys=["user_id"], n="count(*)")
+    assert counted.node == RunningAggregate(bought.node, ("user_id",), (("n", "count(*)"),))
+
+
+def test_sink_mode_follows_the_flow() -> None:
+    """Updates after a running aggregate, rows otherwise; what does not fit is refused."""
+    bought = source("purchases", PURCHASES)
+    counted = bought.running(keys="user_id", n="count(*)")
+    assert counted.sink("n").sink.mode == "update"
+    assert bought.sink("all").sink.mode == "append"
+    with pytest.raises(InputError, match="takes mode update"):
+        counted.sink("n", mode="append")
+
+
+def test_operators_are_numbered_where_no_name_is_given() -> None:
+    """Operators of one kind get names of their own, along both sides of a join."""
+    bought = source("purchases", PURCHASES)
+    twice = bought.where("price > 1").where("price > 2").where("price > 3")
+    assert twice.node.name == "where_3"
+    twice.sink("out")
+
+
+def test_operators_of_both_sides_of_a_join_get_names_of_their_own() -> None:
+    """Names that we gave are numbered apart; names that the author gave twice are refused; shared steps are one."""
+    left = source("purchases", PURCHASES).where("price > 1").select(user_id="user_id", p="price")
+    right = source("ads", ADS).where("user_id > 1").select(user_id="user_id")
+    flow = left.join(right, window=tumble(1), on="user_id").sink("out")
+    names = [node.name for node in graph.walk(flow.sink.input)]
+    assert names == ["purchases", "where", "select", "ads", "where_2", "select_2", "join"]
+    shared = left.join(left.select(user_id="user_id", q="p"), window=tumble(1), on="user_id").sink("out")
+    assert [node.name for node in graph.walk(shared.sink.input)][2:] == ["select", "select_2", "join"]
+    twice = source("ads", ADS).select(user_id="user_id", name="mine")
+    with pytest.raises(InputError, match="two operators have one name"):
+        source("purchases", PURCHASES).where("price > 1", name="mine").join(twice, window=tumble(1), on="user_id").sink(
+            "out"
+        )
+
+
+def test_columns_may_be_called_name_or_keys() -> None:
+    """A dict takes the names that are words of the call."""
+    bought = source("purchases", PURCHASES)
+    assert bought.select({"name": "price"}, other="price").columns == {"name": "int", "other": "int"}
+    assert bought.running({"keys": "count(*)"}, keys="user_id").columns == {"user_id": "int", "keys": "bigint"}
+    windowed = bought.window(tumble(1), keys="user_id").aggregate({"name": "max(price)"})
+    assert windowed.columns["name"] == "int"
+
+
+def test_wrong_words_are_refused_at_once() -> None:
+    """An error comes from the call that made it, not from the sink."""
+    bought = source("purchases", PURCHASES)
+    for call in (
+        lambda: bought.where("prise > 1"),
+        lambda: bought.select(x="nosuch(price)"),
+        lambda: bought.window(tumble(1), keys="pack").aggregate(n="count(*)"),
+        lambda: bought.running(keys="user_id", n="price"),
+        lambda: bought.join(source("ads", ADS), window=tumble(1), on="user_id"),
+        lambda: bought.select(x=1),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("slide", "words"), [("9s", "longer than its range"), ("x", "must be a time"), (0, "at least 1 us")]
+)
+def test_hop_refuses_windows_that_cannot_be(slide: str | int, words: str) -> None:
+    """A slide longer than the range, no time, or none at all."""
+    with pytest.raises(InputError, match=words):
+        hop("8s", slide)
+
+
+def test_a_time_is_asked_for_as_the_argument_that_it_is() -> None:
+    """None of them is an option of the command line."""
+    with pytest.raises(InputError, match='try: range="60s"'):
+        hop("soon", "2s")
+    with pytest.raises(InputError, match='try: gap="60s"'):
+        session("soon")
+
+
+def test_hop_reads_times() -> None:
+    """Times are text or seconds, exact to the microsecond."""
+    assert hop("500ms", 0.25) == Window(500_000, 250_000)
+    assert tumble("2m") == Window(120_000_000, 120_000_000)

@@ -1,0 +1,250 @@
+"""Columns of every node, and what a flow is refused for."""
+
+from collections.abc import Callable
+
+import pytest
+
+from streamgauge.core.errors import ExpressionError, InputError
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow import builder, graph, schema, static_table, validate
+from streamgauge.dataflow.nodes import (
+    Flow,
+    RunningAggregate,
+    Select,
+    Sink,
+    Source,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+    hop,
+    tumble,
+)
+
+PURCHASES = Source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
+ADS = Source("ads", Schema.of(user_id="int", gem_pack_id="int"))
+REVENUE = WindowAggregate(PURCHASES, hop(8, 4), ("gem_pack_id",), (("revenue", "sum(price)"),))
+COUNT = RunningAggregate(PURCHASES, ("gem_pack_id",), (("count", "count(*)"),))
+
+
+def _problem(node: object) -> str:
+    with pytest.raises(InputError) as refused:
+        schema.columns(node)  # type: ignore[arg-type]
+    return str(refused.value)
+
+
+def test_columns_of_every_node() -> None:
+    """Each node gives its columns in order, with Spark's types."""
+    assert schema.columns(PURCHASES) == {"user_id": "int", "gem_pack_id": "int", "price": "int"}
+    assert list(schema.columns(REVENUE).items()) == [
+        ("gem_pack_id", "int"), ("window_start", "timestamp"), ("window_end", "timestamp"), ("revenue", "bigint"),
+    ]  # fmt: skip
+    assert schema.columns(COUNT) == {"gem_pack_id": "int", "count": "bigint"}
+    assert schema.columns(Where(PURCHASES, "price > 1")) == schema.columns(PURCHASES)
+    assert schema.columns(Select(PURCHASES, (("half", "try_divide(price, 2)"),))) == {"half": "double"}
+    joined = WindowJoin(PURCHASES, ADS, tumble(1), ("user_id", "gem_pack_id"))
+    assert list(schema.columns(joined)) == ["user_id", "gem_pack_id", "price", "window_start", "window_end"]
+
+
+def test_slide_longer_than_range_is_refused_with_both_ways_out() -> None:
+    """The house's message for events that would be counted nowhere."""
+    with pytest.raises(InputError) as refused:
+        schema.check_window(Window(8_000_000, 9_000_000))
+    problem = refused.value.problems[0]
+    assert problem.setting == "slide"
+    assert problem.rule == (
+        "window slide 9s is longer than its range 8s: events between windows would be counted nowhere"
+    )
+    assert problem.way_out == "--set slide=8s (tumbling), or --set range=9s"
+
+
+@pytest.mark.parametrize("window", [Window(0, 0), Window(-1, -1), Window(5, 0)])
+def test_windows_without_length_are_refused(window: Window) -> None:
+    """A window and its slide have at least a microsecond."""
+    with pytest.raises(InputError, match="at least 1 us"):
+        schema.check_window(window)
+
+
+REFUSED = {
+    "unknown key": (WindowAggregate(PURCHASES, tumble(1), ("pack",), (("n", "count(*)"),)), "key 'pack'", "user_id"),
+    "no key": (RunningAggregate(PURCHASES, (), (("n", "count(*)"),)), "needs at least one key", "keys="),
+    "no aggregate": (RunningAggregate(PURCHASES, ("price",), ()), "at least one aggregate", "count(*)"),
+    "not aggregating": (RunningAggregate(PURCHASES, ("price",), (("n", "price"),)), "must aggregate", "must"),
+    "bad window": (WindowAggregate(PURCHASES, hop(1, 2), ("price",), (("n", "count(*)"),)), "longer than its", "2s"),
+    "bad join window": (WindowJoin(PURCHASES, ADS, hop(1, 2), ("user_id",)), "longer than its", "2s"),
+    "duplicate names": (Select(PURCHASES, (("a", "price"), ("A", "price"))), "two columns of one name", "another name"),
+    "key and aggregate": (RunningAggregate(PURCHASES, ("price",), (("price", "count(*)"),)), "two columns", "another"),
+    "window name": (WindowAggregate(PURCHASES, tumble(1), ("price",), (("window_end", "count(*)"),)), "two", "another"),
+    "empty select": (Select(PURCHASES, ()), "at least one column", "name="),
+    "aggregate in select": (Select(PURCHASES, (("n", "sum(price)"),)), "aggregates rows", "running"),
+    "aggregate in where": (Where(PURCHASES, "sum(price) > 1"), "aggregates rows", "running"),
+    "predicate no boolean": (Where(PURCHASES, "price + 1"), "true or false, and is int", "x > 0"),
+    "reserved output": (Select(PURCHASES, (("event_time", "price"),)), "instrument's own", "event_time_2"),
+    "underscore": (Select(PURCHASES, (("__w", "price"),)), "instrument's own", "w_2"),
+    "reserved field": (Source("s", Schema.of(Ingest_Time="int")), "instrument's own", "_2"),
+    "type": (Source("s", Schema.of(a="decimal")), "no type of a flow", "bigint"),
+    "join names": (WindowJoin(PURCHASES, ADS, tumble(1), ("user_id",)), "neither a key nor", "select it under"),
+    "join window columns": (WindowJoin(REVENUE, ADS, tumble(1), ("gem_pack_id",)), "neither a key nor", "select it"),
+    "join key one side": (WindowJoin(PURCHASES, ADS, tumble(1), ("price",)), "key 'price'", "user_id"),
+    "join key types": (
+        WindowJoin(PURCHASES, Source("o", Schema.of(price="string")), tumble(1), ("price",)), "one type", "try_cast",
+    ),
+    "where after running": (Where(COUNT, "count > 1"), "cannot follow a running aggregate", "before"),
+    "select after running": (Select(COUNT, (("n", "count"),)), "cannot follow a running aggregate", "before"),
+    "window after running": (
+        WindowAggregate(COUNT, tumble(1), ("count",), (("n", "count(*)"),)), "cannot follow", "before",
+    ),
+    "running after running": (RunningAggregate(COUNT, ("count",), (("n", "count(*)"),)), "rows of a source", "window"),
+    "running after window": (RunningAggregate(REVENUE, ("revenue",), (("n", "count(*)"),)), "rows of a source", "here"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_wrong_nodes_are_refused(case: str) -> None:
+    """Each rule is refused by name, with what to do instead."""
+    node, rule, way_out = REFUSED[case]
+    message = _problem(node)
+    assert rule in message
+    assert way_out in message
+
+
+def test_expression_errors_name_operator_and_column() -> None:
+    """The setting of a wrong expression is the operator's name and the column's."""
+    with pytest.raises(ExpressionError) as refused:
+        schema.columns(Select(PURCHASES, (("x", "prise"),), "cheap"))
+    assert refused.value.problems[0].setting == "select 'cheap', column x"
+
+
+def test_two_operators_of_one_name_are_refused() -> None:
+    """Results are by operator name, so names differ; one node met twice is one operator."""
+    twice = Where(Where(PURCHASES, "price > 1"), "price > 2")
+    with pytest.raises(InputError, match="two operators have one name"):
+        validate.check(Flow((Sink(twice, "out", "append"),)))
+    cheap = Where(PURCHASES, "price < 9", "cheap")
+    other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
+    validate.check(Flow((Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append"),)))
+
+
+def test_one_stream_with_two_schemas_is_refused() -> None:
+    """A stream has one schema, wherever it is read."""
+    other = Source("purchases", Schema.of(user_id="int"))
+    flow = Flow((Sink(WindowJoin(PURCHASES, other, tumble(1), ("user_id",)), "out", "append"),))
+    with pytest.raises(InputError, match="two schemas"):
+        validate.check(flow)
+
+
+def test_sink_mode_fits_what_comes() -> None:
+    """Updates come from a running aggregate, and only from there."""
+    with pytest.raises(InputError, match="takes mode update"):
+        validate.check(Flow((Sink(COUNT, "out", "append"),)))
+    with pytest.raises(InputError, match="takes mode append"):
+        validate.check(Flow((Sink(REVENUE, "out", "update"),)))
+
+
+def test_walk_gives_inputs_first_and_each_once() -> None:
+    """A diamond's shared node is met once, before what reads it."""
+    cheap = Where(PURCHASES, "price < 9")
+    other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
+    join = WindowJoin(cheap, other, tumble(1), ("user_id",))
+    assert [node.name for node in graph.walk(join)] == ["purchases", "where", "select", "join"]
+
+
+@pytest.mark.parametrize(("us", "text"), [(8_000_000, "8s"), (250_000, "0.25s"), (1, "0.000001s"), (-500_000, "-0.5s")])
+def test_seconds_are_exact(us: int, text: str) -> None:
+    """Times in messages are exact to the microsecond."""
+    assert schema.seconds(us) == text
+
+
+ROWS = builder.source("purchases", Schema.of(user_id="int", price="int", text="string", half="double"))
+SPENT = ROWS.window(builder.tumble(8), keys="user_id").aggregate(spent="sum(price)")
+NAMES = builder.table("names", {"user_id": [1, 2], "title": ["a", "b"]}, Schema.of(user_id="int", title="string"))
+
+
+def _names(**columns: list[object]) -> static_table.Table:
+    return builder.table("names", columns)
+
+
+REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
+    "explode of no array": (lambda: ROWS.explode(word="text"), "must be an array, and is string"),
+    "explode of two": (lambda: ROWS.explode(a="array(1)", b="array(2)"), "exactly one array"),
+    "explode of none": (lambda: ROWS.explode(), "exactly one array"),
+    "explode under a name there is": (lambda: ROWS.explode(text="split(text, ' ')"), "two columns of one name"),
+    "explode under our name": (lambda: ROWS.explode(event_ordinal="array(1)"), "instrument's own columns"),
+    "explode of an aggregate": (lambda: ROWS.explode(x="array(max(price))"), "aggregates rows"),
+    "array at a sink": (lambda: ROWS.select(words="split(text, ' ')").sink("out"), "column words is an array"),
+    "array as a key": (
+        lambda: ROWS.select(words="split(text, ' ')").running(keys="words", n="count(*)"), "key 'words' is an array",
+    ),
+    "lookup without the key": (lambda: ROWS.lookup(NAMES, on="price"), "must be a column of table names"),
+    "lookup on what is not there": (lambda: ROWS.lookup(NAMES, on="title"), "must be a column of its input"),
+    "lookup of another type": (lambda: ROWS.lookup(_names(user_id=[1], x=[1]), on="user_id"), "one type on both sides"),
+    "lookup on a double": (lambda: ROWS.lookup(_names(half=[1.5]), on="half"), "not be a double"),
+    "lookup of a key twice": (lambda: ROWS.lookup(_names(text=["a", "a"]), on="text"), "must be unique"),
+    "lookup of a null key": (lambda: ROWS.lookup(_names(text=["a", None]), on="text"), "has a null key"),
+    "lookup of a column there is": (
+        lambda: ROWS.lookup(_names(text=["a"], price=[1]), on="text"), "two columns of one name",
+    ),
+    "union of one": (lambda: builder.union(ROWS), "at least two"),
+    "union of unlike": (lambda: ROWS.union(ROWS.select(user_id="user_id")), "same columns on all sides"),
+    "session without a gap": (lambda: builder.session(0), "at least 1 us"),
+    "distinct on what is not there": (lambda: ROWS.distinct(keys="x"), "must be a column of its input"),
+    "distinct on doubles": (
+        lambda: ROWS.select(share="try_divide(user_id, 2)").distinct(keys="share"), "key 'share' must be no double",
+    ),
+    "distinct of a wrong window": (
+        lambda: ROWS.distinct(keys="user_id", window=Window(1, 2)), "longer than its range",
+    ),
+    "interval turned round": (
+        lambda: ROWS.interval_join(ROWS.select(user_id="user_id"), on="user_id", earliest="1s", latest="-1s"),
+        "earliest time that is not after the latest",
+    ),
+    "interval of clashing columns": (lambda: ROWS.interval_join(ROWS, on="user_id"), "neither a key nor on one side"),
+    "top of no window": (lambda: ROWS.top(3, by="price"), "ranks the rows of a window"),
+    "top of none": (lambda: SPENT.top(0, by="spent"), "at least one row"),
+    "top by a string": (
+        lambda: SPENT.select(t="'x'", window_start="window_start", window_end="window_end").top(1, by="t"),
+        "rank by a number",
+    ),
+    "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "aggregates rows"),
+    "top with ties that are not there": (lambda: SPENT.top(1, by="spent", ties="x"), "must be a column of its input"),
+    "top under its own name": (
+        lambda: ROWS.window(builder.tumble(8), keys="user_id").aggregate(rank="max(price)").top(1, by="rank"),
+        "two columns of one name",
+    ),
+    "running after distinct": (
+        lambda: ROWS.distinct(keys="user_id", window=builder.tumble(1)).running(keys="user_id", n="count(*)"),
+        "must read rows of a source",
+    ),
+    "explode after running": (
+        lambda: ROWS.running(keys="user_id", n="count(*)").explode(x="array(n)"), "cannot follow a running aggregate",
+    ),
+    "union after running": (
+        lambda: ROWS.running(keys="user_id", n="count(*)").union(ROWS), "cannot follow a running aggregate",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED_TOO)
+def test_what_the_other_nodes_are_refused_for(case: str) -> None:
+    """One problem when the flow is built, with the rule that it breaks."""
+    build, rule = REFUSED_TOO[case]
+    with pytest.raises(InputError, match=rule):
+        build()
+
+
+def test_columns_of_the_other_nodes() -> None:
+    """In order, with Spark's types."""
+    assert list(ROWS.explode(word="split(text, ' ')").columns.items())[-1] == ("word", "string")
+    assert ROWS.lookup(NAMES, on="user_id").columns["title"] == "string"
+    assert ROWS.union(ROWS).columns == ROWS.columns
+    assert list(ROWS.window(builder.session("5s"), keys="user_id").aggregate(n="count(*)").columns) == [
+        "user_id", "window_start", "window_end", "n",
+    ]  # fmt: skip
+    assert ROWS.distinct(keys="user_id").columns == ROWS.columns
+    assert list(ROWS.distinct(keys="user_id", window=tumble(1)).columns)[-2:] == ["window_start", "window_end"]
+    assert list(SPENT.top(3, by="spent").columns.items()) == [
+        ("window_start", "timestamp"), ("window_end", "timestamp"), ("rank", "int"), ("user_id", "int"),
+        ("spent", "bigint"),
+    ]  # fmt: skip
+    pairs = ROWS.interval_join(ROWS.select(user_id="user_id", other="price"), on="user_id", earliest="-1s")
+    assert list(pairs.columns) == ["user_id", "price", "text", "half", "other"]

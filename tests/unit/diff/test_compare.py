@@ -1,0 +1,405 @@
+"""Every kind of fault is planted in what arrived, and is counted exactly; right answers are found right."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.core.errors import EngineError
+from streamgauge.diff import compare as answers
+from streamgauge.diff import sql
+from streamgauge.diff.compare import Counts, compare
+from streamgauge.results.run import Verification
+
+Row = dict[str, Any]
+IDS = ("event_id",)
+FIELDS = ("price", "event_time")
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def _rows(count: int = 100) -> list[Row]:
+    return [{"price": i % 7, "event_time": 1000 + i, "event_id": i} for i in range(count)]
+
+
+def _table(rows: list[Row], **types: pa.DataType) -> pa.Table:
+    names = rows[0].keys() if rows else ("price", "event_time", "event_id")
+    return pa.table({n: pa.array([row[n] for row in rows], types.get(n, pa.int64())) for n in names})
+
+
+def _came(rows: list[Row]) -> list[Row]:
+    """As the recorder has them: with an emission time."""
+    return [row | {"emission_time": row["event_time"] + 50} for row in rows]
+
+
+def _compare(con: duckdb.DuckDBPyConnection, expected: list[Row], came: list[Row], **rules: Any) -> Counts:
+    wanted = _table(expected, __due=pa.bool_())
+    none = wanted.slice(0, 0).append_column("emission_time", pa.array([], pa.int64()))
+    got = _table(_came(came)) if came else none
+    return compare(con, lambda: wanted, lambda: got, rules.pop("ids", IDS), rules.pop("fields", FIELDS), **rules)
+
+
+def _numbers(counts: Counts) -> Counts:
+    return replace(counts, examples=())
+
+
+def test_equal_answers_match_without_a_join(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal rows in another order match, and nothing is joined."""
+    monkeypatch.setattr(answers, "_joined", None)
+    assert _compare(con, _rows(), _rows()[::-1]) == Counts(expected=100, matched=100)
+
+
+@pytest.mark.parametrize("ids", [IDS, ("event_id", "event_time")], ids=["ranges", "hashes"])
+@pytest.mark.parametrize("float_price", [False, True], ids=["whole", "floats"])
+def test_each_fault_is_counted(con: duckdb.DuckDBPyConnection, ids: tuple[str, ...], float_price: bool) -> None:
+    """Dropped, doubled, altered, invented and late rows, all at once, by each way of comparing."""
+    came = _came(_rows())
+    came[20]["price"] = 99
+    came[30]["emission_time"] = 9_999
+    invented = {"price": 1, "event_time": 5, "event_id": 4000, "emission_time": 60}
+    came = [*came[3:], came[40], came[40], came[41], invented, invented]
+    price = pa.float64() if float_price else pa.int64()
+    wanted, got = _table(_rows(), price=price), _table(came, price=price)
+    found = compare(con, lambda: wanted, lambda: got, ids, FIELDS, deadline_us=9_000)
+    assert _numbers(found) == Counts(100, matched=95, missing=3, extra=1, duplicate=4, wrong=1, late=1)
+    assert {example["fault"] for example in found.examples} == {"missing", "extra", "duplicate", "wrong", "late"}
+
+
+def test_nothing_arrived(con: duckdb.DuckDBPyConnection) -> None:
+    """All is missing, and examples say what."""
+    found = _compare(con, _rows(), [])
+    assert _numbers(found) == Counts(100, missing=100)
+    assert len(found.examples) == answers.EXAMPLES_MAX
+    assert found.examples[0]["fault"] == "missing"
+    assert found.examples[0]["received"] == []
+    assert len(found.examples[0]["expected"]) == 1
+
+
+def test_nothing_expected(con: duckdb.DuckDBPyConnection) -> None:
+    """What arrived though nothing was expected is extra."""
+    assert _numbers(_compare(con, [], _rows(3))) == Counts(extra=3)
+    assert _compare(con, [], []) == Counts()
+
+
+def test_a_lost_end_is_counted_by_ranges(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a range of ids of which nothing came, rows are missing without a join; the range at the border is joined."""
+    monkeypatch.setattr(sql, "RANGE_BITS", 4)
+    found = _compare(con, _rows(), [*_rows()[:50], _rows()[10]])
+    assert _numbers(found) == Counts(100, matched=50, missing=50, duplicate=1)
+    assert {example["fault"] for example in found.examples} == {"missing", "duplicate"} or len(found.examples) == 10
+
+
+def test_only_judged_rows_must_be_there(con: duckdb.DuckDBPyConnection) -> None:
+    """Outside the judged span rows may be missing or of another value, but never invented or doubled."""
+    came = [row for row in _rows() if row["event_time"] != 1095]
+    came[90]["price"] = 77
+    assert _numbers(_compare(con, _rows(), came, judged="event_time < 1090")) == Counts(90, matched=90)
+    came += [came[91], {"price": 0, "event_time": 1099, "event_id": 7777}]
+    faulty = _compare(con, _rows(), came, judged="event_time < 1090")
+    assert _numbers(faulty) == Counts(90, matched=90, extra=1, duplicate=1)
+
+
+def test_a_row_moved_out_of_the_judged_span_is_wrong(con: duckdb.DuckDBPyConnection) -> None:
+    """Lineage that was altered does not hide a judged row."""
+    came = _rows()
+    came[5]["event_time"] = 9_999
+    found = _compare(con, _rows(), came, judged="event_time < 2000")
+    assert _numbers(found) == Counts(100, matched=99, wrong=1)
+
+
+def test_values_exchanged_between_rows_are_wrong(con: duckdb.DuckDBPyConnection) -> None:
+    """Sums of hashes do not cancel out where two rows have each other's value."""
+    came = _rows()
+    came[1]["price"], came[2]["price"] = came[2]["price"], came[1]["price"]
+    assert _numbers(_compare(con, _rows(), came)) == Counts(100, matched=98, wrong=2)
+
+
+def _cancelling(con: duckdb.DuckDBPyConnection) -> tuple[list[int], list[int]]:
+    """(two event ids, two prices) whose exchange neither the sum nor the xor of DuckDB's plain row hashes notices.
+
+    The last column's hash is added to a row's without carry, so the exchange changes the bits in which the prices'
+    hashes differ; where the ids' hashes agree in all of these, one row loses what the other gains.
+    """
+    hashes = con.execute("SELECT hash(range::BIGINT) FROM range(1024)").fetchnumpy()
+    of_price = next(iter(hashes.values()))
+    first, second = np.triu_indices(len(of_price), 1)
+    nearest = np.argmin(np.bitwise_count(of_price[first] ^ of_price[second]))
+    prices = [int(first[nearest]), int(second[nearest])]
+    differing = of_price[prices[0]] ^ of_price[prices[1]]
+    rows = con.execute("SELECT hash(range::BIGINT, 0::BIGINT) FROM range(200000) ORDER BY range").fetchnumpy()
+    _, places, alike = np.unique(next(iter(rows.values())) & differing, return_index=True, return_inverse=True)
+    again = int(np.flatnonzero(places[alike] != np.arange(len(alike)))[0])
+    return [int(places[alike[again]]), again], prices
+
+
+def test_values_exchanged_where_plain_hashes_cancel_out_are_wrong(con: duckdb.DuckDBPyConnection) -> None:
+    """Rows whose once hashed values have equal sums and xors after an exchange: the hash of the hash tells."""
+    ids, prices = _cancelling(con)
+    right, exchanged = (
+        [{"event_id": id_, "price": price, "event_time": 0} for id_, price in zip(ids, given, strict=True)]
+        for given in (prices, prices[::-1])
+    )
+    plain = "SELECT sum(hash(event_id, price)), bit_xor(hash(event_id, price)) FROM "
+    sums = []
+    for rows in (right, exchanged):
+        table = _table(rows)
+        con.register("rows", table)
+        sums.append(con.execute(plain + "rows").fetchall())
+    con.unregister("rows")
+    assert sums[0] == sums[1], "DuckDB combines columns otherwise now: is the outer hash still needed?"
+    assert _numbers(_compare(con, right, exchanged, fields=("price",))) == Counts(2, wrong=2)
+
+
+def test_nulls_are_values(con: duckdb.DuckDBPyConnection) -> None:
+    """Null equals null, in identities and values, and nothing else."""
+    expected = [{"price": None, "event_time": 1, "event_id": None}, {"price": None, "event_time": 2, "event_id": 1}]
+    assert _compare(con, expected, expected) == Counts(2, matched=2)
+    came = [expected[0], expected[1] | {"price": 0}]
+    assert _numbers(_compare(con, expected, came)) == Counts(2, matched=1, wrong=1)
+    assert _numbers(_compare(con, expected, expected[1:])) == Counts(2, matched=1, missing=1)
+
+
+def test_odd_identities_break_nothing(con: duckdb.DuckDBPyConnection) -> None:
+    """Ids that no plan gives (negative, huge, null) are extra."""
+    invented = [{"price": 0, "event_time": 1, "event_id": id_} for id_ in (-5, 2**62, None)]
+    assert _numbers(_compare(con, _rows(), _rows() + invented)) == Counts(100, matched=100, extra=3)
+
+
+def test_the_right_one_of_several_counts(con: duckdb.DuckDBPyConnection) -> None:
+    """Where an identity came twice, once right and once wrong, it is matched, and doubled."""
+    came = [*_rows(), {"price": 50, "event_time": 1003, "event_id": 3}]
+    assert _numbers(_compare(con, _rows(), came)) == Counts(100, matched=100, duplicate=1)
+
+
+FLOATS = [
+    (1.0, 1.0 + 1e-12, True),
+    (1.0, 1.0 + 1e-6, False),
+    (1e300, 1e300 * (1 + 1e-12), True),
+    (0.0, -0.0, True),
+    (0.0, 1e-300, False),
+    (float("nan"), float("nan"), True),
+    (float("nan"), 1.0, False),
+    (float("inf"), float("inf"), True),
+    (float("inf"), 1.0, False),
+    (float("inf"), float("-inf"), False),
+    (None, None, True),
+    (None, 0.0, False),
+]
+
+
+@pytest.mark.parametrize(("wanted", "got", "same"), FLOATS)
+def test_floats_match_within_the_tolerance(
+    con: duckdb.DuckDBPyConnection, wanted: float | None, got: float | None, same: bool
+) -> None:
+    """The tolerance is relative; infinities, NaN and null equal themselves alone."""
+    sides = [pa.table({"k": [1], "x": pa.array([x], pa.float64())}) for x in (wanted, got)]
+    found = compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["x"])
+    assert _numbers(found) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
+
+
+DECIMALS = [
+    ("123456789012345678901.23::DECIMAL(38,2)", "123456789012345678901.23::DECIMAL(23,2)", True),
+    ("123456789012345678901.23::DECIMAL(38,2)", "123456789012345678901.24::DECIMAL(38,2)", False),
+    ("99999999999999999999999999999999999999::DECIMAL(38,0)", "0.5::DECIMAL(38,38)", False),
+    ("1.50::DECIMAL(10,2)", "1.5::DECIMAL(38,6)", True),
+    ("100::DECIMAL(10,0)", "100.00::DECIMAL(10,2)", True),
+    ("100::DECIMAL(10,0)", "1.00::DECIMAL(10,2)", False),
+    ("-0.10::DECIMAL(4,2)", "-0.1::DECIMAL(4,1)", True),
+    ("0.00::DECIMAL(4,2)", "0::DECIMAL(4,0)", True),
+    ("NULL::DECIMAL(4,2)", "NULL::DECIMAL(4,2)", True),
+    ("NULL::DECIMAL(4,2)", "0::DECIMAL(4,2)", False),
+    ("1.00::DECIMAL(10,2)", "(1 + 1e-12)::DOUBLE", True),
+    ("(1 + 1e-6)::DOUBLE", "1.00::DECIMAL(10,2)", False),
+]
+
+
+@pytest.mark.parametrize(("wanted", "got", "same"), DECIMALS)
+def test_decimals_match_to_the_last_digit(con: duckdb.DuckDBPyConnection, wanted: str, got: str, same: bool) -> None:
+    """Whatever their scales; beside a double they are one, within its tolerance."""
+    con.execute(f"CREATE TABLE wanted AS SELECT 1 AS k, {wanted} AS x")
+    con.execute(f"CREATE TABLE came AS SELECT 1 AS k, {got} AS x")
+    found = compare(con, "wanted", "came", ["k"], ["x"])
+    assert _numbers(found) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
+    json.dumps(found.as_dict())
+
+
+def _same_again(table: pa.Table) -> Callable[[], pa.Table]:
+    return lambda: table
+
+
+def test_engines_types_of_time_and_number_are_read_alike(con: duckdb.DuckDBPyConnection) -> None:
+    """A window as timestamp, with or without zone, or as microseconds, is the same; so are int and bigint."""
+    at = datetime(2026, 1, 1, 0, 0, 8, tzinfo=UTC)
+    us = int(at.timestamp()) * 1_000_000
+    con.execute(f"CREATE TABLE wanted AS SELECT make_timestamp({us}) AS window_start, 5::BIGINT AS n, 'k' AS k")
+    forms = {
+        "zoned": pa.array([at], pa.timestamp("us", "UTC")),
+        "plain": pa.array([at.replace(tzinfo=None)], pa.timestamp("us")),
+        "milliseconds": pa.array([at], pa.timestamp("ms", "UTC")),
+        "number": pa.array([us], pa.int64()),
+    }
+    for form in forms.values():
+        came = pa.table({"k": ["k"], "window_start": form, "n": pa.array([5], pa.int32())})
+        found = compare(con, "wanted", _same_again(came), ["k", "window_start"], ["n"], f"window_start = {us}")
+        assert found == Counts(1, matched=1)
+
+
+def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection) -> None:
+    """Windows in ISO 8601, bytes in hexadecimal; the counts fit a Verification."""
+    con.execute("CREATE TABLE wanted AS SELECT make_timestamp(8000000) AS window_start, 'ab'::BLOB AS b")
+    con.execute("CREATE TABLE came AS SELECT make_timestamp(8000000) AS window_start, 'zz'::BLOB AS b")
+    found = compare(con, "wanted", "came", ["window_start"], ["b"])
+    assert found.examples == (
+        {
+            "fault": "wrong",
+            "window_start": "1970-01-01T00:00:08+00:00",
+            "expected": [{"b": "6162"}],
+            "received": [{"b": "7a7a"}],
+        },
+    )
+    verification = Verification(judged=True, independent=True, reference="test", **found.as_dict())
+    assert not verification.right
+    assert '"7a7a"' in verification.model_dump_json()
+
+
+PREFIXES = [{"k": k, "n": n, "event_time": 10 * n} for k in (1, 2) for n in (1, 2, 3)]
+
+
+def _updates(con: duckdb.DuckDBPyConnection, came: list[Row], due: tuple[int, ...] = (), **rules: Any) -> Counts:
+    """`due` are places in PREFIXES."""
+    expected = [row | {"__due": place in due} for place, row in enumerate(PREFIXES)]
+    return _numbers(_compare(con, expected, came, ids=("k", "event_time"), fields=("n",), update=True, **rules))
+
+
+def test_updates_may_skip_values_but_not_the_last(con: duckdb.DuckDBPyConnection) -> None:
+    """Every update is a prefix's value; the last one of each key must be there."""
+    assert _updates(con, [PREFIXES[0], PREFIXES[2], PREFIXES[5]]) == Counts(3, matched=3)
+    assert _updates(con, [PREFIXES[0], PREFIXES[1], PREFIXES[5]]) == Counts(4, matched=3, missing=1)
+    assert _updates(con, []) == Counts(2, missing=2)
+
+
+def test_what_is_due_may_not_be_skipped(con: duckdb.DuckDBPyConnection) -> None:
+    """The first of key 1 has to come, and is missing until it does."""
+    last = [PREFIXES[2], PREFIXES[5]]
+    assert _updates(con, last, due=(0,)) == Counts(3, matched=2, missing=1)
+    assert _updates(con, [*last, PREFIXES[0]], due=(0,)) == Counts(3, matched=3)
+    assert _updates(con, [*last, PREFIXES[1]], due=(0,), judged="event_time > 10") == Counts(3, matched=3)
+
+
+def test_faults_of_updates_are_counted(con: duckdb.DuckDBPyConnection) -> None:
+    """A wrong value, one at a time that no event has, and one sent twice."""
+    last = [PREFIXES[2], PREFIXES[5]]
+    assert _updates(con, [*last, PREFIXES[0] | {"n": 9}]) == Counts(3, matched=2, wrong=1)
+    assert _updates(con, [*last, PREFIXES[0] | {"event_time": 11}]) == Counts(2, matched=2, extra=1)
+    assert _updates(con, [*last, last[0]]) == Counts(2, matched=2, duplicate=1)
+    assert _updates(con, [last[0] | {"n": 4}, last[1]]) == Counts(2, matched=1, wrong=1)
+    assert _updates(con, last, deadline_us=70) == Counts(2, late=2)
+
+
+def test_an_early_end_of_updates_is_judged_up_to_there(con: duckdb.DuckDBPyConnection) -> None:
+    """With updates judged up to a time, the last ones after it may be missing."""
+    assert _updates(con, [PREFIXES[0]], judged="event_time < 30") == Counts(1, matched=1)
+
+
+def test_columns_that_did_not_come_are_the_engines_error(con: duckdb.DuckDBPyConnection) -> None:
+    """A missing column, or one of another kind, is said by name and never compared."""
+    wanted = _table(_rows(2))
+    with pytest.raises(EngineError, match="no column 'price'"):
+        compare(con, lambda: wanted, lambda: wanted.drop_columns(["price"]), IDS, FIELDS)
+    text = wanted.set_column(0, "price", pa.array(["a", "b"]))
+    with pytest.raises(EngineError, match="'price' as string"):
+        compare(con, lambda: wanted, lambda: text, IDS, FIELDS)
+    with pytest.raises(EngineError, match="emission_time"):
+        compare(con, lambda: wanted, lambda: wanted, IDS, FIELDS, deadline_us=1)
+
+
+def test_readers_are_asked_anew_and_never_held(con: duckdb.DuckDBPyConnection) -> None:
+    """Rows that are generated and never stored: each pass makes them again, faults or not."""
+    wanted, got = _table(_rows()), _table(_rows()[1:])
+    made = []
+
+    def reader() -> pa.RecordBatchReader:
+        made.append(1)
+        return wanted.to_reader(10)
+
+    assert _numbers(compare(con, reader, got.to_reader, IDS, FIELDS)) == Counts(100, matched=99, missing=1)
+    assert len(made) > 2
+
+
+def test_slices_add_up(con: duckdb.DuckDBPyConnection) -> None:
+    """Comparing slice by slice counts what comparing in one piece counts."""
+    came = [row for row in _rows() if row["event_id"] not in (3, 55)] + [_rows()[70]]
+    total = Counts()
+    for low in range(0, 100, 25):
+        wanted, got = ([row for row in rows if low <= row["event_id"] < low + 25] for rows in (_rows(), came))
+        total += _compare(con, wanted, got)
+    assert _numbers(total) == _numbers(_compare(con, _rows(), came)) == Counts(100, matched=98, missing=2, duplicate=1)
+
+
+def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:
+    """The connection is as it was."""
+    _compare(con, _rows(), _rows()[3:])
+    assert con.execute("SHOW TABLES").fetchall() == []
+
+
+OPEN: list[duckdb.DuckDBPyConnection] = []
+"""The database of all examples: Hypothesis would keep an argument of the test alive beyond the end."""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[None]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        OPEN.append(connection)
+        yield
+        OPEN.clear()
+
+
+SMALL = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 9)), max_size=8)
+
+
+@pytest.mark.usefixtures("database")
+@given(expected=SMALL, came=SMALL, border=st.integers(0, 10), floats=st.booleans())
+def test_counts_are_their_plain_statement(
+    expected: list[tuple[int, ...]], came: list[tuple[int, ...]], border: int, floats: bool
+) -> None:
+    """Of rows (id, value, time), judged before the border: each count as method 9 defines it, by either way."""
+    wanted = {row[0]: row for row in expected}
+    got: dict[int, list[tuple[int, ...]]] = {}
+    for row in came:
+        got.setdefault(row[0], []).append(row)
+    judged = {id_ for id_, row in wanted.items() if row[2] < border}
+    matched = sum(wanted[id_] in got.get(id_, []) for id_ in judged)
+    missing = len(judged - got.keys())
+    plain = Counts(
+        expected=len(judged),
+        matched=matched,
+        missing=missing,
+        extra=len(got.keys() - wanted.keys()),
+        duplicate=sum(len(rows) - 1 for rows in got.values()),
+        wrong=len(judged) - matched - missing,
+    )
+    types = {"v": pa.float64()} if floats else {}
+    sides = [
+        _table([{"event_id": i, "v": v, "event_time": t} for i, v, t in rows], **types) if rows else _none(floats)
+        for rows in (list(wanted.values()), came)
+    ]
+    (con,) = OPEN
+    found = compare(con, lambda: sides[0], lambda: sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
+    assert _numbers(found) == plain
+
+
+def _none(floats: bool) -> pa.Table:
+    value = pa.float64() if floats else pa.int64()
+    return pa.schema([("event_id", pa.int64()), ("v", value), ("event_time", pa.int64())]).empty_table()

@@ -1,0 +1,228 @@
+"""The oracle's answer of each node against a plain Python statement of its semantics, on small random inputs."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.core.lineage_columns import event_id_base
+from streamgauge.core.schema import Schema, arrow_type
+from streamgauge.dataflow.builder import hop, session, source, table, tumble, union
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.nodes import Flow, Window
+from streamgauge.engines.duckdb_oracle import lower
+
+LEFT, RIGHT = Schema.of(k="int", v="int", text="string"), Schema.of(k="int", w="int")
+A, B = source("a", LEFT), source("b", RIGHT)
+KINDS = table("kinds", {"k": [0, 1], "kind": ["none", None]}, Schema.of(k="int", kind="string"))
+US = 1_000_000
+B_ID = event_id_base(1, 0)
+
+Row = tuple[Any, ...]
+
+TIMES = st.integers(-25, 25)
+KEYS = st.one_of(st.none(), st.integers(0, 2))
+VALUES = st.one_of(st.none(), st.integers(-9, 9))
+TEXTS = st.one_of(st.none(), st.sampled_from(["", "x", "x y", " x", "y x x"]))
+LEFT_ROWS = st.lists(st.tuples(KEYS, VALUES, TEXTS, TIMES), max_size=12)
+RIGHT_ROWS = st.lists(st.tuples(KEYS, VALUES, TIMES), max_size=12)
+WINDOWS = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(lambda t: Window(max(t), min(t)))
+
+
+OPEN: list[duckdb.DuckDBPyConnection] = []
+"""The one database of all examples, each of which replaces the inputs of the one before. It is no argument of the
+tests: Hypothesis would keep that alive beyond the end."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _database() -> Iterator[None]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        OPEN.append(connection)
+        yield
+        OPEN.clear()
+
+
+def _input(fields: Schema, rows: list[Row], first_id: int) -> pa.Table:
+    """Rows of (fields..., event_time) with lineage: ingest_time is event_time + 7."""
+    times = [row[-1] for row in rows]
+    columns = {f.name: pa.array([row[i] for row in rows], arrow_type(f.type)) for i, f in enumerate(fields.fields)}
+    ids = range(first_id, first_id + len(rows))
+    lineage = {"event_time": times, "ingest_time": [time + 7 for time in times], "event_id": ids}
+    return pa.table(columns | {name: pa.array(values, pa.int64()) for name, values in lineage.items()})
+
+
+def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row] | None = None) -> Counter[Row]:
+    """The rows of a flow with lineage; borders of windows as microseconds, like the times of the input."""
+    (con,) = OPEN
+    con.register("a_rows", _input(LEFT, a, 0).to_reader())
+    con.register("b_rows", _input(RIGHT, b or [], B_ID).to_reader())
+    if asked is not None:
+        con.register("asked", pa.table({"word": [p[0] for p in asked], "event_time": [p[1] for p in asked]}))
+    text = lower.sql(with_lineage(flow), {"a": "a_rows", "b": "b_rows"}, "asked" if asked is not None else None)
+    return Counter(tuple(_us(value) for value in row) for row in con.execute(text).fetchall())
+
+
+def _us(value: Any) -> Any:
+    if not isinstance(value, datetime):
+        return value
+    since = value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * US + since.microseconds
+
+
+def words(rows: list[Row]) -> list[Row]:
+    """(word, row, its place, its number), as the flow below explodes them."""
+    return [
+        (word, row, place, number)
+        for number, row in enumerate(rows)
+        if row[2] is not None
+        for place, word in enumerate(row[2].split(" "))
+    ]
+
+
+WORDS = A.explode(word="split(text, ' ')")
+
+
+@given(rows=LEFT_ROWS)
+def test_explode(rows: list[Row]) -> None:
+    """One row for each element, told apart by its place; none for null."""
+    wanted = [(*row[:3], word, row[3], row[3] + 7, n, place) for word, row, place, n in words(rows)]
+    assert answer(WORDS.sink("out"), rows) == Counter(wanted)
+
+
+@given(rows=LEFT_ROWS, asked=st.lists(st.tuples(st.sampled_from(["x", "y", ""]), TIMES), max_size=6))
+def test_running_after_explode(rows: list[Row], asked: list[Row]) -> None:
+    """At every event time of a word: all its rows up to and with that time, several of one event among them."""
+    flow = WORDS.running(keys="word", n="count(*)", most="max(v)").sink("out")
+    whole = {}
+    for key, time in {(word, row[3]) for word, row, _, _ in words(rows)}:
+        values = [row[1] for word, row, _, _ in words(rows) if word == key and row[3] <= time]
+        most = max((value for value in values if value is not None), default=None)
+        whole[key, time] = (key, len(values), most, time, time + 7)
+    assert answer(flow, rows) == Counter(whole.values())
+    ends = {(key, max(time for k, time in whole if k == key)) for key, _ in whole}
+    before = {(key, max((t for k, t in whole if k == key and t <= time), default=None)) for key, time in asked}
+    assert answer(flow, rows, asked=asked) == Counter(whole[place] for place in ends | before if place in whole)
+
+
+@given(rows=LEFT_ROWS)
+def test_lookup(rows: list[Row]) -> None:
+    """The table's row of the same key; without one a row goes, or stays with nulls."""
+    kinds = {0: "none", 1: None}
+    found = [(*row[:3], kinds.get(row[0]), row[3], row[3] + 7, n) for n, row in enumerate(rows)]
+    assert answer(A.lookup(KINDS, on="k", how="left").sink("out"), rows) == Counter(found)
+    assert answer(A.lookup(KINDS, on="k").sink("out"), rows) == Counter(row for row in found if row[0] in kinds)
+
+
+@given(a=LEFT_ROWS, b=RIGHT_ROWS)
+def test_union_of_two_streams(a: list[Row], b: list[Row]) -> None:
+    """All rows of both; their ids differ by themselves."""
+    flow = union(A.select(k="k", n="v"), B.select(n="w", k="k").select(k="k", n="n")).sink("out")
+    wanted = [(row[0], row[1], row[3], row[3] + 7, n) for n, row in enumerate(a)]
+    wanted += [(row[0], row[1], row[2], row[2] + 7, B_ID + n) for n, row in enumerate(b)]
+    assert answer(flow, a, b) == Counter(wanted)
+
+
+@given(rows=LEFT_ROWS)
+def test_union_of_one_stream_on_two_ways(rows: list[Row]) -> None:
+    """An event that comes on both ways gives two rows, told apart by the way, and by the place where there is one."""
+    flow = union(WORDS.select(k="k", x="word"), A.where("v > 0").select(k="k", x="text")).sink("out")
+    wanted: list[Row] = [(row[0], word, row[3], row[3] + 7, n, place, 0) for word, row, place, n in words(rows)]
+    wanted += [
+        (row[0], row[2], row[3], row[3] + 7, n, None, 1)
+        for n, row in enumerate(rows)
+        if row[1] is not None and row[1] > 0
+    ]
+    assert answer(flow, rows) == Counter(wanted)
+
+
+@given(rows=LEFT_ROWS, gap=st.integers(1, 12))
+def test_session(rows: list[Row], gap: int) -> None:
+    """Events of a key belong together until one is more than the gap after the one before."""
+    flow = A.window(session(f"{gap}us"), keys="k").aggregate(n="count(*)", total="sum(v)").sink("out")
+    wanted = []
+    for key in {row[0] for row in rows}:
+        mine = sorted((row for row in rows if row[0] == key), key=lambda row: row[3])
+        sessions: list[list[Row]] = []
+        for row in mine:
+            if sessions and row[3] - sessions[-1][-1][3] <= gap:
+                sessions[-1].append(row)
+            else:
+                sessions.append([row])
+        for each in sessions:
+            values = [row[1] for row in each if row[1] is not None]
+            last = each[-1][3]
+            wanted.append((key, each[0][3], last + gap, len(each), sum(values) if values else None, last, last + 7))
+    assert answer(flow, rows) == Counter(wanted)
+
+
+@given(rows=LEFT_ROWS, window=WINDOWS)
+def test_distinct(rows: list[Row], window: Window) -> None:
+    """The first event of each key, by time and then by id: of all, and of each window."""
+    order = sorted(enumerate(rows), key=lambda pair: (pair[1][3], pair[0]))
+    first = {row[0]: (*row, row[3] + 7, n) for n, row in reversed(order)}
+    assert answer(A.distinct(keys="k").sink("out"), rows) == Counter(first.values())
+    windowed: dict[Row, Row] = {}
+    for n, row in reversed(order):
+        for start in range(-(60 // window.slide_us) * window.slide_us, 60, window.slide_us):
+            if start <= row[3] < start + window.range_us:
+                windowed[row[0], start] = (*row[:3], start, start + window.range_us, row[3], row[3] + 7, n)
+    assert answer(A.distinct(keys="k", window=window).sink("out"), rows) == Counter(windowed.values())
+
+
+@given(a=LEFT_ROWS, b=RIGHT_ROWS, bounds=st.tuples(st.integers(-9, 9), st.integers(-9, 9)))
+def test_interval_join(a: list[Row], b: list[Row], bounds: tuple[int, int]) -> None:
+    """Pairs of equal keys whose times lie within the bounds, both included."""
+    earliest, latest = min(bounds), max(bounds)
+    text = [f"{'-' if us < 0 else ''}{abs(us)}us" for us in (earliest, latest)]
+    flow = A.interval_join(B, on="k", earliest=text[0], latest=text[1]).sink("out")
+    wanted = [
+        (*left[:3], right[1], max(left[3], right[2]), max(left[3], right[2]) + 7, i, B_ID + j)
+        for i, left in enumerate(a)
+        for j, right in enumerate(b)
+        if left[0] is not None and left[0] == right[0] and earliest <= right[2] - left[3] <= latest
+    ]
+    assert answer(flow, a, b) == Counter(wanted)
+
+
+@given(rows=LEFT_ROWS, n=st.integers(1, 4))
+def test_top(rows: list[Row], n: int) -> None:
+    """The greatest of each window; equal ones by key; nulls are not ranked, and all of them make its time."""
+    counted = A.window(tumble("5us"), keys="k").aggregate(total="sum(v)")
+    flow = counted.top(n, by="total", ties="k").sink("out")
+    wanted = []
+    for start in range(-30, 30, 5):
+        inside = [row for row in rows if start <= row[3] < start + 5 and row[1] is not None]
+        totals = {key: sum(row[1] for row in inside if row[0] == key) for key in {row[0] for row in inside}}
+        best = sorted(totals, key=lambda key: (-totals[key], key is not None, key or 0))
+        # a key's time is that of its last event, even one without a value
+        last = max((row[3] for row in rows if start <= row[3] < start + 5 and row[0] in totals), default=0)
+        wanted += [
+            (start, start + 5, rank, key, totals[key], last, last + 7) for rank, key in enumerate(best[:n], start=1)
+        ]
+    assert answer(flow, rows) == Counter(wanted)
+
+
+def test_hopping_windows_are_ranked_apart() -> None:
+    """By hand: of each window and key its best word, the lesser word first where they are even."""
+    ranked = (
+        WORDS.window(hop("4us", "2us"), keys=("k", "word"))
+        .aggregate(n="count(*)")
+        .top(1, by="n", ties="word", keys="k")
+        .sink("out")
+    )
+    rows = [(1, 0, "b a", 1), (1, 0, "b", 3), (2, 0, "z", 3)]
+    assert answer(ranked, rows) == Counter(
+        [
+            (1, -2, 2, 1, "a", 1, 1, 8),
+            (1, 0, 4, 1, "b", 2, 3, 10),
+            (2, 0, 4, 1, "z", 1, 3, 10),
+            (1, 2, 6, 1, "b", 1, 3, 10),
+            (2, 2, 6, 1, "z", 1, 3, 10),
+        ]
+    )

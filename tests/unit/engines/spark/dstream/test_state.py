@@ -1,0 +1,33 @@
+"""Which windows close in a batch, and what later batches need."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.dataflow.nodes import Window
+from streamgauge.engines.spark.dstream.state import Batch, closing
+
+CUTS = st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True).map(sorted)
+
+
+def test_windows_close_when_all_their_events_are_there() -> None:
+    """At their ends, and not a microsecond earlier."""
+    window = Window(range_us=8, slide_us=4)
+    found = closing(window, Batch(0, 15, 16, 16))
+    assert (found.first_us, found.last_us, found.open_us) == (16, 16, 12)
+    assert not closing(window, Batch(0, 16, 19, 19)).any
+
+
+@given(CUTS, st.integers(1, 30), st.integers(1, 30))
+def test_every_window_closes_in_one_batch(cuts: list[int], range_us: int, slide_us: int) -> None:
+    """However batches are cut; and one that is open begins no earlier than what is kept for it."""
+    window, last_us = Window(range_us, slide_us), cuts[-1]
+    closed: list[int] = []
+    for number, (from_us, to_us) in enumerate(pairwise([0, *cuts])):
+        found = closing(window, Batch(number, from_us, to_us, to_us))
+        closed += range(found.first_us, found.last_us + 1, slide_us)
+        assert found.open_us + range_us > to_us
+    assert closed == [end for end in range(1, last_us + 1) if (end - range_us) % slide_us == 0]

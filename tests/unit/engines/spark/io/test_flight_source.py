@@ -1,0 +1,47 @@
+"""The data source at both edges of a Spark job."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.engines.spark.structured.test_main import BOUGHT, MEAN, REVENUE
+
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.io.flight_source import named
+from streamgauge.engines.spark.lowering.queries import queries
+from streamgauge.engines.spark.structured.main import SparkJob, Sut
+from streamgauge.engines.spi import Edge, Edges
+
+
+def test_named_sources_differ_by_nothing_but_their_names() -> None:
+    one, other = named("one"), named("other")
+    assert (one.name(), other.name()) == ("one", "other")
+    assert one.streamReader is other.streamReader
+
+
+class Asked(Exception):
+    """What is asked of a session comes no further."""
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_each_query_reads_a_source_of_its_own() -> None:
+    """Queries that share one write to one map in Spark's JVM, each from its own thread; a session parses types."""
+    registered: list[str] = []
+
+    def formatted(name: str) -> Any:
+        assert registered[-1] == name
+        raise Asked
+
+    session = SimpleNamespace(
+        dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
+        readStream=SimpleNamespace(format=formatted),
+    )
+    two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
+    edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
+    for query in queries(two):
+        with pytest.raises(Asked):
+            Sut(SparkJob(two, edges, {}, "local[1]", "", ""))._run(session, query)
+    assert len(set(registered)) == len(queries(two)) == 2

@@ -1,0 +1,68 @@
+"""What a batch becomes on its way to a broker; without one, and without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.types import IntegerType, LongType, StructType
+
+from streamgauge.engines.spark.io import kafka
+from streamgauge.engines.spark.io.kafka import Writer, messages
+from streamgauge.engines.spi import Edge, Edges
+
+ONE = {"out": {"key": "int", "event_time": "bigint", "mean": "double"}}
+TWO = {"a": {"n": "int"}, "b": {"at": "timestamp"}}
+
+
+class Frame:
+    """As much of a frame as is asked of it; it counts how often."""
+
+    def __init__(self) -> None:
+        self.schemas, self.selected = 0, [""]
+
+    @property
+    def schema(self) -> StructType:
+        self.schemas += 1
+        return StructType().add("n", IntegerType()).add("event_time", LongType())
+
+    def selectExpr(self, *texts: str) -> Any:
+        self.selected = list(texts)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """What writes it: each step gives the next."""
+        return self if name == "write" else lambda *_, **__: self
+
+
+def test_a_message_is_its_row() -> None:
+    frame = Frame()
+    messages(frame, ONE, "q0", 7)  # type: ignore[arg-type]
+    key, value = frame.selected
+    assert key == "'q0/7' AS key"
+    row = "`key` AS `key`, `event_time` AS `event_time`, cast(`mean` AS string) AS `mean`"
+    assert value == f"to_json(struct({row})) AS value"
+
+
+def test_of_several_sinks_a_message_is_an_object_of_rows_that_are_there() -> None:
+    frame = Frame()
+    messages(frame, TWO, "q0", 7)  # type: ignore[arg-type]
+    first = "CASE WHEN _sink_0 IS NOT NULL THEN struct(_sink_0.`n` AS `n`) END AS `a`"
+    second = "CASE WHEN _sink_1 IS NOT NULL THEN struct(unix_micros(_sink_1.`at`) AS `at`) END AS `b`"
+    assert frame.selected[1] == f"to_json(struct({first}, {second})) AS value"
+
+
+def test_the_types_of_a_query_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question crosses to the JVM, in the path of every batch; every batch's mark says them all the same."""
+    sent: list[Any] = []
+    monkeypatch.setattr(kafka, "Marks", lambda edges: type("Sent", (), {"send": lambda _, mark: sent.append(mark)})())
+    (tmp_path / "offsets").mkdir()
+    edges = Edges((Edge("", "run"),), Edge("", "run"), {}, transport_options={"brokers": "127.0.0.1:9092"})
+    writer, frame = Writer(edges, "q0", ["out"], tmp_path), Frame()
+    for batch in range(3):
+        (tmp_path / "offsets" / str(batch)).write_text("v1\n{}\n{}\n")
+        writer.write(frame, batch)  # type: ignore[arg-type]
+    assert frame.schemas == 1
+    assert [mark.sinks for mark in sent if mark.first] == [{"out": {"n": "int", "event_time": "bigint"}}] * 3
+    assert [(mark.batch, mark.first) for mark in sent] == [(n, first) for n in range(3) for first in (True, False)]

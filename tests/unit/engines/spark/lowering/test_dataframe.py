@@ -1,0 +1,48 @@
+"""Which way an operator goes on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import hop, source
+from streamgauge.dataflow.nodes import WindowAggregate, WindowJoin
+from streamgauge.engines.spark.lowering.dataframe import Lowering, lowering_of
+from streamgauge.engines.spark.options import CAPABILITIES
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.of(user_id="int", pack="int"))
+
+
+def test_what_spark_says_it_runs_is_what_is_lowered() -> None:
+    """A node without a lowering would fail after the start; a lowering that is not listed is refused before it."""
+    lowered = {kind.__name__ for kind in Lowering.__dict__["_lowered"].dispatcher.registry if kind is not object}
+    assert set(CAPABILITIES.nodes) == {*lowered, "NativeJob"}
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "asked", "way"),
+    [
+        ("sum(price)", {}, "panes"),
+        ("sum(price)", {"aggregate": "auto"}, "panes"),
+        ("avg(price)", {}, "window"),
+        ("sum(price)", {"aggregate": "window"}, "window"),
+        ("sum(price)", {"other": "window"}, "panes"),
+    ],
+)
+def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str, str], way: str) -> None:
+    """Unless its own name was given another way."""
+    node = BOUGHT.window(hop(2, 1), keys="pack").aggregate(found=aggregate).node
+    assert isinstance(node, WindowAggregate)
+    assert lowering_of(node, asked) == way
+
+
+def test_a_join_is_sparks_own_unless_asked_otherwise() -> None:
+    """The idiomatic one is the default."""
+    node = (
+        BOUGHT.select(pack="pack", price="price")
+        .join(ADS.select(pack="pack", ad="user_id"), window=hop(2, 1), on="pack")
+        .node
+    )
+    assert isinstance(node, WindowJoin)
+    assert (lowering_of(node, {}), lowering_of(node, {"join": "packed"})) == ("stream_stream", "packed")

@@ -1,0 +1,149 @@
+"""Why Spark did not start, as both that start it tell it; no process is started here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
+from streamgauge.engines.spark import engine
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.engines.spark.launch import started
+from streamgauge.engines.spark.session import python_workers
+from streamgauge.engines.spark.session.spark_home import NOTICE, view_of_spark_home
+from streamgauge.engines.spark.userjob import operator_benchmark
+from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedJob, Timing
+from streamgauge.engines.spark.userjob.user_function import RUNNING, UP
+from streamgauge.engines.spi import Edges
+from streamgauge.system.child_processes import ChildFailed, ChildSilent
+from streamgauge.transports.spi import Edge
+
+NO_HEAP = "WARNING: an unusual start\nError occurred during initialization of VM\n  Too small maximum heap\nmore\n"
+
+
+class Failing:
+    """A child that answers nothing but an error."""
+
+    def __init__(self, log: Path, error: ChildFailed) -> None:
+        self.log, self._error = log, error
+        self.stopped, self.stage = False, ""
+
+    def ask(self, request: str, timeout_s: float) -> Any:
+        assert request == "start"
+        raise self._error
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Failing:
+    """Its JVM never came up."""
+    log = tmp_path / "spark.log"
+    log.write_text(NO_HEAP)
+    return Failing(log, ChildFailed("JAVA_GATEWAY_EXITED"))
+
+
+def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> None:
+    """It stands in the log alone: two lines of it, after Spark's own message."""
+    with pytest.raises(EngineError) as told:
+        started(failing)  # type: ignore[arg-type]
+    assert str(told.value) == (
+        "spark did not start: JAVA_GATEWAY_EXITED\n"
+        "  Error occurred during initialization of VM: Too small maximum heap\n"
+        f"  whole log: {failing.log}"
+    )
+    assert told.value.log == str(failing.log)
+
+
+def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -> None:
+    """The home is a view without the zip, workers are spared, and Spark logs less than it would: no option says so."""
+    child = SimpleNamespace(ask=lambda request, timeout_s: {"spark.x": "1"})
+    found = started(child)  # type: ignore[arg-type]
+    assert found == {"spark.x": "1", "spark home": NOTICE, "python workers": python_workers.NOTICE, "log level": "WARN"}
+    assert "without pyspark.zip" in NOTICE
+    view = view_of_spark_home(tmp_path)
+    assert (view / "jars").is_dir()
+    assert not (view / "python" / "lib" / "pyspark.zip").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [("SettingError", SettingError), ("JobError", JobError), ("Other", InputError)]
+)
+def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[InputError]) -> None:
+    """With the problems as they were, and the kind of error that it was in there."""
+    problem = Problem("option spark.x", "is not known to Spark", "1", "leave it out")
+    with pytest.raises(InputError) as told:
+        started(Failing(tmp_path / "log", ChildFailed("refused", kind, [problem])))  # type: ignore[arg-type]
+    assert type(told.value) is error
+    assert list(told.value.problems) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind", "said"),
+    [
+        (f"{RUNNING}: dear(): my_job.py, line 7: sleep(600)", JobError, "my_job.py, line 7: sleep"),
+        (UP, EngineError, "spark did not start"),
+    ],
+)
+def test_a_function_that_does_not_return_is_the_users(
+    tmp_path: Path, stage: str, kind: type[Exception], said: str
+) -> None:
+    """With the line at which it was; Spark itself has started then."""
+    silent = Failing(tmp_path / "log", ChildSilent("no answer"))
+    silent.log.touch()
+    silent.stage = stage
+    with pytest.raises(kind, match=said):
+        started(silent)  # type: ignore[arg-type]
+
+
+def test_nothing_is_left_of_an_engine_that_did_not_start(
+    failing: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its process nor its folder."""
+    folders: list[Path] = []
+
+    def process(module: str, job: Any, folder: Path, *_: Any) -> Failing:
+        folders.append(folder)
+        return failing
+
+    monkeypatch.setattr(engine, "spark_process", process)
+    made = SparkEngine()
+    with pytest.raises(EngineError, match="Too small maximum heap"):
+        made.start(None, Edges((), Edge("nowhere", ""), {}), {}, "local[1]", tmp_path / "engine")  # type: ignore[arg-type]
+    assert failing.stopped
+    assert not folders[0].exists()
+    assert made.pids() == []
+
+
+@pytest.mark.parametrize(("kind", "logged"), [("EngineError", True), ("RuntimeError", False)])
+def test_the_end_of_its_jvm_is_told_with_its_log(tmp_path: Path, kind: str, logged: bool) -> None:
+    """The process outlives it and answers with what it saw, as one that ended itself is told."""
+
+    def ask(request: str, timeout_s: float) -> Any:
+        raise ChildFailed("Spark's JVM ended (SIGKILL)", kind)
+
+    made, log = SparkEngine(), tmp_path / "spark.log"
+    child: Any = SimpleNamespace(ask=ask, alive=True, log=log, exit_code=1)
+    made._child = child
+    found = made.status()
+    assert (found.alive, str(log) in found.reason) == (False, logged)
+    assert found.reason.startswith("Spark's JVM ended (SIGKILL)")
+    child.alive = False
+    assert made.status().reason == f"the Spark process ended (exit code 1); its log: {log}"
+
+
+def test_a_session_that_does_not_open_tells_its_own_last_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the first line of a stack alone."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("An error occurred while calling o1.x\n\tat y\nCaused by: java.net.BindException: in use")
+
+    monkeypatch.setattr(operator_benchmark, "open_checked", fails)
+    with pytest.raises(EngineError, match=r"calling o1\.x\nCaused by: java\.net\.BindException: in use"):
+        Timing(IsolatedJob((), {}, str(tmp_path))).start()

@@ -1,0 +1,90 @@
+"""Spark's settings: what a user's options become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source, tumble
+from streamgauge.engines.spark import options
+from streamgauge.workloads.registry import get
+
+
+@pytest.mark.parametrize(
+    ("asked", "windowed", "state_copied", "used"),
+    [
+        ("auto", True, False, "1400 milliseconds"),
+        ("auto", True, True, "2 seconds"),
+        ("auto", False, False, "0 seconds"),
+        ("0 seconds", True, True, "0 seconds"),
+        ("250 milliseconds", False, False, "250 milliseconds"),
+    ],
+)
+def test_the_trigger_that_is_used(asked: str, windowed: bool, state_copied: bool, used: str) -> None:
+    """A user's own word stands; else windows get an interval, and row by row work goes back to back."""
+    assert options.trigger(asked, windowed, state_copied) == used
+
+
+def test_a_users_options_stand_over_ours() -> None:
+    """Ours by name, Spark's by prefix."""
+    ours, users = options.split({"buckets": "4", "spark.x": "1"})
+    assert (ours["buckets"], ours["driver_memory"], users) == ("4", "4g", {"spark.x": "1"})
+
+
+def test_a_small_machine_has_a_smaller_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of its memory, unless the user says otherwise."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=3 * 2**30))
+    assert options.split({})[0]["driver_memory"] == "1536m"
+    assert options.split({"driver_memory": "2g"})[0]["driver_memory"] == "2g"
+    refused = options.RULES["driver_memory"]("4g")
+    assert refused is not None
+    assert refused.way_out == "--option driver_memory=1536m"
+
+
+def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:
+    """RocksDB copies its files with a class that the faster local files are not; all else stays as it was."""
+    plain = options.defaults(2, local_checkpoint=True)
+    kept = options.with_rocksdb(plain)
+    assert kept["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
+    assert plain.keys() - kept.keys() == {"spark.hadoop.fs.file.impl"}
+    assert {name: kept[name] for name in plain if name in kept} == {name: plain[name] for name in plain if name in kept}
+
+
+def test_which_flows_keep_their_state_in_rocksdb() -> None:
+    """Those whose state Spark's usual store would copy whole in every batch, or cannot keep."""
+    rows = source("rows", Schema.of(who="string"))
+    assert options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"))
+    assert not options.needs_rocksdb(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
+    assert not options.needs_rocksdb(rows.running(keys="who", n="count(*)").sink("counts"))
+    spikes = get("spike_detection")
+    assert options.needs_rocksdb(spikes.build(spikes.parameters(), 1000.0).flow)
+
+
+def test_which_flows_spark_is_not_to_check() -> None:
+    """Those that put rows of a batch in order, and no other: its refusals are worth having."""
+    rows = source("rows", Schema.of(who="string"))
+    assert options.keeps_first_rows(rows.distinct(keys="who").sink("firsts"))
+    assert not options.keeps_first_rows(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
+    assert not options.keeps_first_rows(rows.running(keys="who", n="count(*)").sink("counts"))
+
+
+def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
+    """Each choice has its options, and `jvm` leaves the JVM alone."""
+    jit = next(setting for setting in options.SETTINGS if setting.name == "jit")
+    assert options.JVM_OPTIONS.keys() == set(jit.choices)
+    assert options.JVM_OPTIONS["jvm"] == ()
+    assert all(option.startswith("-XX:Tier") for option in options.JVM_OPTIONS[jit.default])
+
+
+def test_what_makes_an_own_job_alike_stands_in_its_document() -> None:
+    """Every setting that a workload gets and an own job does not, with its value."""
+    text = (Path(__file__).parents[4] / "docs" / "own-jobs.md").read_text()
+    built_in, own = (options.defaults(2, local_checkpoint=True, raw_files=raw) for raw in (True, False))
+    assert own.items() < built_in.items()
+    assert all(f"--option {name}={value}" in text for name, value in built_in.items() - own.items())
+    assert f'--option trigger="{options.WINDOWED_INTERVAL}"' in text
+    assert options.trigger("auto", False) == "0 seconds"

@@ -1,0 +1,159 @@
+"""What is asked of Spark, refused before one is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import hop, source
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.validate import check
+from streamgauge.engines.spi import StartRequest
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)").sink("revenue")
+NAMED = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)", name="per_pack").sink("revenue")
+PLAIN = BOUGHT.sink("all")
+IMAGE = {"spark.kubernetes.container.image": "some/image"}
+
+
+def problems(
+    options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN
+) -> list[Problem]:
+    try:
+        check(StartRequest(flow, options or {}, master, "common"))
+    except InputError as error:
+        return list(error.problems)
+    return []
+
+
+def refused(options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN) -> Problem:
+    (problem,) = problems(options, master, flow)
+    return problem
+
+
+@pytest.mark.parametrize("good", ["auto", "0 seconds", "1.5 seconds", "2 minutes", "1400 milliseconds"])
+def test_triggers_as_spark_writes_them(good: str) -> None:
+    """Or auto."""
+    assert problems({"trigger": good}) == []
+
+
+@pytest.mark.parametrize("bad", ["1s", "soon", "-1 second", "", "1.5 minutes", "0.5 milliseconds"])
+def test_triggers_that_spark_would_choke_on_are_refused(bad: str) -> None:
+    """It says so itself only after its start; of its units only seconds may have a fraction."""
+    assert refused({"trigger": bad}).setting == "option trigger"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.sql.adaptive.enabled", "ja"),
+        ("spark.sql.shuffle.partitions", "four"),
+        ("spark.sql.shuffle.partitions", "0"),
+        ("spark.executor.cores", "1.5"),
+        ("spark.executor.memory", "lots"),
+        ("spark.driver.maxResultSize", "-1"),
+        ("spark.memory.fraction", "60"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused(name: str, value: str) -> None:
+    """With the rule, and a value that is right."""
+    problem = refused({name: value})
+    assert (problem.setting, problem.got) == (f"option {name}", value)
+    assert problems(dict([problem.way_out.removeprefix("--option ").split("=")])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "way_out"),
+    [
+        ("spark.master", "yarn", "--master yarn"),
+        ("spark.driver.memory", "2g", "--option driver_memory=2g"),
+        ("sprak.sql.shuffle.partitions", "2", "--option spark.sql.shuffle.partitions=..."),
+    ],
+)
+def test_a_setting_by_another_word_is_refused(name: str, value: str, way_out: str) -> None:
+    """Two words for one thing could disagree; a slip in the first word is told as one."""
+    assert refused({name: value}).way_out == way_out
+
+
+@pytest.mark.parametrize(
+    "master", [None, "local", "local[4]", "local[*]", "local[2,3]", "spark://host:7077", "spark://a-b:7077,c.d:7078"]
+)
+def test_masters_that_spark_knows(master: str | None) -> None:
+    """As Spark writes them."""
+    assert problems(master=master) == []
+
+
+@pytest.mark.parametrize(
+    "master", ["", "local[0]", "local[two]", "local[2", "spark://host", "spark:/host:7077", "mesos://host:5050", "yarm"]
+)
+def test_masters_that_spark_does_not_know_are_refused(master: str) -> None:
+    """Before anything starts."""
+    assert (refused(master=master).setting, refused(master=master).got) == ("master", master)
+
+
+def test_kubernetes_needs_an_image() -> None:
+    """Spark says so itself only when it starts its executors."""
+    assert problems(IMAGE, "k8s://https://host:6443") == []
+    assert "spark.kubernetes.container.image" in refused({}, "k8s://https://host:6443").way_out
+    assert refused(IMAGE, "k8s://").setting == "master"
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "127.0.1.1", "0.0.0.0"])
+@pytest.mark.parametrize("master", ["spark://host:7077", "spark://localhost:7077,host:7077", "k8s://127.0.0.1:6443"])
+def test_executors_elsewhere_need_an_address_that_they_can_reach(master: str, bind: str) -> None:
+    """They would wait for their input until the start times out."""
+    options = IMAGE | {"spark.driver.host": "10.0.0.5"}
+    with pytest.raises(InputError) as caught:
+        check(StartRequest(PLAIN, options, master, "common", bind=bind))
+    (problem,) = caught.value.problems
+    assert (problem.setting, problem.got) == ("bind", bind)
+    assert master in problem.rule
+    check(StartRequest(PLAIN, IMAGE, master, "common", bind="10.0.0.5"))
+
+
+@pytest.mark.parametrize("master", [None, "local[2]", "local-cluster[1, 1, 1024]", "spark://localhost:7077"])
+def test_executors_here_reach_loopback(master: str | None) -> None:
+    """Also of a cluster that is on this machine."""
+    check(StartRequest(PLAIN, {}, master, "common", bind="127.0.0.1"))
+
+
+def test_yarn_needs_the_clusters_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is there, named by one of two variables."""
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    assert "HADOOP_CONF_DIR" in refused(master="yarn").rule
+    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path / "nowhere"))
+    assert "HADOOP_CONF_DIR" in refused(master="yarn").rule
+    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path))
+    assert problems(master="yarn") == []
+
+
+def test_a_lowering_is_chosen_by_its_operators_name() -> None:
+    """Whatever that name is."""
+    assert problems({"lowering.aggregate": "window"}, flow=REVENUE) == []
+    assert problems({"lowering.per_pack": "panes"}, flow=NAMED) == []
+    problem = refused({"lowering.per_pack": "fast"}, flow=NAMED)
+    assert problem.rule == "must be one of auto, panes, window"
+
+
+@pytest.mark.parametrize(
+    ("flow", "way_out"), [(NAMED, "--option lowering.per_pack=auto|panes|window"), (PLAIN, "leave it out")]
+)
+def test_a_lowering_of_no_operator_is_refused(flow: Flow, way_out: str) -> None:
+    """With the operators that the flow has."""
+    problem = refused({"lowering.aggregate": "window"}, flow=flow)
+    assert problem.setting == "option lowering.aggregate"
+    assert "operators are purchases" in problem.rule
+    assert problem.way_out == way_out
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Of options, lowerings, Spark's settings and the master."""
+    found = problems({"buckets": "0", "lowering.x": "y", "spark.executor.cores": "no", "colour": "blue"}, "yarm")
+    assert {problem.setting for problem in found} == {
+        "option buckets", "option lowering.x", "option spark.executor.cores", "option colour", "master",
+    }  # fmt: skip

@@ -1,0 +1,59 @@
+"""How far behind the watermark stays: what was asked for, or what the way of the events needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.config.experiment import build
+from streamgauge.core.errors import InputError
+from streamgauge.engines.spark.validate import check
+from streamgauge.engines.spark.watermark import delay_of, delay_us
+from streamgauge.engines.spi import StartRequest
+from streamgauge.preflight.validate import check as checked
+
+
+@pytest.mark.parametrize(
+    ("asked", "transport", "partitions", "delay", "seconds"),
+    [
+        ("auto", "flight", 4, "0 seconds", 0.0),
+        ("auto", "kafka", 1, "0 seconds", 0.0),
+        ("auto", "kafka", 2, "1 second", 1.0),
+        ("1500 milliseconds", "flight", 1, "1500 milliseconds", 1.5),
+        ("0 seconds", "kafka", 2, "0 seconds", 0.0),
+    ],
+)
+def test_it_waits_where_partitions_come_apart(
+    asked: str, transport: str, partitions: int, delay: str, seconds: float
+) -> None:
+    """Only there, unless it is told otherwise."""
+    assert delay_of(asked, transport, partitions) == delay
+    wanted = StartRequest(None, {"watermark_delay": asked}, None, "common", transport=transport, partitions=partitions)
+    assert delay_us(wanted) == round(seconds * 1e6)
+
+
+def test_the_tail_is_longer_by_it() -> None:
+    """Or the last windows of the span would not close."""
+    load = {"rate": "1k"}
+    plain, late = (
+        checked(build({"workload": "windowed_aggregation", "load": load, "options": options}))
+        for options in ({}, {"watermark_delay": "3 seconds"})
+    )
+    assert late.tail_us - plain.tail_us == late.watermark_delay_us == 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "named"),
+    [("spike_detection", {}, "moving_average"), ("windowed_join", {"lowering.join": "packed"}, "join")],
+)
+def test_it_is_refused_where_it_would_do_nothing(workload: str, options: dict[str, Any], named: str) -> None:
+    """Operators that keep to a watermark of their own."""
+    asked = {"workload": workload, "options": {**options, "watermark_delay": "3 seconds"}}
+    with pytest.raises(InputError, match=f"option watermark_delay: is not for {named}"):
+        checked(build(asked))
+
+
+def test_none_is_asked_of_a_flow_that_is_not_known() -> None:
+    """Where the workload itself is refused."""
+    check(StartRequest(None, {"watermark_delay": "3 seconds"}, None, "common"))

@@ -1,0 +1,351 @@
+"""The open loop itself, on a clock and an outlet that these tests play: no process, no socket, no time that passes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.harness import generator as module
+from streamgauge.harness.generator import Generator, GeneratorSettings, Stock
+from streamgauge.loadgen.fields import Integer, StreamSpec
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.transports.spi import Chunk, Delivery, Outlet, Overflow
+
+RATE, STREAM = 1000.0, "purchases"
+START, CHUNK_US = 1_700_000_000 * US, 100_000
+SECOND = START + US
+
+
+def plan_of(rate_per_s: float) -> Plan:
+    """Two partitions of one stream, for a minute."""
+    streams = (StreamSpec(STREAM, (Integer("price", 1, 100),)),)
+    return Plan(streams, parse_profile("constant", rate_per_s, 60.0), START, 60.0, partitions=2, seed=1)
+
+
+class PlayedClock:
+    """Time passes only in sleeps, and as long as a test says. `at` holds what happens when a sleep until then ends."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.at: dict[int, Callable[[], None]] = {}
+
+    def now_us(self) -> int:
+        return self.now
+
+    def pass_time(self, us: int) -> None:
+        self.now += us
+
+    def sleep_until(self, when_us: int) -> None:
+        self.now = max(self.now, when_us)
+        self.at.pop(when_us, lambda: None)()
+
+
+class Recording:
+    """An outlet that keeps what it is offered: `full_from` is the event time from which it has no room."""
+
+    location = "nowhere"
+
+    def __init__(self) -> None:
+        self.overflowed = False
+        self.memory_full_us: int | None = None
+        self.offered: list[Chunk] = []
+        self.event_times: list[int] = []
+        self.full_from: int | None = None
+        self.waits: Callable[[], int] | None = None
+        self.committed: list[int] = []
+        self.read_until = 0
+
+    def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
+    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
+        if self.full_from is not None and to_us > self.full_from:
+            self.overflowed = True
+            raise Overflow("queue full")
+        times = [time for batch in batches.values() for time in batch.column(EVENT_TIME).to_pylist()]
+        assert all(from_us <= time < to_us for time in times)
+        self.event_times += times
+        self.offered.append(Chunk(from_us, to_us, len(times), published_us))
+
+    def waiting_us(self, to_us: int) -> int:
+        assert self.waits is not None, "an open loop does not ask how much waits"
+        return self.waits()
+
+    def frontier(self) -> int:
+        return self.offered[-1].to_us if self.offered else 0
+
+    def commit(self, before_us: int) -> None:
+        self.committed.append(before_us)
+
+    def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
+        return self.offered, []
+
+    def drain_aborted(self) -> list[int]:
+        return []
+
+    def handed_out(self, before_us: int) -> None:
+        self.read_until = before_us
+
+    def positions(self) -> dict[str, int]:
+        return {"purchases": sum(chunk.events for chunk in self.offered)}
+
+    def drain_handing_out(self) -> list[Any]:
+        return []
+
+    def lateness(self) -> list[int]:
+        """How long after its end each chunk was there, in milliseconds."""
+        return [(chunk.published_us - chunk.to_us) // 1000 for chunk in self.offered]
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Where each chunk begins and ends, milliseconds of the plan."""
+        return [((chunk.from_us - START) // 1000, (chunk.to_us - START) // 1000) for chunk in self.offered]
+
+
+class AtOnce:
+    """A thread that has done its work when `start` returns."""
+
+    def __init__(self, target: Callable[..., None], args: tuple[Any, ...], daemon: bool) -> None:
+        self._work = lambda: target(*args)
+
+    def start(self) -> None:
+        self._work()
+
+
+class Stage:
+    """A generator of one partition with what is played around it."""
+
+    def __init__(self, folder: Path, partition: int = 0) -> None:
+        self.clock, self.outlet, self._folder = PlayedClock(), Recording(), folder
+        settings = GeneratorSettings(
+            partition=partition, host="", port=0, token="", clock_offset_us=0, bound_us=US, bytes_max=1,
+            columns={STREAM: ["price", EVENT_TIME]}, plan="", transport="flight",
+        )  # fmt: skip
+        clock: Any = self.clock
+        outlet: Outlet = self.outlet
+        self.generator = Generator(settings, clock, outlet)
+
+    def follow(self, plan: Plan, end_us: int, pace_us: int | None = None, chunk_us: int = CHUNK_US) -> None:
+        path = self._folder / "plan"
+        path.write_bytes(pickle.dumps(plan))
+        self.generator.segment(str(path), end_us, chunk_us, pace_us)
+
+    def status(self, name: str) -> Any:
+        return self.generator.status()[name]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a generator does in its thread is done when `segment` returns."""
+    monkeypatch.setattr(module, "Thread", AtOnce)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def planned(plan: Plan, partition: int, end_us: int) -> list[int]:
+    """The event times of a partition up to `end_us`, from the plan alone."""
+    last = plan.count_before(0, partition, end_us)
+    return [int(time) for time in plan.batch(0, partition, 0, last, [EVENT_TIME]).column(EVENT_TIME).to_pylist()]
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_chunks_are_there_when_their_time_has_come(tmp_path: Path, partition: int) -> None:
+    """One after the other without a gap, each at its end, with this partition's events of the plan and no other."""
+    stage, plan = Stage(tmp_path, partition), plan_of(RATE)
+    stage.follow(plan, SECOND)
+    assert stage.outlet.spans() == [(at, at + 100) for at in range(0, 1000, 100)]
+    assert stage.outlet.lateness() == [0] * 10
+    assert stage.outlet.event_times == planned(plan, partition, SECOND)
+    assert len(stage.outlet.event_times) == RATE / 2
+    assert (stage.status("ended"), stage.status("failed"), stage.status("overflowed")) == (True, "", False)
+    assert stage.status("frontier_us") == SECOND
+    assert stage.status("chunks")[0] == (START, START + CHUNK_US, 50, START + CHUNK_US)
+
+
+def test_the_partitions_of_a_plan_make_all_of_it(tmp_path: Path) -> None:
+    """No event comes twice, and none is left out."""
+    plan, times = plan_of(RATE), []
+    for partition in range(plan.partitions):
+        stage = Stage(tmp_path, partition)
+        stage.follow(plan, SECOND)
+        times += stage.outlet.event_times
+    assert np.array_equal(np.sort(times), np.sort([*planned(plan, 0, SECOND), *planned(plan, 1, SECOND)]))
+    assert len(times) == RATE
+
+
+def test_a_chunk_that_comes_late_is_published_late_and_never_shifted(stage: Stage) -> None:
+    """A generator that gets no processor for 0.35 s: its events keep the plan's times, and what was missed comes at
+    once after it, each chunk with its own lateness, until the plan is caught up with.
+    """
+    plan = plan_of(RATE)
+    stage.clock.at[START + 3 * CHUNK_US] = lambda: stage.clock.pass_time(350_000)
+    stage.follow(plan, SECOND)
+    assert stage.outlet.lateness() == [0, 0, 350, 250, 150, 50, 0, 0, 0, 0]
+    assert stage.outlet.spans() == [(at, at + 100) for at in range(0, 1000, 100)]
+    assert stage.outlet.event_times == planned(plan, 0, SECOND)
+
+
+def test_chunks_are_made_before_their_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making one takes as long as it takes; it must not be in the way when its time has come."""
+    made_at: list[int] = []
+    make = Plan.batch
+
+    def noted(plan: Plan, *given: Any) -> pa.RecordBatch:
+        made_at.append(stage.clock.now)
+        stage.clock.pass_time(CHUNK_US // 2)
+        return make(plan, *given)
+
+    monkeypatch.setattr(Plan, "batch", noted)
+    stage.follow(plan_of(RATE), SECOND)
+    assert made_at == [chunk.from_us for chunk in stage.outlet.offered]
+    assert stage.outlet.lateness() == [0] * 10
+
+
+def test_a_halt_ends_the_load_at_once(stage: Stage) -> None:
+    """What was made and is not due yet is not offered any more."""
+    stage.clock.at[START + 4 * CHUNK_US] = stage.generator.halt
+    stage.follow(plan_of(RATE), SECOND)
+    assert stage.outlet.spans()[-1] == (200, 300)
+    assert stage.status("ended")
+
+
+def test_a_plan_that_is_extended_goes_on_without_a_gap(stage: Stage) -> None:
+    """The end may be moved until it is reached, in steps that are no multiples of a chunk."""
+    plan = plan_of(RATE)
+    stage.clock.at[START + 2 * CHUNK_US] = lambda: stage.generator.extend(START + 450_000)
+    stage.follow(plan, START + 250_000)
+    assert stage.outlet.spans() == [(0, 100), (100, 200), (200, 300), (300, 400), (400, 450)]
+    assert stage.outlet.event_times == planned(plan, 0, START + 450_000)
+
+
+def test_an_end_cuts_the_last_chunk(stage: Stage) -> None:
+    """Nothing is offered past it."""
+    stage.follow(plan_of(RATE), START + 250_000)
+    assert stage.outlet.spans() == [(0, 100), (100, 200), (200, 250)]
+
+
+def test_a_pace_makes_the_plan_stand_still_while_too_much_waits(stage: Stage) -> None:
+    """A closed loop: the chunk is offered when there is room, at its own event times, and late by that."""
+    waits = iter([0, 400_000, 400_000, 200_000])
+
+    def read_on() -> int:
+        stage.clock.pass_time(20_000)
+        return next(waits, 0)
+
+    stage.outlet.waits = read_on
+    stage.follow(plan_of(RATE), START + 3 * CHUNK_US, pace_us=200_000)
+    assert stage.outlet.spans() == [(0, 100), (100, 200), (200, 300)]
+    assert stage.outlet.lateness() == [20, 60, 20]
+
+
+def test_a_halt_ends_the_wait_for_room(stage: Stage) -> None:
+    """Nothing reads any more; the chunk that waited is not offered."""
+
+    def stopped() -> int:
+        stage.generator.halt()
+        return US
+
+    stage.outlet.waits = stopped
+    stage.follow(plan_of(RATE), SECOND, pace_us=200_000)
+    assert stage.outlet.offered == []
+    assert stage.status("ended")
+
+
+def test_an_open_loop_does_not_ask_what_waits(stage: Stage) -> None:
+    """Only the bound ends it: nothing is offered past it, the status says why, and what was offered stays."""
+    stage.outlet.full_from = START + 3 * CHUNK_US
+    stage.follow(plan_of(RATE), SECOND)
+    assert stage.outlet.spans()[-1] == (200, 300)
+    assert (stage.status("ended"), stage.status("overflowed")) == (True, True)
+    assert stage.status("failed") == "Overflow: queue full"
+
+
+def test_a_segment_does_not_answer_for_the_overflow_before_it(stage: Stage) -> None:
+    """Each trial of a warm rig begins with a clean status."""
+    stage.outlet.full_from = START + 3 * CHUNK_US
+    stage.follow(plan_of(RATE), SECOND)
+    stage.outlet.full_from, stage.outlet.memory_full_us = None, 7
+    stage.follow(plan_of(RATE), SECOND)
+    assert [stage.status(name) for name in ("overflowed", "memory_full_us", "failed")] == [False, None, ""]
+    assert stage.status("frontier_us") == SECOND
+
+
+def test_a_new_segment_ends_the_one_before(stage: Stage) -> None:
+    """Two plans never mix: from then on all chunks are those of the second."""
+    other = plan_of(2 * RATE)
+    stage.clock.at[START + 3 * CHUNK_US] = lambda: stage.follow(other, START + 5 * CHUNK_US)
+    stage.follow(plan_of(RATE), SECOND)
+    assert stage.outlet.spans() == [(0, 100), (100, 200), *[(at, at + 100) for at in range(0, 500, 100)]]
+    assert [chunk.events for chunk in stage.outlet.offered] == [50] * 2 + [100] * 5
+
+
+def test_levelling_moves_the_frontier_without_events(stage: Stage) -> None:
+    """Between two plans, so that what others offered may be read: once, and never back."""
+    plan = plan_of(RATE)
+    stage.generator.level(SECOND)
+    assert stage.outlet.offered == []  # no plan was followed yet: there is nothing to level
+    stage.follow(plan, START + 2 * CHUNK_US)
+    for to_us in (SECOND, SECOND, START):
+        stage.generator.level(to_us)
+    assert stage.outlet.spans() == [(0, 100), (100, 200), (200, 1000)]
+    assert stage.outlet.offered[-1].events == 0
+    assert stage.outlet.event_times == planned(plan, 0, START + 2 * CHUNK_US)
+
+
+def test_an_error_of_ours_is_told_and_not_hidden(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status has it for the runner, and the traceback goes to the process's log."""
+
+    def broken(*_: Any) -> None:
+        raise ValueError("no such column")
+
+    monkeypatch.setattr(Plan, "batch", broken)
+    with pytest.raises(ValueError, match="no such column"):
+        stage.follow(plan_of(RATE), SECOND)
+    assert (stage.status("ended"), stage.status("failed")) == (True, "ValueError: no such column")
+
+
+def test_what_is_committed_is_forgotten(stage: Stage) -> None:
+    """The outlet hears of it."""
+    stage.generator.commit(SECOND)
+    assert stage.outlet.committed == [SECOND]
+
+
+@given(
+    lengths=st.lists(st.integers(1, 120_000), min_size=1, max_size=30),
+    rate=st.sampled_from([1.0, 37.0, 1000.0, 9_999.0]),
+    partition=st.integers(0, 1),
+)
+def test_what_is_made_ahead_is_the_plan_cut_into_chunks(lengths: list[int], rate: float, partition: int) -> None:
+    """Every event once, in the chunk of its time, however long the chunks are."""
+    plan, columns = plan_of(rate), ["price", EVENT_TIME]
+    stock, borders = Stock(plan, partition, {STREAM: columns}), list(accumulate(lengths, initial=START))
+    chunks = [stock.take(low, high)[STREAM] for low, high in pairwise(borders)]
+    whole = plan.batch(0, partition, 0, plan.count_before(0, partition, borders[-1]), columns)
+    assert pa.Table.from_batches(chunks).combine_chunks() == pa.Table.from_batches([whole]).combine_chunks()
+    for chunk, (low, high) in zip(chunks, pairwise(borders), strict=True):
+        assert all(low <= time < high for time in chunk.column(EVENT_TIME).to_pylist())
+
+
+def test_short_chunks_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five of 10 ms at once."""
+    plan, made = plan_of(RATE), []
+    batch = Plan.batch
+    monkeypatch.setattr(Plan, "batch", lambda *given: made.append(given) or batch(*given))
+    stock = Stock(plan, 0, {STREAM: ["price", EVENT_TIME]})
+    for number in range(10):
+        stock.take(START + number * 10_000, START + (number + 1) * 10_000)
+    assert len(made) == 2

@@ -1,0 +1,21 @@
+"""What is asked in the tests of the checks, and how they see it refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.config import experiment
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.preflight.validate import check as check_experiment
+
+GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
+
+
+def refused(values: dict[str, Any]) -> tuple[Problem, ...]:
+    """The problems with which values are refused."""
+    with pytest.raises(InputError) as caught:
+        check_experiment(experiment.build(values))
+    assert caught.value.exit_code == 2
+    return caught.value.problems

@@ -1,0 +1,49 @@
+"""Trials made by rule, for the tests of what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.core.clock import US
+from streamgauge.core.spans import TrialSpans
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import Verification
+from streamgauge.transports.spi import Delivery
+
+START = 1_700_000_000 * US
+RATE = 1000.0
+SECONDS = 40
+RIGHT = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
+LATENCIES = Latencies(event_time_us=Latency(p50=500_000.0, count=9, effective_count=9))
+
+
+def done_of(make: Any, profile: str = "constant", **story: Any) -> TrialRecord:
+    """40 s: 5 of warm-up, 30 measured, 5 of tail."""
+    spans = TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US)
+    made = make.story(plan=make.plan(seconds=120, profile=profile), seconds=SECONDS, **story)
+    return TrialRecord(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
+
+
+def part(stream: str, low: float, high: float, events: int, at: float, batch: int, again: bool = False) -> Delivery:
+    """A hand-out, its times in seconds after START."""
+    return Delivery(
+        stream, START + round(low * US), START + round(high * US), events, START + round(at * US), batch, again
+    )
+
+
+def journal_of(make: Any, *logs: list[Delivery], streams: int = 1, commits: tuple[Any, ...] = ()) -> TrialLog:
+    journal = TrialLog(make.plan(partitions=len(logs), streams=streams))
+    journal.add(make.tick([[] for _ in logs], list(logs), list(commits)))
+    return journal
+
+
+def cut_short(done: TrialRecord, after_us: int) -> TrialRecord:
+    """The same trial, had it ended then: nothing later was offered, read or committed."""
+    journal, until = done.journal, START + after_us
+    journal.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in journal.chunks]
+    journal.hand_outs = [[part for part in log if part.ingest_us <= until] for log in journal.hand_outs]
+    journal.commits = [commit for commit in journal.commits if commit.committed_us <= until]
+    done.drained, done.deadline_us = False, until
+    return done

@@ -1,0 +1,10 @@
+"""From the plane of the made map back to degrees: what only tests ask for."""
+
+from __future__ import annotations
+
+from streamgauge.loadgen.datasets.traffic.road_map import BOX, METRES_NORTH, Floats
+
+
+def to_degrees(east: Floats, north: Floats) -> tuple[Floats, Floats]:
+    """(latitude, longitude) of a place in the plane."""
+    return BOX.south + north / METRES_NORTH, BOX.west + east / BOX.metres_east

@@ -1,0 +1,169 @@
+"""loadgen/replay/text.py: a text file is read by its first line and line by line, as data and as a sample alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.loadgen.replay import files
+from streamgauge.loadgen.replay.files import Content, File, digest
+from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.loadgen.replay.text import LeftOut, in_words
+
+ROW = "1,a\n"
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def data(path: Path, **columns: str) -> Content:
+    return files.content(File(str(path), digest(path), tuple(columns.items())))
+
+
+def problem_of(what: Any, *arguments: Any, **options: Any) -> Problem:
+    with pytest.raises(InputError) as error:
+        what(*arguments, **options)
+    (problem,) = error.value.problems
+    return problem
+
+
+def both_problems(path: Path) -> list[Problem]:
+    """As data, and as a sample."""
+    return [problem_of(data, path, u="int", town="string"), problem_of(fit, path, "timestamp")]
+
+
+def test_a_sample_is_fitted_to_all_rows_after_the_line_of_names(tmp_path: Path) -> None:
+    """However regular some last lines are that are no rows: those are left out, and said."""
+    sample = fit(written(tmp_path, "a.csv", "u,town\n" + ROW * 300 + "1,a,3,4\n" * 3), "timestamp")
+    assert [(field.name, field.spark_type) for field in sample.fields] == [("u", "bigint"), ("town", "string")]
+    assert sample.said[-1] == "3 lines are no rows, and are left out"
+
+
+def test_a_sample_of_which_no_line_is_a_row_says_so(tmp_path: Path) -> None:
+    problem = problem_of(fit, written(tmp_path, "a.csv", "u,town\n" + "1\n" * 3), "timestamp")
+    assert (problem.rule, problem.got) == ("must hold some rows", "none; 3 lines are no rows, and are left out")
+
+
+@pytest.mark.parametrize(("content", "rule", "got"), [
+    (ROW * 30, "must begin with a line of names", "1, a, where 1 is a number"),
+    ("\n" + ROW * 30, "must begin with a line of names", "an empty line"),
+    ("u,u\n" + ROW * 30, "must name each column once", "a.csv, where u is there more than once"),
+])  # fmt: skip
+def test_a_sample_without_a_line_of_names_is_refused(tmp_path: Path, content: str, rule: str, got: str) -> None:
+    """A row in its place would be names, and one name for two columns no name of either."""
+    problem = problem_of(fit, written(tmp_path, "a.csv", content), "timestamp")
+    assert (problem.rule, problem.got) == (rule, got)
+
+
+def test_data_with_two_columns_of_a_name_that_is_needed_are_refused(tmp_path: Path) -> None:
+    """Another name that is there twice is nobody's business."""
+    path = written(tmp_path, "a.csv", "u,town,town\n1,a,b\n")
+    assert data(path, u="int").columns["u"].to_pylist() == [1]
+    assert "town is there more than once" in str(problem_of(data, path, town="string").got)
+
+
+@pytest.mark.parametrize(("texts", "kind"), [
+    (["1", "007", ""], "bigint"), (["1", "2.5"], "double"), (["9" * 20], "double"), (["true", "False"], "boolean"),
+    (["2026-01-31", "2026-01-31T12:00:00+02:00"], "timestamp"), (["31/01/2026"], "timestamp"), (["1", "x"], "string"),
+    (["12:30:00"], "string"), (["", ""], "string"), (['"1"', "2"], "bigint"),
+])  # fmt: skip
+def test_types_of_a_sample_are_those_of_all_its_values(tmp_path: Path, texts: list[str], kind: str) -> None:
+    """The first type that none of them contradicts; quotes change nothing."""
+    content = "n;x\n" + "".join(f"1;{text}\n" for text in texts)
+    assert [field.spark_type for field in fit(written(tmp_path, "a.csv", content), "timestamp").fields][1] == kind
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_text_in_utf_16_is_refused(tmp_path: Path, encoding: str) -> None:
+    """With its mark, and without."""
+    content = ("u,town\n" + ROW * 30).encode(encoding)
+    for problem in both_problems(written(tmp_path, "a.csv", content)):
+        assert problem.rule == "must be text in UTF-8"
+    assert problem_of(data, written(tmp_path, "a.txt", content), line="string").rule == "must be text in UTF-8"
+
+
+def test_a_binary_file_is_no_text(tmp_path: Path) -> None:
+    """Whatever it is called; the way out names the tool that makes text of it, if it is one."""
+    content = b"u,town\n" + bytes(range(128, 256)) * 40 + b"\n\xff\xfe\n\x00\x01\n"
+    for problem in both_problems(written(tmp_path, "a.csv", content)):
+        assert (problem.rule, problem.got) == ("must be text in UTF-8", "a.csv, of whose 4 lines 3 are none")
+        assert "iconv" in problem.way_out
+
+
+def test_some_lines_in_another_encoding_are_left_out_and_called_so(tmp_path: Path) -> None:
+    """As those of plain text are."""
+    path = written(tmp_path, "a.csv", ("u,town\n" + ROW * 30 + "2,Köln\n" * 10 + "1,2,3\n").encode("latin-1"))
+    found = data(path, u="int", town="string").left_out
+    assert found == LeftOut(11, 10)
+    assert in_words(found) == "11 lines are no rows, and are left out (10 for being no UTF-8)"
+    assert in_words(found) in fit(path, "timestamp").said
+    assert in_words(LeftOut(1, 1)) == "1 line is no row, and is left out (all for being no UTF-8)"
+
+
+@pytest.mark.parametrize("before", [30, 30_000])
+def test_a_quote_that_is_not_closed_is_refused_by_its_line(tmp_path: Path, before: int) -> None:
+    """Rather than dropping all that follows as one line, wherever it is."""
+    path = written(tmp_path, "a.csv", "u,town\n" + ROW * before + '2,"open\n' + ROW * 30)
+    for problem in both_problems(path):
+        assert problem.rule == "must close every quote"
+        assert f"in whose line {before + 2:,} one begins" in str(problem.got)
+        assert "Sniff" not in str(problem)
+
+
+def test_a_quote_in_the_wrong_place_is_one_line_that_is_no_row(tmp_path: Path) -> None:
+    """The others are read."""
+    found = data(written(tmp_path, "a.csv", "u,town\n" + ROW * 30 + '2,"open"x\n' + ROW * 30), u="int", town="string")
+    assert (len(found.columns["u"]), found.left_out) == (60, LeftOut(1))
+
+
+@pytest.mark.parametrize("content", ['[{"u": 1, "town": "a"},', '[{"u": 1, "town": "a"},\n{"u": 2, "town": "b"},\n\n'])
+def test_an_array_that_was_cut_off_is_refused(tmp_path: Path, content: str) -> None:
+    """Though a reader takes the objects that are there; one with space after its end is whole."""
+    for problem in both_problems(written(tmp_path, "a.json", content)):
+        assert (problem.rule, problem.got) == ("must be whole", "a.json, whose array is not closed")
+    whole = written(tmp_path, "b.json", content.rstrip().rstrip(",") + "] \n")
+    assert data(whole, u="int").columns["u"].to_pylist()[0] == 1
+
+
+@pytest.mark.parametrize(("name", "content", "rule"), [
+    ("a.jsonl", "x\ny\n[3]\n", "must have JSON objects"), ("a.csv", "\n1,a\n", "must have a first line of names"),
+])  # fmt: skip
+def test_data_without_any_name_say_so(tmp_path: Path, name: str, content: str, rule: str) -> None:
+    """And not that of no columns one is missing."""
+    problem = problem_of(data, written(tmp_path, name, content), u="int")
+    assert (problem.rule, problem.got) == (rule, f"{name}, which has none")
+
+
+def test_a_folder_is_no_sample(tmp_path: Path) -> None:
+    """Some write Parquet as one."""
+    (tmp_path / "a.parquet").mkdir()
+    problem = problem_of(fit, tmp_path / "a.parquet", "timestamp")
+    assert "which is a folder" in str(problem.got)
+    assert problem.way_out == "name one file of it"
+
+
+def test_what_a_reader_says_ends_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a line it quotes, and without the name of its class."""
+    monkeypatch.setattr(files, "SAID_MAX", 30)
+    problem = problem_of(data, written(tmp_path, "a.json", '{"u": 1}\n{"u"'), u="int")
+    assert str(problem.got).startswith("Malformed JSON")
+    assert str(problem.got).endswith(" ...")
+
+
+def test_space_around_names_is_none_of_them(tmp_path: Path) -> None:
+    """With quotes, and without."""
+    path = written(tmp_path, "a.csv", 'u , "town"\n1,a\n')
+    assert data(path, u="int", town="string").columns["town"].to_pylist() == ["a"]
+    assert [field.name for field in fit(path, "timestamp").fields] == ["u", "town"]
+
+
+def test_a_readers_advice_on_its_options_is_not_passed_on(tmp_path: Path) -> None:
+    """Of a file whose lines end in several ways, which it cannot read."""
+    got = str(problem_of(data, written(tmp_path, "a.csv", "u,town\n1,a\r\n2,c\n3,d\n"), u="int").got)
+    assert "strict_mode" not in got

@@ -1,0 +1,129 @@
+"""The planned input as files: content, bounds, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Interrupted, MachineError
+from streamgauge.loadgen import export
+from streamgauge.loadgen.export import parts_there, write_input
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec, Text
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+
+START = 1_700_000_000_000_000
+
+
+def plan_of(partitions: int = 2, seed: int = 1) -> Plan:
+    streams = (
+        StreamSpec("purchases", (Key("user_id", 50), Integer("price", 1, 9)), 0.8),
+        StreamSpec("lines", (Text("text", 3),), 0.2),
+    )
+    return Plan(streams, parse_profile("constant", 1000.0, 10.0), START, 10.0, partitions, seed)
+
+
+def test_files_hold_the_planned_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each partition's file holds its rows of the span in order, written batch by batch; rows are counted by stream."""
+    monkeypatch.setattr(export, "ROWS_MAX", 100)
+    plan, low, high = plan_of(), START + US, START + 3 * US
+    assert write_input(plan, tmp_path / "new", low, high) == {"purchases": 1600, "lines": 400}
+    for stream, spec in enumerate(plan.streams):
+        for partition in range(2):
+            table = pq.read_table(tmp_path / "new" / spec.name / f"part-{partition}.parquet", partitioning=None)
+            first, last = (plan.count_before(stream, partition, t_us) for t_us in (low, high))
+            names = [*spec.schema.names, "event_time", "event_id"]
+            expected = pa.Table.from_batches([plan.batch(stream, partition, first, last, names)])
+            assert table.schema.field("event_time").type == pa.timestamp("us", "UTC")
+            assert table.cast(expected.schema).equals(expected)
+
+
+def test_the_same_plan_writes_the_same_bytes(tmp_path: Path) -> None:
+    """Written twice, into one folder or two, an input has the same bytes; another seed has others."""
+    one, two, three = tmp_path / "one", tmp_path / "two", tmp_path / "three"
+    for out, seed in ((one, 1), (one, 1), (two, 1), (three, 2)):
+        write_input(plan_of(seed=seed), out, START, START + US)
+    first, second, other = ((out / "purchases" / "part-1.parquet").read_bytes() for out in (one, two, three))
+    assert first == second != other
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_progress_counts_to_the_whole(tmp_path: Path) -> None:
+    """Progress rises, and ends at the number of rows in all."""
+    seen: list[tuple[int, int]] = []
+    write_input(plan_of(), tmp_path, START, START + US, lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (1000, 1000)
+
+
+def test_an_empty_span_gives_readable_files(tmp_path: Path) -> None:
+    """A span without events gives files without rows."""
+    assert write_input(plan_of(), tmp_path, START - US, START) == {"purchases": 0, "lines": 0}
+    assert pq.read_table(tmp_path / "lines" / "part-0.parquet").num_rows == 0
+
+
+def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path) -> None:
+    """A folder that holds parts beyond this plan's partitions is refused, and left as it is."""
+    write_input(plan_of(partitions=3), tmp_path, START, START + US)
+    with pytest.raises(InputError, match=r"part-2\.parquet"):
+        write_input(plan_of(partitions=2), tmp_path, START, START + US)
+    assert (tmp_path / "purchases" / "part-2.parquet").exists()
+
+
+def test_an_input_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    """All of its files, before one is written: whoever stops it has no mixture of two rates or seeds."""
+    write_input(plan_of(seed=2), tmp_path, START, START + US)
+    assert len(parts_there(plan_of(), tmp_path)) == 4
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        write_input(plan_of(), tmp_path, START, START + US, stop)
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_streams_of_another_workload_are_not_mixed_in(tmp_path: Path) -> None:
+    """They would be read as streams of this input; nothing of theirs is removed."""
+    (tmp_path / "ads").mkdir()
+    (tmp_path / "ads" / "part-0.parquet").touch()
+    with pytest.raises(InputError, match="must not hold streams of another input"):
+        write_input(plan_of(), tmp_path, START, START + US)
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == ["part-0.parquet"]
+    assert not (tmp_path / "purchases").exists()
+
+
+def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """A file where the folder should be is said by name, with a way out."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError) as caught:
+        write_input(plan_of(), tmp_path / "file", START, START + US)
+    assert caught.value.problems[0].setting == "out"
+
+
+def test_an_input_that_was_stopped_is_said_to_be_incomplete(tmp_path: Path) -> None:
+    """Its earlier parts look whole; of the one that was being written nothing stays."""
+
+    def stop(done: int, total: int) -> None:
+        if done > 400:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="is incomplete"):
+        write_input(plan_of(), tmp_path, START, START + US, stop)
+    assert [path.name for path in tmp_path.rglob("part-*")] == ["part-0.parquet"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    """A full disk is an error of the machine, and leaves no half file."""
+    (tmp_path / "purchases").mkdir()
+    partial = tmp_path / "purchases" / "part-0.parquet.partial"
+    partial.symlink_to("/dev/full")
+    with pytest.raises(MachineError, match="full"):
+        write_input(plan_of(), tmp_path, START, START + US)
+    assert not partial.is_symlink()
+    assert not partial.with_suffix("").exists()

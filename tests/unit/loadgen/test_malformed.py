@@ -1,0 +1,128 @@
+"""Malformed values: the others untouched, any slice alone, shares and forms as asked for, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.errors import InputError
+from streamgauge.loadgen.datasets.calls import Called, Caller, Duration
+from streamgauge.loadgen.datasets.machines import InTurn
+from streamgauge.loadgen.datasets.mails import IsSpam, Message
+from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, OwnNumber, StreamSpec, Text
+from streamgauge.loadgen.malformed import Malformed, with_malformed
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.rate_profile import parse_profile
+
+BITS = PhiloxBits(seed=1, stream=0, partition=0, field=0)
+CASES: list[tuple[FieldSpec, tuple[Any, ...]]] = [
+    (Decimal("double", 0.0, 1.0), (None, math.nan, -1.0)),
+    (Integer("int", 1, 10), (None, -1)),
+    (OwnNumber("bigint"), (None,)),
+    (Text("string", 2), (None, "???")),
+    (IsSpam("boolean", Message("message", 2, 10, 0.5), 1), (None,)),
+    (InTurn("never_null", 100), (-1,)),
+]
+EACH = pytest.mark.parametrize(("whole", "forms"), CASES, ids=lambda one: getattr(one, "name", ""))
+
+
+def listed(values: Any) -> list[Any]:
+    """Values of any kind; what is no number equals itself."""
+    plain = values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+    return ["nan" if value != value else value for value in plain]
+
+
+@EACH
+def test_a_share_has_one_of_the_forms_and_all_else_is_as_it_was(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
+    """Of a tenth of the values each form is as likely; every other value is the one that it would have been."""
+    events = 60_000
+    before, after = (
+        listed(whole.column(BITS, 0, events)),
+        listed(with_malformed(whole, 0.1, *forms).column(BITS, 0, events)),
+    )
+    changed = [value for value, old in zip(after, before, strict=True) if value != old]
+    assert len(changed) == pytest.approx(0.1 * events, rel=0.05)
+    for form in listed(pa.array(forms)):
+        assert changed.count(form) == pytest.approx(len(changed) / len(forms), rel=0.1)
+
+
+def test_any_value_is_as_likely_to_be_malformed() -> None:
+    """What it would have been has no say in it."""
+    whole = Decimal("double", 0.0, 1.0)
+    places = np.flatnonzero(with_malformed(whole, 0.1, None).column(BITS, 0, 60_000).is_null())
+    assert whole.column(BITS, 0, 60_000)[places].mean() == pytest.approx(0.5, abs=0.02)
+
+
+@EACH
+def test_any_slice_is_the_same(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
+    """In any order, also across the ends of blocks; with one malformed value, with none, and with nothing."""
+    field = with_malformed(whole, 0.01, *forms)
+    values = listed(field.column(BITS, 0, 70_000))
+    for first, last in ((69_999, 70_000), (32_760, 33_000), (0, 1), (5, 5)):
+        assert listed(field.column(BITS, first, last)) == values[first:last]
+
+
+@EACH
+def test_the_column_has_the_fields_type(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
+    """In a plan of two partitions, whether a slice has a malformed value or not; nulls come only where they may."""
+    field = with_malformed(whole, 0.001, *forms)
+    plan = Plan((StreamSpec("s", (field,)),), parse_profile("constant", 1000.0, 60.0), 0, 60.0, 2, 1)
+    for rows in (1, 30_000):
+        column = plan.batch(0, 1, 0, rows).column(0)
+        assert pa.types.is_null(column.type) is False
+        assert len(column) == rows
+        assert field.nullable or column.null_count == 0
+    assert field.nullable == (None in forms)
+
+
+@EACH
+def test_what_a_value_takes_is_about_what_is_said(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
+    """The queue's bound in memory counts on it."""
+    field = with_malformed(whole, 0.01, *forms)
+    assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)
+
+
+def test_all_values_can_be_malformed() -> None:
+    """A share of 1."""
+    field = with_malformed(Integer("int", 1, 10), 1.0, -1, -2)
+    assert set(field.column(BITS, 0, 1000).to_pylist()) == {-1, -2}
+
+
+def test_a_share_of_nothing_is_the_field_itself() -> None:
+    """It costs nothing then, and its column is not nullable."""
+    field = Integer("int", 1, 10)
+    assert with_malformed(field, 0.0, None) is field
+
+
+def test_partitions_have_malformed_values_of_their_own() -> None:
+    """Not the same places in each."""
+    field = with_malformed(Integer("int", 1, 10), 0.5, None)
+    columns = [field.column(PhiloxBits(1, 0, partition, 0), 0, 1000).is_null() for partition in range(2)]
+    assert not columns[0].equals(columns[1])
+
+
+def test_fields_that_follow_another_follow_what_is_whole() -> None:
+    """Who is called does not depend on whether the stream tells who called."""
+    caller = Caller("calling", 100, 5, 0.1)
+    called = Called("called", caller, 0, 8, 0.1)
+    told = StreamSpec("calls", (with_malformed(caller, 0.5, None), called, Duration("duration", caller, 0)))
+    plain = StreamSpec("calls", (caller, called, Duration("duration", caller, 0)))
+    batches = [
+        Plan((stream,), parse_profile("constant", 1000.0, 1.0), 0, 1.0, 1, 1).batch(
+            0, 0, 0, 1000, ["called", "duration"]
+        )
+        for stream in (told, plain)
+    ]
+    assert batches[0].equals(batches[1])
+
+
+@pytest.mark.parametrize(("share", "forms"), [(-0.1, (None,)), (1.1, (None,)), (math.nan, (None,)), (0.1, ())])
+def test_what_is_no_share_or_no_form_is_refused(share: float, forms: tuple[Any, ...]) -> None:
+    """With the rule."""
+    with pytest.raises(InputError, match="must be"):
+        Malformed("int", Integer("int", 1, 10), share, forms)

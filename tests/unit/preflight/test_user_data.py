@@ -1,0 +1,364 @@
+"""Workloads on a user's own data: which stream a file is of, what stands in the result, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import Experiment, build, read
+from streamgauge.core.errors import DriverError, InputError
+from streamgauge.dataflow.graph import sources
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.replay.columns import ReplayedColumn
+from streamgauge.loadgen.replay.files import content, digest
+from streamgauge.preflight import user_data
+from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths, with_user_data
+from streamgauge.preflight.user_data_summary import notes_of, replayed_data
+from streamgauge.preflight.user_job import changed_files
+from streamgauge.preflight.validate import check
+from streamgauge.trial import run as single
+from streamgauge.workloads.registry import get
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "bought.csv"
+    path.write_text("user_id,gem_pack_id,price\n1,2,30\n4,5,60\n")
+    return path
+
+
+def asked(workload: str, **parameters: Any) -> dict[str, Any]:
+    return {"workload": workload, "parameters": parameters, "load": {"rate": 1000}}
+
+
+def test_a_workload_runs_on_the_rows_of_a_file(data: Path) -> None:
+    """With its own parameters beside; the file's digest is of what the run was."""
+    ready = check(build(asked("filter", data=str(data), above="50")))
+    plan = ready.plan(0, 1000.0, 1.0)
+    rows = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
+    assert rows == [[30, 30], [60, 60]]
+    assert list(ready.workload.files) == [str(data)]
+    kept = dict(ready.workload.files)
+    assert not list(changed_files(ready.workload, kept, "-"))
+    data.write_text(data.read_text() + "7,8,90\n")
+    again = check(build(asked("filter", data=str(data))))
+    assert [problem.setting for problem in changed_files(again.workload, kept, "-")] == [str(data)]
+
+
+def test_one_stream_of_several_is_named(data: Path) -> None:
+    """The others are made as ever."""
+    ready = check(build(asked("windowed_join", **{"data.purchases": str(data)})))
+    plan = ready.plan(0, 1000.0, 1.0)
+    numbers = {stream.name: number for number, stream in enumerate(plan.streams)}
+    assert plan.batch(numbers["purchases"], 0, 0, 1, ["price"]).column("price").to_pylist() == [30]
+    ads = plan.batch(numbers["ads"], 0, 0, 50, ["user_id"]).column("user_id").to_pylist()
+    assert len(set(ads)) > 2
+
+
+@pytest.mark.parametrize(("workload", "name", "rule"), [
+    ("windowed_join", "data", "must say of which stream: purchases, ads"),
+    ("filter", "data.purchase", "must name a stream of the workload: purchases"),
+    ("word_count", "data", "must have a column text"),
+])  # fmt: skip
+def test_data_that_fit_no_stream_are_refused(data: Path, workload: str, name: str, rule: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(InputError) as refused:
+        check(build(asked(workload, **{name: str(data)})))
+    assert any(rule in problem.rule for problem in refused.value.problems)
+
+
+def test_an_own_job_says_itself_what_it_reads(data: Path) -> None:
+    """Its sample is in its file."""
+    job = Path(__file__).parents[3] / "examples" / "enrich.py"
+    with pytest.raises(InputError) as refused:
+        check(build(asked(str(job), data=str(data))))
+    assert "is for built-in workloads" in refused.value.problems[0].rule
+
+
+def test_a_file_of_a_stream_stands_beside_the_workloads_own(data: Path) -> None:
+    """What decides what the workload is: neither takes the other's place."""
+    own = replace(get("filter"), files={"map.bin": "a" * 64})
+    workload, _ = with_user_data(own, {"data": str(data)})
+    assert dict(workload.files) == {"map.bin": "a" * 64, str(data): digest(data)}
+
+
+def test_the_only_stream_gets_one_file(data: Path) -> None:
+    """By either name, and not by both: one of the two would be passed over in silence."""
+    for name in ("data", "data.purchases"):
+        streams = check(build(asked("filter", **{name: str(data)}))).streams(1000.0)
+        assert {type(field) for field in streams[0].fields} == {ReplayedColumn}
+    with pytest.raises(InputError) as refused:
+        check(build(asked("filter", **{"data": str(data), "data.purchases": str(data)})))
+    assert "must be given once" in refused.value.problems[0].rule
+
+
+def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
+    """At every rate of a search: one that has changed since is our failure, and not another workload."""
+    ready = check(build(asked("filter", data=str(data))))
+    data.write_text("user_id,gem_pack_id,price\n7,8,90\n")
+    content.cache_clear()
+    with pytest.raises(DriverError, match="was changed after it was checked"):
+        ready.streams(2000.0)
+
+
+def test_engines_are_told_which_columns_hold_nulls(data: Path) -> None:
+    """The flow's sources have the schemas of the streams: an engine that is promised values may do anything else."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,\n4,5,60\n")
+    ready = check(build(asked("filter", data=str(data))))
+    (source,), (stream,) = sources(ready.flow), ready.streams(1000.0)
+    assert source.schema == stream.schema
+    assert [field.name for field in source.schema.fields if field.nullable] == ["price"]
+
+
+def test_only_what_is_read_must_be_in_the_file(data: Path) -> None:
+    """Of Spike Detection the quantity that is looked at; of Traffic Monitoring everything but the taxi."""
+    for workload, names, parameters in (
+        ("spike_detection", "device,volt", {"parser_value_field": "volt"}),
+        ("traffic_monitoring", "speed,lon,lat", {}),
+        ("windowed_aggregation", "price,gem_pack_id", {}),
+    ):
+        data.write_text(f"{names}\n" + "1,2,3\n"[: 2 * names.count(",") + 1] + "\n")
+        check(build(asked(workload, data=str(data), **parameters)))
+    data.write_text("device,temp\n1,20.5\n")
+    with pytest.raises(InputError, match="must have a column volt double"):
+        check(build(asked("spike_detection", data=str(data), parser_value_field="volt")))
+
+
+@pytest.mark.parametrize(("workload", "column", "rest", "keys"), [
+    ("bargain_index", "stock", "quote,price,size\n{},0,20.5,100", ("AAPL", "IBM")),
+    ("fraud_detection", "customer", "state\n{},LNL", ("7X3Q0ZP4KD", "0000000001A")),
+    ("machine_outlier", "machine", "cluster,cpu,memory\n{},0,0.5,0.5", ("m_1932", "m_1933")),
+    ("voipstream", "calling", "called,duration,established\n{},15551234567,60,1", ("15551234568", "4915551234567")),
+    ("smart_grid", "house_id", "value,property,plug_id,household_id\n{},5,1,1,1", ("north", "south")),
+    ("yahoo_streaming", "ad_id", "event_type\n{},view", ("9b1c-01", "9b1c-02")),
+    ("spike_detection", "device", "temp\n{},20.5", ("mote-1", "mote-2")),
+])  # fmt: skip
+def test_keys_may_be_names(data: Path, workload: str, column: str, rest: str, keys: tuple[str, str]) -> None:
+    """As public data sets have them; a note says so."""
+    names, _, row = rest.partition("\n")
+    data.write_text("\n".join([f"{column},{names}", *(row.format(key) for key in (*keys, keys[0]))]))
+    plan = check(build(asked(workload, data=str(data)))).plan(0, 1000.0, 1.0)
+    events = plan.batch(0, 0, 0, 2, [column]).to_pylist() + plan.batch(0, 1, 0, 2, [column]).to_pylist()
+    first, second = (event[column] for event in (events[0], events[2]))
+    assert [event[column] for event in events] == [first, first, second, first]
+    assert first != second
+    assert any(f"{column}: " in note and "numbered by first app" in note for note in notes(plan))
+
+
+def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
+    """Each a file's of its own, and the ids of both are numbered together."""
+    training, analysis = tmp_path / "training.jsonl", tmp_path / "analysis.jsonl"
+    training.write_text('{"id": "inmail.1", "message": "buy now", "spam": true}\n')
+    analysis.write_text('{"id": "inmail.9", "message": "hello"}\n{"id": "inmail.1", "message": "buy"}\n')
+    files = {"data.training": str(training), "data.analysis": str(analysis)}
+    plan = check(build(asked("spam_filter", **files))).plan(0, 1000.0, 1.0)
+    ids = [plan.batch(stream, 0, 0, 1, ["id"]).column("id").to_pylist() for stream in range(2)]
+    assert ids == [[0], [1]]
+
+
+def test_a_key_that_is_missing_may_be_one_for_all(data: Path) -> None:
+    """Google's machines have no cluster: the error says how to give them one."""
+    data.write_text("machine,cpu,memory\n1,0.5,0.5\n")
+    with pytest.raises(InputError) as refused:
+        check(build(asked("machine_outlier", data=str(data))))
+    (problem,) = refused.value.problems
+    assert problem.rule == "must have a column cluster int"
+    assert "add cluster with one value, such as 0, in every row" in problem.way_out
+
+
+def notes(plan: Plan) -> tuple[str, ...]:
+    return notes_of(replayed_data(plan, plan.end_us))
+
+
+def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
+    """Beside the file's digest: rows and lines, and of each column what is null and why; the same in words."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,30\n4,5,much\n7,8\n4,,60\n")
+    plan = check(build(asked("filter", data=str(data)))).plan(0, 1000.0, 1.0)
+    (found,) = replayed_data(plan, plan.end_us)
+    assert found.model_dump() == {
+        "stream": "purchases", "file": str(data), "sha256": digest(data), "rows": 3, "left_out": 1,
+        "left_out_no_utf8": 0, "rounds": pytest.approx(1000 / 3), "time": None,
+        "columns": (
+            {"name": "user_id", "unreadable": 0, "empty": 0, "numbered": None},
+            {"name": "gem_pack_id", "unreadable": 0, "empty": 1, "numbered": None},
+            {"name": "price", "unreadable": 1, "empty": 0, "numbered": None},
+        ),
+    }  # fmt: skip
+    assert notes_of((found,)) == (
+        "data of purchases: 1 line is no row, and is left out",
+        "data of purchases: gem_pack_id is null in 1 of 3 rows (no value: 1)",
+        "data of purchases: price is null in 1 of 3 rows (a value that cannot be read: 1)",
+        "data of purchases: its 3 rows come 333 times; times that stand in them, if any do, come again in each round "
+        "(data.time=COLUMN moves a column on)",
+    )
+
+
+@pytest.mark.parametrize(("texts", "events", "said"), [
+    ("1,2,30\n", 1000, "its one row comes 1,000 times"), ("1,2,30\n" * 3, 123_456, "its 3 rows come 41,152 times"),
+    ("1,2,30\n" * 3, 5, "its 3 rows come 1.67 times"),
+])  # fmt: skip
+def test_how_often_a_file_comes_is_said_in_plain_numbers(data: Path, texts: str, events: int, said: str) -> None:
+    """No powers of ten."""
+    data.write_text("user_id,gem_pack_id,price\n" + texts)
+    plan = check(build(asked("filter", data=str(data)))).plan(0, float(events), 1.0)
+    assert said in notes(plan)[0]
+
+
+def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
+    """Nothing in it comes again; with one event more, something does."""
+    ready = check(build(asked("filter", data=str(data))))
+    once, more = (ready.plan(0, 1000.0, events / 1000) for events in (2, 3))
+    assert [plan.planned_events(plan.start_us, plan.end_us) for plan in (once, more)] == [2, 3]
+    assert notes(once) == ()
+    assert [note.partition(";")[0] for note in notes(more)] == ["data of purchases: its 2 rows come 1.5 times"]
+
+
+@pytest.mark.parametrize("name", ["data.time", "data.purchases.time"])
+def test_the_datas_time_is_a_column_and_no_file(data: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on; no folder is put before it; another time is another input."""
+    monkeypatch.chdir(data.parent)
+    experiment = with_absolute_paths(build(asked("filter", data="bought.csv", **{name: "price"})))
+    assert experiment.parameters[name] == "price"
+    plan = check(experiment).plan(0, 1000.0, 1.0)
+    prices = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
+    assert prices == [[30, 90], [60, 120]]
+    assert "price goes on from round to round" in notes(plan)[-1]
+
+
+@pytest.mark.parametrize(("workload", "parameters", "setting", "rule"), [
+    ("filter", {"data": "FILE", "data.time": "when"}, "set data.time", "must be a field of stream purchases"),
+    ("filter", {"data": "FILE", "data.time": "user_id"}, "set data.time", "that says a time"),
+    ("filter", {"data.time": "price"}, "set data.time", "a file's: there is none"),
+    ("filter", {"data": "FILE", "data.ads.time": "price"}, "set data.ads.time", "a file's: purchases"),
+    ("windowed_join", {"data.purchases": "FILE", "data.ads": "FILE", "data.time": "price"}, "set data.time",
+     "a file's: purchases, ads"),
+    ("word_count", {"data": "FILE", "data.time": "text"}, "set data.time", "inside of a text"),
+])  # fmt: skip
+def test_a_time_of_no_file_is_refused(
+    data: Path, workload: str, parameters: dict[str, str], setting: str, rule: str
+) -> None:
+    """With the streams and columns that there are."""
+    if workload == "word_count":
+        data.write_text("text\nthe cow\n")
+    with pytest.raises(InputError) as refused:
+        check(build(asked(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()})))
+    (problem,) = refused.value.problems
+    assert problem.setting == setting
+    assert rule in problem.rule
+
+
+def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
+    """Before it starts, by its longest plan: an int ends in 2038, if it is of seconds."""
+    data.write_text("user_id,gem_pack_id,price\n1,2,1700000000\n4,5,1700086400\n")
+    values = asked("filter", data=str(data), **{"data.time": "price"})
+    with pytest.raises(InputError, match="can say in all"):
+        check(build(values))
+    few = {"rate": 1, "duration": "4s"}
+    ready = check(build({**values, "command": "generate", "load": few}))
+    with pytest.raises(InputError, match="can say in all"):  # as a search at higher rates would find
+        ready.plan(0, 100_000.0, 60.0)
+
+
+@pytest.mark.parametrize(("workload", "parameters", "idle"), [
+    ("filter", {"data": "FILE", "packs": "2", "users": "3", "above": "50"}, "packs, users"),
+    ("windowed_aggregation", {"data": "FILE", "distribution": "zipf", "range": "4s"}, "distribution"),
+    ("windowed_join", {"data.purchases": "FILE", "data.ads": "FILE", "selectivity": "0.1"}, "selectivity"),
+    ("log_processing", {"data": "LINES", "malformed": "0.5"}, "malformed"),
+])  # fmt: skip
+def test_parameters_of_rows_that_are_not_made_are_refused(
+    data: Path, workload: str, parameters: dict[str, str], idle: str
+) -> None:
+    """In one problem; those that shape the question are taken."""
+    lines = data.with_suffix(".log")
+    lines.write_text("one\n")
+    files = {"FILE": str(data), "LINES": str(lines)}
+    with pytest.raises(InputError) as refused:
+        check(build(asked(workload, **{name: files.get(value, value) for name, value in parameters.items()})))
+    (problem,) = refused.value.problems
+    assert problem.setting == f"set {idle}"
+    assert "shapes only rows" in problem.rule
+
+
+@pytest.mark.parametrize(("workload", "parameters"), [
+    ("filter", {"data": "FILE", "packs": "1000"}),
+    ("windowed_join", {"data.purchases": "FILE", "packs": "50"}),
+    ("filter", {"packs": "2", "users": "3"}),
+])  # fmt: skip
+def test_parameters_that_are_as_ever_or_shape_another_stream_are_taken(
+    data: Path, workload: str, parameters: dict[str, str]
+) -> None:
+    """A default may be said; and where nothing is replayed, every one counts."""
+    given = {name: str(data) if value == "FILE" else value for name, value in parameters.items()}
+    check(build(asked(workload, **given)))
+
+
+def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment says their whole path, whichever stream they are of, and leaves other parameters alone."""
+    monkeypatch.chdir(data.parent)
+    given = {"data": "bought.csv", "data.ads": "x/../ads.csv", "database": "places.mmdb", "above": 3}
+    found = with_absolute_paths(build(asked("filter", **given)))
+    whole = {"data": str(data), "data.ads": str(data.parent / "ads.csv"), "database": "places.mmdb", "above": 3}
+    assert found.parameters == whole
+    assert with_absolute_paths(found) == found
+    assert absolute_paths("filter", {"data": ""}) == {"data": ""}
+
+
+def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its whole path is said however the parameter is spelled, and its digest decides what the workload is."""
+    monkeypatch.chdir(data.parent)
+    name = "tm.map.matcher.shapefile"
+    found = with_absolute_paths(build(asked("traffic_monitoring", **{name: "bought.csv"})))
+    assert found.parameters == {name: str(data)}
+    workload, values = with_user_data(get("traffic_monitoring"), found.parameters)
+    assert (dict(workload.files), values) == ({str(data): digest(data)}, {name: str(data)})
+    workload, _ = with_user_data(get("log_processing"), {"data": str(data), "database": str(data.with_name("no.mmdb"))})
+    assert dict(workload.files) == {str(data): digest(data)}
+
+
+def test_the_reports_command_names_data_by_their_whole_path(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be given in any folder."""
+    monkeypatch.chdir(data.parent)
+    experiment = with_absolute_paths(build(asked("filter", data="bought.csv")))
+    assert f"--set data={data}" in str(reproduce.command(experiment.model_dump(mode="json")))
+
+
+def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is checked at its start is what its folder says."""
+
+    class Seen(Exception):
+        pass
+
+    def checked(experiment: Experiment) -> None:
+        raise Seen(experiment.parameters["data"])
+
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setattr(single, "check", checked)
+    with pytest.raises(Seen, match=str(data)):
+        single.run_single(build(asked("filter", data="bought.csv")))
+
+
+def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked for from the working folder first."""
+    text = 'workload = "filter"\n[parameters]\ndata = "bought.csv"\nabove = "50"\n'
+    (data.parent / "asked.toml").write_text(text)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert read(data.parent / "asked.toml").parameters == {"data": str(data), "above": "50"}
+    (elsewhere / "bought.csv").write_text(data.read_text())
+    assert read(data.parent / "asked.toml").parameters["data"] == "bought.csv"
+
+
+def test_a_file_that_may_not_be_read_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is no defect of ours."""
+
+    def forbidden(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(user_data, "digest", forbidden)
+    with pytest.raises(InputError, match="must be readable"):
+        check(build(asked("filter", data=str(data))))

@@ -1,0 +1,233 @@
+"""Charts: what is in them, their legends and their remarks; drawn as SVG that takes its colours from the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamgauge.artifacts import tables
+from streamgauge.report.charts import capacity, engine_batches, run, timeline
+from streamgauge.report.charts import percentiles as curve
+from streamgauge.report.charts import svg as draw
+from streamgauge.results.run import Result
+from streamgauge.results.search import SearchResult, TrialSummary
+
+Table = Callable[..., pa.Table]
+
+
+def texts(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
+    column = pa.array(values, table.schema.field(name).type)
+    return table.set_column(table.schema.get_field_index(name), name, column)
+
+
+def test_nothing_measured_nothing_drawn() -> None:
+    """Without data there is no chart, rather than an empty one."""
+    none = engine_batches.batches_of(tables.BATCHES.empty_table(), None)
+    assert run.over_time(None) is run.resources(None) is run.percentiles({"event_time": []}) is None
+    assert engine_batches.durations(none) is engine_batches.waterfall(none) is None
+
+
+def test_time_chart_has_units_and_phases(make_series: Table) -> None:
+    """Every panel names its unit, the time axis its origin, and the phases their names."""
+    figure = run.over_time(timeline.of(make_series()))
+    assert figure is not None
+    shown = texts(figure.wide)
+    for text in ("rate (events/s)", "backlog (events)", "latency by second of event time (s)", "warm-up", "measured"):
+        assert text in shown
+    assert shown.count("seconds since the run's start") == 1
+
+
+def test_cut_axis_is_said(make_series: Table) -> None:
+    """A start that swallows the scale is cut off, and the note gives what was cut."""
+    figure = run.over_time(timeline.of(make_series()))
+    assert figure is not None
+    assert any("axis is cut" in note and "1.4" in note for note in figure.notes)
+
+
+def test_missed_plan_is_drawn(make_series: Table) -> None:
+    """The plan has a line of its own only where the driver missed it."""
+    kept = make_series()
+    missed = replaced(kept, "offered", pc.divide(kept.column("planned"), 2).to_pylist())
+    keys = [[key.label for key in one.keys] for t in (kept, missed) if (one := run.over_time(timeline.of(t)))]
+    assert ["planned" in labels for labels in keys] == [False, True]
+
+
+@pytest.mark.parametrize("seconds", [90, 3600])
+def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
+    make_series: Callable[..., pa.Table], seconds: int
+) -> None:
+    """Each is available after its last event, so the first second has one less; and a second's standstill is seen."""
+    kept = make_series(seconds)
+    planned = kept.column("planned").to_numpy().copy()
+    planned[-1], chunk = 0, planned[0] // 20
+    offered = planned.copy()
+    offered[0], offered[-1] = planned[0] - chunk, chunk
+    stalled = offered.copy()
+    stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
+    tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
+    drawn = [one for table in tables if (one := run.over_time(timeline.of(table)))]
+    assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
+
+
+def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) -> None:
+    """Thousands apart, and a gap before a unit's prefix: no 1000, and no 200k."""
+    long = make_series(3000)
+    late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
+    figure = run.over_time(timeline.of(replaced(long, "event_time_us_p99", late)))
+    assert figure is not None
+    shown = texts(figure.wide)
+    assert {"200 k", "1,000", "10,000"} <= set(shown)
+    assert not [text for text in shown if re.fullmatch(r"[\d.]+[kMG]|\d{4,}", text)]
+
+
+def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
+    """Event time has one colour in every chart, and no chart has a colour of its own making."""
+    line = timeline.of(make_series())
+    points = curve.points(make_result().latency.event_time_us, None)  # type: ignore[arg-type]
+    drawn = [one for one in (run.over_time(line), run.percentiles({"event_time": points})) if one]
+    assert len(drawn) == 2
+    for figure in drawn:
+        assert 'stroke="var(--event-time)"' in figure.wide
+        assert not re.search(r'(?:fill|stroke)="(?!none|transparent|var\()', figure.wide)
+
+
+def scaled(table: pa.Table, factor: float) -> pa.Table:
+    """Every measured number of a table times a factor."""
+    for field in table.schema:
+        if pa.types.is_floating(field.type):
+            table = replaced(table, field.name, pc.multiply(table.column(field.name), factor).to_pylist())
+        elif field.name in ("planned", "offered", "handed_out", "backlog_events"):
+            numbers = pc.multiply(table.column(field.name).cast(pa.float64()), factor)
+            table = replaced(table, field.name, pc.round(numbers).cast(pa.int64()).to_pylist())
+    return table
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-5, 1e-3, 0.05, 0.2, 1, 7, 1e3])
+def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
+    """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
+    line = timeline.of(scaled(make_series(), factor))
+    batches = engine_batches.batches_of(scaled(make_batches(), factor), None)
+    points = [curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
+    drawn = [
+        run.over_time(line), run.resources(line), run.percentiles({"event_time": points}),
+        engine_batches.durations(batches), engine_batches.waterfall(batches),
+    ]  # fmt: skip
+    labels = [text for one in drawn if one for svg in (one.wide, one.narrow) for text in texts(svg)]
+    numbers = [text for text in labels if re.match(r"[-\d.]", text)]
+    assert len(numbers) > 40
+    assert not [text for text in numbers if not re.fullmatch(r"-?\d[\d,]*(\.\d+)?( [kMG])?", text)]
+    measured = [one for one in drawn[1:] if one]
+    assert not [text for one in measured for text in texts(one.wide) if re.fullmatch(r"[\d.]+[kMG]", text)]
+
+
+def test_ids_of_both_renderings_differ(make_series: Table) -> None:
+    """Two drawings on one page never share an id, or one would clip the other away."""
+    figure = run.over_time(timeline.of(make_series()))
+    assert figure is not None
+    ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    assert set(re.findall(r"url\(#([^)]+)\)", figure.wide)) <= ids[0]
+
+
+@pytest.mark.parametrize("seconds", [1, 33, 20_000])
+def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
+    """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
+    figure = run.over_time(timeline.of(make_series(seconds)))
+    assert figure is not None
+    assert len(figure.wide) < 120_000
+
+
+def test_labels_keep_their_digits() -> None:
+    """Coordinates are shortened in tags only; a label's digits are data."""
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><text x="1.23456">0.00123</text></svg>'
+    assert draw._embed(svg, "words", "p") == '<svg role="img" aria-label="words"><text x="1.23">0.00123</text></svg>'
+
+
+def test_steps_and_rest_make_the_whole_batch(make_batches: Table) -> None:
+    """What the steps do not account for is shown as everything else."""
+    table = make_batches()
+    batches = engine_batches.batches_of(table, None)
+    assert np.allclose(batches.total_us, 1000 * table.column("trigger_ms").to_numpy())
+    assert np.allclose(batches.steps_us[:, -1], 1000 * (240 - 12 - 55 - 38 - 61))
+
+
+def test_batches_without_steps_still_have_a_duration(make_batches: Table) -> None:
+    """An engine that reports only begin and end gets durations and no waterfall."""
+    table = tables.conform(make_batches().select(["batch_id", "start_us", "end_us"]), tables.BATCHES)
+    batches = engine_batches.batches_of(table, None)
+    assert len(batches) == 44
+    assert engine_batches.durations(batches) is not None
+    assert engine_batches.waterfall(batches) is None
+
+
+def test_unfinished_batch_is_left_out(make_batches: Table) -> None:
+    """A batch that never ended has no duration and is not drawn as one of zero."""
+    table = tables.conform(make_batches().select(["batch_id", "start_us"]), tables.BATCHES)
+    assert len(engine_batches.batches_of(table, None)) == 0
+
+
+def test_many_batches_show_the_longest(make_batches: Table) -> None:
+    """Down-sampling keeps the longest of each few, and says how many one bar stands for."""
+    batches = engine_batches.batches_of(make_batches(3000), None)
+    shown, every = engine_batches._longest_of_every_few(batches)
+    assert len(shown) <= engine_batches.BARS_MAX
+    assert shown.total_us.max() == batches.total_us.max()
+    assert every == 22
+    waterfall = engine_batches.waterfall(batches)
+    assert waterfall is not None
+    assert "the longest, batch 0," in waterfall.notes[0]
+
+
+def trial(number: int, rate: float | None, verdict: str) -> TrialSummary:
+    return TrialSummary(number=number, purpose="", offered_per_s=rate, verdict=verdict)  # type: ignore[arg-type]
+
+
+def test_bracket_closes() -> None:
+    """The bracket after each trial lies between what holds and what does not."""
+    trials = [trial(1, 1.0, "sustained"), trial(2, 4.0, "not_sustained"), trial(3, 2.0, "sustained")]
+    assert capacity.brackets(trials) == [(1.0, None, False), (1.0, 4.0, True), (2.0, 4.0, True)]
+
+
+def test_failed_confirmation_takes_back_what_held() -> None:
+    """A rate that held once and failed on a fresh engine does not hold."""
+    trials = [trial(1, 1.0, "sustained"), trial(2, 2.0, "sustained"), trial(3, 2.0, "not_sustained")]
+    assert capacity.brackets(trials)[-1] == (1.0, 2.0, True)
+
+
+def test_an_upper_end_that_is_undecided_is_drawn_as_such() -> None:
+    """Its band has another colour and its own word in the legend; a tested one has neither."""
+    none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
+    for verdict, tested in (("undecided", False), ("not_sustained", True)):
+        trials = (trial(1, 1.0, "sustained"), trial(2, 2.0, verdict))
+        assert capacity.brackets(trials)[-1] == (1.0, 2.0, tested)
+        figure = capacity.closing(none.model_copy(update={"trials": trials}))
+        assert figure is not None
+        areas = [(key.colour, "undecided" in key.label) for key in figure.keys if key.style == "area"]
+        assert areas == [("shade", False) if tested else ("undecided", True)]
+        assert ("undecided" in figure.words) is not tested
+
+
+def test_search_without_rates_is_not_drawn() -> None:
+    """An overload trial alone makes no picture; a single rate does."""
+    none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
+    assert capacity.closing(none.model_copy(update={"trials": (trial(1, None, "undecided"),)})) is None
+    assert capacity.closing(none.model_copy(update={"trials": (trial(1, 5.0, "sustained"),)})) is not None
+
+
+def test_bracket_chart_says_where_its_axis_starts(make_search: Callable[[], Result]) -> None:
+    """An axis that does not start at 0 says so."""
+    search = make_search().search
+    assert search is not None
+    figure = capacity.closing(search)
+    assert figure is not None
+    assert "The vertical axis does not start at 0." in figure.notes

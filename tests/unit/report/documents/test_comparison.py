@@ -1,0 +1,209 @@
+"""The page of a comparison: its sections, what it needs, and that a browser draws it in light and dark."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import InputError, MachineError
+from streamgauge.report.charts import difference as difference_plot
+from streamgauge.report.documents import comparison as comparison_document
+from streamgauge.report.html import render as html
+from streamgauge.results.comparison import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
+
+CHROMIUM = shutil.which("chromium")
+
+
+def difference(name: str, low: float | None, middle: float, high: float | None, says: str) -> Difference:
+    """A made-up figure."""
+    return Difference.model_validate({
+        "name": name, "label": name.replace("_", " "), "unit": "us", "better": "lower", "a": 2e5,
+        "b": 2e5 * (1 + middle), "difference": middle, "low": low, "high": high, "method": "runs", "says": says,
+    })  # fmt: skip
+
+
+def side(name: str) -> ComparedSide:
+    runs = tuple(
+        ComparedRun(run_id=f"{name}{n}", folder=f"runs/{name}{n}", start_time="2026-01-02", verdict="sustained")
+        for n in range(3)
+    )
+    return ComparedSide(given=name, runs=runs)
+
+
+def comparison(gates: tuple[Gate, ...] = (), warnings: tuple[str, ...] = ("made <up>",)) -> Comparison:
+    figures = (
+        difference("event_time_p50", 0.05, 0.12, 0.19, "worse"),
+        difference("event_time_p99", -0.08, 0.02, None, "no_difference"),
+        difference("cpu", -0.2, -0.1, -0.01, "better"),
+        Difference(
+            name="memory", label="memory", unit="bytes", better="lower", a=1e9, b=None, reason="B: not recorded"
+        ),
+    )
+    return Comparison(
+        workload="identity", kind="run", confidence=0.95, a=side("base"), b=side("new"), figures=figures, gates=gates,
+        not_the_same=(NotTheSame(setting="isolation", a=("shared",), b=("pinned",)),), warnings=warnings,
+    )  # fmt: skip
+
+
+GATES = (
+    Gate(
+        rule="p50 +10%", figure="event_time_p50", limit=0.1, state="unknown", sentence="the interval crosses the limit"
+    ),
+    Gate(rule="cpu +5%", figure="cpu", limit=0.05, state="passed", sentence="within the limit"),
+)
+
+
+class Tags(HTMLParser):
+    """Tags left open, ids, and links of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids += [value for value in [values.get("id")] if value]
+        self.links += [value for name in ("href", "src") if (value := values.get(name))]
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def rendered(of: Comparison) -> str:
+    return html.render(comparison_document.document(of))
+
+
+def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`compare` has no --out; the same where the disk is full."""
+
+    def fail_with(number: int) -> None:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(tempfile, "mkstemp", fail)
+
+    fail_with(errno.EACCES)
+    with pytest.raises(InputError) as refused:
+        comparison_document.write_comparison(tmp_path / "page.html", comparison())
+    (problem,) = refused.value.problems
+    assert (problem.setting, problem.way_out) == ("--html", "--html NAME.html in a folder you may write to")
+    fail_with(errno.ENOSPC)
+    with pytest.raises(MachineError, match=r"--html NAME\.html elsewhere"):
+        comparison_document.write_comparison(tmp_path / "page.html", comparison())
+
+
+def test_the_headline_says_where_different_things_were_measured() -> None:
+    """Another rate offered is no better and no worse of the system."""
+    asked = NotTheSame(setting="load.rate", a=("5000",), b=("20000",))
+    other = comparison().model_copy(update={"not_the_same": (asked,)})
+    assert comparison_document.headline(other).startswith("A and B are of different load.rate; B is ")
+    assert comparison_document.headline(comparison()).startswith("B is ")
+    three = other.model_copy(update={"asked_otherwise": ("load.rate", "parameters.range", "isolation")})
+    assert comparison_document.headline(three).startswith(
+        "A and B are of different load.rate, parameters.range and isolation; B is "
+    )
+
+
+def test_page_says_what_was_found() -> None:
+    """The headline, both sides of each figure, the interval, the gates, what is not the same; all of it escaped."""
+    text = rendered(comparison(GATES))
+    for part in (
+        "B is better in 1 of 4 figures; B is worse in 1 of 4 figures",
+        "200 ms", "224 ms", "+5 % to +19 %", "-8 % to no upper bound", "B: not recorded",
+        "Unknown: p50 +10%: the interval crosses the limit", "isolation", "pinned", "made &lt;up&gt;", "3 runs: base0",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_a_side_that_failed_is_said_first() -> None:
+    """In the headline and the sentence below it, before any figure, and beside its run."""
+    runs = tuple(run.model_copy(update={"failed": "answers not judged"}) for run in side("new").runs[:1])
+    text = rendered(comparison().model_copy(update={"b": ComparedSide(given="new", runs=runs)}))
+    assert "B failed; B is better in 1 of 4 figures" in text
+    assert text.index("B failed: answers not judged.") < text.index("B is worse: ")
+    assert "<small>answers not judged</small>" in text
+    assert "failed:" not in rendered(comparison())
+
+
+@pytest.mark.parametrize(("gates", "badge"), [((), None), (GATES, "unknown"), (GATES[1:], "passed")])
+def test_the_worst_gate_is_the_badge(gates: tuple[Gate, ...], badge: str | None) -> None:
+    """Unknown outranks passed; without a gate there is nothing to pass."""
+    found = re.search(r'class="badge">(\w+)<', rendered(comparison(gates)))
+    assert (found[1] if found else None) == badge
+
+
+def test_page_is_well_formed_and_needs_nothing_else() -> None:
+    """Every tag is closed, every id is there once, and no address leads out of the file."""
+    text = rendered(comparison(GATES))
+    tags = Tags(text)
+    assert tags.open == []
+    assert len(tags.ids) == len(set(tags.ids))
+    assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
+    assert all(link.startswith(("#", "data:,")) for link in tags.links)
+    assert not re.search(r"https?://|@import|<script|url\((?!#)", text)
+
+
+def test_the_picture_is_of_intervals_only() -> None:
+    """A figure without an interval is in the table alone; an open end is an arrow, and that is said."""
+    drawn = difference_plot.differences(comparison().figures, GATES)
+    assert drawn is not None
+    assert "memory" not in drawn.wide
+    assert "event time p99" in drawn.wide
+    assert any("arrow" in note for note in drawn.notes)
+    assert [key.label for key in drawn.keys][-1] == "limit of a --fail-if"
+    assert difference_plot.differences(comparison().figures[3:], ()) is None
+
+
+def test_a_difference_that_is_unknown_has_its_key() -> None:
+    """Both ends open: the arrows are drawn, and what their colour says stands beside them."""
+    one = comparison().figures[0].model_copy(update={"low": None, "high": None, "says": "unknown"})
+    over_runs = one.model_copy(update={"label": "event time, mean of the runs' p99"})
+    drawn = difference_plot.differences([over_runs], ())
+    assert drawn is not None
+    assert [key.label for key in drawn.keys] == ["neither end is known"]
+    assert "event time p99" in drawn.wide
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Nothing is left behind."""
+    with pytest.raises(InputError, match="the folder above it must exist"):
+        comparison_document.write_comparison(tmp_path / "no" / "page.html", comparison())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_browser_shows_the_page(tmp_path: Path) -> None:
+    """Headless Chromium opens the file without a complaint, and light and dark are two pictures."""
+    assert CHROMIUM is not None
+    page, pictures = tmp_path / "page.html", []
+    comparison_document.write_comparison(page, comparison(GATES))
+    for scheme in (0, 1):
+        picture = tmp_path / f"{scheme}.png"
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                 "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'chromium'}", "--window-size=1200,1600",
+                 f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={picture}"]  # fmt: skip
+        done = subprocess.run(
+            [CHROMIUM, *flags, page.as_uri()], capture_output=True, text=True, timeout=180, check=True
+        )
+        assert "CONSOLE" not in done.stderr
+        pictures.append(picture.read_bytes())
+    assert pictures[0] != pictures[1]
+    assert all(len(picture) > 20_000 for picture in pictures)

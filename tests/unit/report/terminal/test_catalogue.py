@@ -1,0 +1,85 @@
+"""Lists for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.report.terminal.catalogue import MORE, TRUTH, show_engines, show_workload, show_workloads
+
+
+def test_engines_are_listed_with_a_note_on_truth(capsys: pytest.CaptureFixture[str]) -> None:
+    """Under the table, above the options: of an own job Spark says what is right, and the table alone denies it."""
+    option = {"name": "trigger", "default": "auto", "meaning": "how often", "choices": []}
+    spark: dict[str, Any] = {
+        "name": "spark", "streams": True, "truth": False, "several_sinks": True, "nodes": ["Select"],
+        "sink_modes": ["append"], "transports": ["flight"], "options": [option],
+    }  # fmt: skip
+    show_engines([spark])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[lines.index(TRUTH) - 1].startswith("transports")
+    assert lines[lines.index(TRUTH) + 1] == "spark  --option trigger=auto  how often"
+
+
+def workload_row(**more: Any) -> dict[str, Any]:
+    """A workload as the catalogue has it."""
+    return {
+        "name": "made", "title": "made", "summary": "what is said of it", "source": "[K §IV]",
+        "features": [{"name": "join of branches", "meaning": "rows meet again"}],
+        "parameters": [{"name": "range", "default": "8s", "meaning": "length of a window"}],
+        "streams": [
+            {"name": "purchases", "share": 0.5, "fields": {"user_id": "int", "price": "int"}, "malformed": "price < 0"},
+            {"name": "ads", "share": 0.5, "fields": {"user_id": "int"}, "malformed": ""},
+        ],
+        "sinks": [{"name": "matches", "mode": "append"}],
+        "flow": [
+            {"name": "purchases", "kind": "source", "label": "purchases", "inputs": [], "columns": {}},
+            {"name": "dear", "kind": "where", "label": "where price > 9", "inputs": ["purchases"], "columns": {}},
+            {"name": "matches", "kind": "sink", "label": "append to matches", "inputs": ["dear"], "columns": {}},
+        ],
+        **more,
+    }  # fmt: skip
+
+
+def test_workloads_are_listed_briefly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Name, sentence and source, streams and sinks; brackets are text; parameters are for those who ask for one."""
+    monkeypatch.setenv("COLUMNS", "80")
+    show_workloads([workload_row(), workload_row(name="other", source="thesis §3.3.1")])
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "made what is said of it [K §IV]", "purchases, ads -> matches",
+        "other what is said of it [thesis §3.3.1]", "purchases, ads -> matches", MORE,
+    ]  # fmt: skip
+
+
+def test_a_name_is_whole_in_a_narrow_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said of it is folded beside it."""
+    monkeypatch.setenv("COLUMNS", "40")
+    show_workloads([workload_row(name="reinforcement_learner", summary="which page to show each session so far")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("reinforcement_learner")
+    assert max(len(line) for line in lines if line != MORE) <= 40
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_all_of_a_workload_is_shown_and_no_setting_is_folded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+) -> None:
+    """Streams with their fields, operators but for the sources, and parameters that can be copied at any width."""
+    monkeypatch.setenv("COLUMNS", columns)
+    long = {"name": "distribution", "default": "30/12,60/30,80/30,90/20,95/10,97/5,99/2", "meaning": "[of] rewards"}
+    show_workload(workload_row(parameters=[*workload_row()["parameters"], long]))
+    text = capsys.readouterr().out
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert "  range=8s" in lines
+    assert "  distribution=30/12,60/30,80/30,90/20,95/10,97/5,99/2" in lines
+    words = " ".join(text.split())
+    for told in (
+        "made: what is said of it [K §IV]", "purchases 50% of the rate: user_id int, price int; malformed: price < 0",
+        "ads 50% of the rate: user_id int operators",
+        "dear where: where price > 9; reads purchases", "matches sink: append to matches; reads dear",
+        "range=8s length of a window", "[of] rewards",
+    ):  # fmt: skip
+        assert told in words
+    assert "source: " not in words

@@ -1,0 +1,375 @@
+"""What the terminal shows, written to a console in memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.core.errors import InputError, JobError, Problem
+from streamgauge.report.terminal import console as terminal
+from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialView
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import MalformedRecords, Result, Verification
+from streamgauge.results.verdict import Check, Verdict
+
+Make = Callable[..., Result]
+SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
+
+
+def plain() -> Console:
+    return Console(file=io.StringIO(), force_terminal=False, width=80, highlight=False)
+
+
+def fancy() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False, _environ={"TERM": "xterm"})
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_progress_has_a_unit_everywhere() -> None:
+    """One line: phase, time, offered, ingested, backlog, latency."""
+    console = plain()
+    TrialView(console).update(SNAPSHOT)
+    assert written(console) == (
+        "measured, 24 of 60 s in all   offered 200 k events/s   ingested 190 k events/s   backlog 12.3 k events   "
+        "event time p50 3.1 s\n"
+    )
+
+
+CLOSED = """
+import sys
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.report.terminal.console import SearchView, console, say, tell
+sys.stdin.readline()
+with SearchView() as view:
+    for second in range(3):
+        view.trial_progress(TrialSnapshot(f"phase {second}", second, 60.0))
+tell("nobody reads this")
+print("went on")
+"""
+
+
+def test_a_closed_stderr_ends_nothing() -> None:
+    """`2>&1 | head` closes it in mid-trial: what is measured goes on, stdout stays, and the end is a good one."""
+    ends = os.pipe()
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": ends[1], "text": True}
+    with subprocess.Popen([sys.executable, "-c", CLOSED], **streams) as child:  # type: ignore[call-overload]
+        os.close(ends[0])
+        os.close(ends[1])
+        said, _ = child.communicate("go on\n")
+    assert (said, child.returncode) == ("went on\n", 0)
+
+
+def test_a_written_input_is_told_every_few_seconds() -> None:
+    """Of what takes longer than that; on a terminal at once, and gone at the end."""
+    console, times = plain(), iter([0.0, 1.0, PLAIN_EVERY_S, PLAIN_EVERY_S, PLAIN_EVERY_S + 1])
+    with InputView(console, lambda: next(times)) as view:
+        for million in (1, 2, 3):
+            view.update(million * 10**6, 60 * 10**6)
+    assert written(console) == "written 2 M events of 60 M events\n"
+    console = fancy()
+    with InputView(console) as view:
+        view.update(10**6, 60 * 10**6)
+        assert "written 1 M events of 60 M events" in written(console)
+    assert written(console).endswith("\x1b[2K")
+
+
+def test_a_self_test_tells_how_its_trials_stand() -> None:
+    """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
+    times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
+    console = plain()
+    with ProofView(console, lambda: next(times)) as view:
+        view.trial(SNAPSHOT)
+        view.line("holds  a")
+        view.trial(SNAPSHOT)
+    starts = [line.split("   ")[0] for line in written(console).splitlines()]
+    assert starts == ["holds  a", "  measured, 24 of 60 s in all"]
+    console = fancy()
+    with ProofView(console) as view:
+        view.trial(SNAPSHOT)
+        assert "measured, 24 of 60 s in all" in written(console)
+        view.line("holds  a")
+    assert written(console).endswith("\x1b[2Kholds  a\n")
+
+
+def shown(snapshot: TrialSnapshot) -> str:
+    return terminal.progress(snapshot)
+
+
+def test_what_a_phase_waits_for_is_never_cut_off() -> None:
+    """A note comes before the figures; where nothing is offered there are none."""
+    starting = TrialSnapshot("start", 12.2, 0.0, note="starting spark and 2 generators")
+    assert shown(starting) == "start 12 s   starting spark and 2 generators"
+    assert shown(TrialSnapshot("start", 0.0, 0.0)) == "start 0 s"
+    comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
+    assert shown(comparing) == "verification 63 s   comparing every answer"
+    longer = shown(replace(SNAPSHOT, note="extended")).split("   ")
+    assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
+
+
+def test_unknown_is_a_dash() -> None:
+    """What is not known yet is never shown as 0."""
+    line = terminal.progress(TrialSnapshot("warm-up", 0.0, 60.0))
+    assert [part.rsplit(" ", 1)[1] for part in line.split("   ")[1:]] == ["-"] * 4
+
+
+def test_plain_lines_come_every_few_seconds() -> None:
+    """Without a terminal there is a line per five seconds of the run, and at once for a new phase or note."""
+    console = plain()
+    with TrialView(console) as view:
+        for second in range(11):
+            view.update(replace(SNAPSHOT, elapsed_s=float(second)))
+        view.update(replace(SNAPSHOT, elapsed_s=10.5, phase="tail"))
+        view.update(replace(SNAPSHOT, elapsed_s=10.6, phase="tail", note="draining"))
+    starts = [line.split("   ")[0] for line in written(console).splitlines()]
+    told = [("measured", 0), ("measured", 5), ("measured", 10), ("tail", 10), ("tail", 11)]
+    assert starts == [f"{phase}, {second} of 60 s in all" for phase, second in told]
+
+
+def test_terminal_line_is_rewritten_and_fits() -> None:
+    """On a terminal the line is replaced in place, never wider than it, and gone at the end."""
+    console = fancy()
+    with TrialView(console) as view:
+        view.update(SNAPSHOT)
+        view.update(replace(SNAPSHOT, elapsed_s=25.0))
+    text = written(console)
+    assert "measured, 25 of 60 s in all" in text
+    assert "\x1b[2K" in text
+    assert "event time p50 3.1 s" not in text
+
+
+def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
+    """Every cell begins under its column's name."""
+    console = plain()
+    result = make_search()
+    assert result.search is not None
+    with SearchView(console) as view:
+        view.header("word_count   spark")
+        for trial in result.search.trials:
+            view.trial(trial)
+        view.finish(result)
+    lines = written(console).splitlines()
+    names = next(line for line in lines if "offered" in line)
+    third = next(line for line in lines if line.startswith("  3"))
+    for name, cell in (
+        ("offered", "1.64 M/s"),
+        ("verdict", "not sustained"),
+        ("backlog", "+4.1 %/s"),
+        ("why", "backlog gr"),
+    ):
+        assert third.index(cell) == names.index(name)
+    assert "sustained   1.54 M events/s   (1.54 M holds, 1.64 M does not)   6 min 12 s" in lines
+    assert any(line.startswith("  1      overload     not judged ") for line in lines)
+    assert any(line.startswith("at 90 %") and "undecided   p50" in line for line in lines)
+
+
+def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
+    """Where all hold, none is listed; with `verbose` all are."""
+    brief, verbose = plain(), plain()
+    terminal.show_result(make_result(), False, brief)
+    terminal.show_result(make_result(), True, verbose)
+    assert "backlog_trend" not in written(brief)
+    assert "backlog_trend" in written(verbose)
+    assert "answers     15,000 results expected, all matched" in written(brief)
+
+
+def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
+    """The CPU line is of the whole system under test."""
+    console = plain()
+    terminal.show_result(make_result(), False, console)
+    assert "system under test 146 %   driver 9 %" in written(console)
+
+
+def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> None:
+    """A verdict that is not a yes shows number, limit and the next step."""
+    check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
+    verdict = Verdict(value="not_sustained", checks=(check,), decided_by=("queue_bound",), advice="try a lower rate")
+    console = plain()
+    terminal.show_result(make_result(verdict=verdict), False, console)
+    assert "31 s (limit 30 s)   too deep" in written(console)
+    assert "next        try a lower rate" in written(console)
+
+
+def test_invalid_must_not_be_used(make_result: Make) -> None:
+    """An invalid trial says in plain words that its figure must not be used."""
+    console = plain()
+    terminal.show_result(make_result(verdict=Verdict(value="invalid")), False, console)
+    assert "must not be used" in written(console)
+
+
+def test_lower_bounds_are_marked(make_result: Make) -> None:
+    """Where results had not come, no percentile stands there as if it were known; the sign can be typed."""
+    bounded = Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4)
+    console = plain()
+    terminal.show_result(make_result(latency=Latencies(event_time_us=bounded)), False, console)
+    assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in written(console)
+    assert "4 of 500 results had not come" in written(console)
+
+
+UPDATES = Latencies(
+    event_time_us=Latency(p50=8e5, p90=9e5, max=1e6, count=40, effective_count=10),
+    until_counted_us=Latency(p50=2.8e6, p90=4.4e6, max=4.8e6, count=4000, effective_count=10),
+    processing_time_us=Latency(p50=7e5, p90=8e5, max=9e5, count=40, effective_count=10),
+)
+
+
+def test_updates_show_the_newest_event_and_every_event(make_result: Make) -> None:
+    """One under the other, each with what it is of; where the second is not known, why."""
+    console = plain()
+    terminal.show_result(make_result(latency=UPDATES), verbose=False, on=console)
+    newest, counted, processing = (line for line in written(console).splitlines() if "p50" in line)
+    assert newest == "event time  p50 800 ms   p90 900 ms   p99 -   p99.9 -   max 1 s   (newest event of each update)"
+    assert counted == "counted     p50 2.8 s   p90 4.4 s   p99 -   p99.9 -   max 4.8 s   (every event, until counted)"
+    assert processing.startswith("processing  p50 700 ms")
+    assert processing.endswith("max 900 ms")
+    unknown = UPDATES.model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
+    console = plain()
+    terminal.show_result(make_result(latency=unknown), verbose=False, on=console)
+    assert "counted     p50 -   p90 -   p99 -   p99.9 -   max -   (not known: no batch is)" in written(console)
+
+
+def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> None:
+    """0 events/s offered would be untrue: the span in which they count never began."""
+    console = plain()
+    terminal.show_result(make_result(phases=make_result().phases[:1]), False, console)
+    assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in written(console)
+
+
+@pytest.mark.parametrize(
+    ("environment", "ceiling_per_s", "end"),
+    [
+        ({"generators": 2}, 80e6, "isolation: shared   generators 2, ceiling (making events) 80 M/s\n"),
+        ({"generators": 2}, None, "isolation: shared   generators 2\n"),
+        ({}, 80e6, "isolation: shared   ceiling (making events) 80 M/s\n"),
+        ({}, None, "isolation: shared\n"),
+    ],
+)
+def test_generators_stand_beside_the_rate(
+    make_result: Make, environment: dict[str, int], ceiling_per_s: float | None, end: str
+) -> None:
+    """How many, and what they could have offered; what is not known is left out."""
+    rate = make_result().rate
+    assert rate is not None
+    console = plain()
+    changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
+    terminal.show_result(make_result(environment=environment, rate=changed), False, console)
+    (line,) = [line for line in written(console).splitlines(keepends=True) if line.startswith("rate")]
+    assert line.startswith("rate        offered 200 k events/s   ingested 200 k events/s   ")
+    assert line.endswith(f"events/s   {end}")
+
+
+def test_not_judged_is_said(make_result: Make) -> None:
+    """Without verification the answers are said to be not judged."""
+    console = plain()
+    terminal.show_result(make_result(verification=None), False, console)
+    assert "answers     not judged" in written(console)
+
+
+def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make) -> None:
+    """Below the figures; where there are none, why."""
+    stopped, none = Verdict(value="interrupted"), Latencies(notes=("not measured: too early",))
+    console = plain()
+    terminal.show_result(make_result(verdict=stopped, verification=None), False, console)
+    assert "Latencies are unverified" in written(console)
+    console = plain()
+    terminal.show_result(make_result(verdict=stopped, verification=None, latency=none), False, console)
+    assert "latency     not measured: too early" in written(console)
+
+
+def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
+    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a
+    word, and patterns are left out whole.
+    """
+    found = {
+        "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),
+        "others": MalformedRecords(rule="abc " * 90, malformed=0, records=7),
+        "logs": MalformedRecords(rule=f"line NOT RLIKE '{'[^ ]* ' * 90}'", malformed=0, records=7),
+    }
+    judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
+    console = plain()
+    terminal.show_result(make_result(verification=judged), False, console)
+    said = [line for line in written(console).splitlines() if line.startswith("malformed")]
+    assert said[0] == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
+    assert said[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
+    assert said[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
+    assert len(said) == 3
+
+
+def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
+    """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
+    few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
+    told = "p99 -: 87 independent results (batches, or windows) do not carry it, 100 do"
+    for one, said in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
+        console = plain()
+        terminal.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
+        assert (told in written(console)) is said
+
+
+def test_a_refusal_names_what_was_typed() -> None:
+    """The option, where a setting came from one; any other setting has the name that it has in a file."""
+    console = plain()
+    problems = [Problem("load.rate", "must be a rate", "fast", "--rate 100k"), Problem("set x", "is none", "x", "y")]
+    terminal.show_refusal(InputError(problems), console, {"load.rate": "--rate"})
+    assert "error: --rate: must be a rate" in written(console)
+    assert "error: set x: is none" in written(console)
+
+
+@pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])
+def test_nothing_is_said_of_malformed_records_without_a_rule(
+    make_result: Make, verification: Verification | None
+) -> None:
+    """A workload that states none has none to show."""
+    console = plain()
+    terminal.show_result(make_result(verification=verification), True, console)
+    assert "malformed" not in written(console)
+
+
+def test_refusal_lists_all_problems() -> None:
+    """Every problem with its way out, then that nothing was started; brackets are text."""
+    problems = [
+        Problem("slide", "must be at most range (8s)", "9s", "--set slide=8s"),
+        Problem("rate", "x", "[red]", "y"),
+    ]
+    console = plain()
+    terminal.show_refusal(InputError(problems), console)
+    assert written(console) == (
+        "error: slide: must be at most range (8s)\n  got: 9s\n  try: --set slide=8s\n"
+        "error: rate: x\n  got: [red]\n  try: y\nnothing was started\n"
+    )
+
+
+def test_an_own_job_is_refused_before_anything_is_measured() -> None:
+    """The engine had to be started to look at it."""
+    console = plain()
+    terminal.show_refusal(
+        JobError(Problem("my_job.py: f()", "must return a DataFrame", "NoneType", "return it")), console
+    )
+    assert written(console).endswith("nothing was measured\n")
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
+def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured: bool) -> None:
+    """NO_COLOR takes every style away; empty, it does not count."""
+    monkeypatch.setenv("NO_COLOR", value)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console = terminal.console()
+    console.file = io.StringIO()
+    terminal.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
+    assert ("\x1b" in written(console)) is coloured
+
+
+def test_console_is_stderr() -> None:
+    """Progress never mixes with the result object on stdout."""
+    assert terminal.console().stderr

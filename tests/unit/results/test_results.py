@@ -1,0 +1,31 @@
+"""The rules of result objects."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency
+from streamgauge.results.run import Operator
+
+
+def test_the_statistics_are_those_that_a_latency_has() -> None:
+    """One list for all that compute, limit, draw and print them: nothing too much in it, nothing left out."""
+    counts = {"count", "effective_count", "lower_bounds", "note"}
+    assert [name for name in Latency.model_fields if name not in counts] == list(STATISTICS)
+    assert {name: float(f"0.{name[1:].replace('_', '')}") for name in PERCENTILES} == PERCENTILES
+
+
+def test_every_kind_is_found_by_its_name() -> None:
+    """`of` gives what the field of that kind holds."""
+    for number, kind in enumerate(LATENCY_KINDS):
+        assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).of(kind) == Latency(count=number)
+    assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}
+
+
+def test_operators_of_before_can_be_read() -> None:
+    """They had three fields that nothing filled; anything else that is unknown is refused, as ever."""
+    before = {"name": "a", "tuple_bytes": None, "time_per_tuple_us_p99": None, "advised_instances": None}
+    assert Operator.model_validate(before) == Operator(name="a")
+    with pytest.raises(ValidationError):
+        Operator.model_validate({"name": "a", "advised_instances": 3})

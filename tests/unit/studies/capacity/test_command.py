@@ -1,0 +1,654 @@
+"""A search's folder: what it keeps, so that a search that was killed goes on and shows what it found."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.unit.studies.helpers_studies import HELD_PER_S
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError
+from streamgauge.engines.spi import EngineStatus
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.records import Tick
+from streamgauge.metrics.summary import figures
+from streamgauge.preflight.validate import check
+from streamgauge.report.terminal.console import show_result
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import ProcessUse, Rates, Result, Verification
+from streamgauge.results.verdict import Verdict, VerdictValue
+from streamgauge.studies.capacity import command as sustain
+from streamgauge.studies.capacity.command import (
+    CEILING,
+    MEMO,
+    Sustain,
+    ceiling_kept,
+    outcome_of,
+    outcome_of_overload,
+    recorded,
+)
+from streamgauge.studies.capacity.outcome import NOT_SEEN
+from streamgauge.studies.capacity.saturation_probe import SaturationResult
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.system.lock import held
+from streamgauge.trial import conductor as trial
+from streamgauge.trial import run as single
+from streamgauge.trial.conductor import TrialConductor
+from streamgauge.trial.policy import SearchTrial
+from streamgauge.trial.progress import snapshots
+
+NOTHING_READ = SimpleNamespace(by_query=lambda: ())
+"""A journal of a trial in which the engine took nothing."""
+
+
+def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFolder) -> None:
+    """The ceiling differs with every measurement; kept, the recorded trials are those of the same search."""
+    measured = iter([1e6, 2e6])
+    first, again = (Search(Settings(ceiling_kept(study, lambda: next(measured)))) for _ in range(2))
+    assert first.request == again.request
+    outcome = TrialOutcome(first.request.rate_per_s, "not_sustained", 5e5)  # type: ignore[union-attr]
+    assert replay(Settings(ceiling_kept(study, lambda: next(measured))), [outcome]).request is not None
+
+
+def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of all generators which have a core each: eight of them on two make no more than two would."""
+    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: 1000.0)
+    monkeypatch.setattr(single, "cpus", lambda: [0, 1])
+    ready = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
+    ceiling = single.ceiling_of(ready, 100.0)
+    few = single.ceiling_of(dataclasses.replace(ready, generators=1), 100.0)
+    work = Sustain(ready, study, worker(study).view, ceiling)
+    assert (ceiling, few, work.settings().ceiling_per_s) == (2000.0, 1000.0, 1800.0)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "hopeless", "why"),
+    [
+        ("not_sustained", "the queue's bound was reached", "the queue's bound was reached"),
+        ("not_sustained", "", "the backlog grew"),
+        ("invalid", "the queue's bound was reached", "the backlog grew"),
+    ],
+)
+def test_why_a_trial_failed_is_what_ended_it(study: RunFolder, verdict: VerdictValue, hopeless: str, why: str) -> None:
+    """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
+    result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
+    judged: Any = SimpleNamespace(result=result, done=SimpleNamespace(hopeless=hopeless, journal=NOTHING_READ))
+    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
+
+
+@pytest.mark.parametrize(
+    ("verdict", "drained_per_s"), [("not_sustained", 9e4), ("undecided", None), ("sustained", None), ("invalid", None)]
+)
+def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
+    study: RunFolder, verdict: VerdictValue, drained_per_s: float | None
+) -> None:
+    """What one that kept up has read is what it was offered: a search would take that for a limit."""
+    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=9e4, planned_per_s=1e5)
+    changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
+    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), done=done)
+    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s == drained_per_s
+
+
+def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
+    """Beside that of the newest event in each update; null where results are none."""
+    latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))
+    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), done=done)
+    found = outcome_of(request, judged, study)
+    assert (found.event_time_p50_us, found.until_counted_p50_us, found.until_counted_p99_us) == (8e5, 2.8e6, 4.8e6)
+    judged = SimpleNamespace(result=study.read_result(), done=done)
+    assert outcome_of(request, judged, study).until_counted_p50_us is None
+
+
+def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
+    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result(), done=done)
+    request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
+    assert outcome_of(request, judged, study).busy_share is None
+    monkeypatch.setattr(figures, "busy_share", lambda of: 0.25 if of is done else 1 / 0)
+    assert outcome_of(request, judged, study).busy_share == 0.25
+    assert outcome_of(request, judged, study, own_batches=False).busy_share is None
+
+
+@pytest.mark.parametrize(
+    ("options", "probed"),
+    [({"probes": "progress"}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)],
+)
+def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
+    study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
+) -> None:
+    """Asking the engine for its own progress costs it something: `--option probes=off` holds for searches too."""
+    asked: list[SearchTrial] = []
+
+    def run(folder: Any, trial: SearchTrial) -> None:
+        asked.append(trial)
+        raise KeyboardInterrupt
+
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        work._judged(SimpleNamespace(run=run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
+    assert [trial.probe_batches for trial in asked] == [probed]
+
+
+def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
+    """Its file is that of a run at its rate, with nothing of a search in it."""
+    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"quick": True}}
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    work._number = 7
+    with pytest.raises(ZeroDivisionError):
+        work._judged(after(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
+    asked = sustain.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
+
+
+@pytest.mark.parametrize(
+    ("workload", "fresh", "warmed"), [("filter", True, True), ("filter", False, False), ("count", True, False)]
+)
+def test_a_fresh_engine_is_warmed_before_its_trial(
+    study: RunFolder, monkeypatch: pytest.MonkeyPatch, workload: str, fresh: bool, warmed: bool
+) -> None:
+    """That trial is then like any other; but where no trial can follow another, the warm-up is the trial's own."""
+    seen: list[Any] = []
+
+    def warm(conductor: Any, rate_per_s: float) -> Any:
+        seen.append(rate_per_s)
+        return SimpleNamespace(journal=None, spans=SimpleNamespace(start_us=0))
+
+    def run(folder: Any, trial: SearchTrial) -> None:
+        seen.append(trial.fresh)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sustain, "warm_up", warm)
+    work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
+    monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s: seen.append("emptied") or True)
+    with pytest.raises(ZeroDivisionError):
+        work._judged(after(10.0, run), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
+    assert seen == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
+
+
+def after(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:
+    """A conductor of a test bed whose clock has gone on for so long."""
+    clock = SimpleNamespace(now_us=lambda: round(seconds * US))
+    return SimpleNamespace(rig=SimpleNamespace(clock=clock), ready=SimpleNamespace(interval_s=0.0), run=run)
+
+
+@pytest.mark.parametrize(("taken", "judged"), [(2_000_000, False), (2_000_000_000, True)])
+def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
+    study: RunFolder, monkeypatch: pytest.MonkeyPatch, taken: int, judged: bool
+) -> None:
+    """Nothing is tried on top of a backlog of minutes; the next guess is what it drained. One of half the pace is."""
+    journal: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), others=[])
+    done: Any = SimpleNamespace(journal=journal, spans=SimpleNamespace(start_us=0), ended_early=False)
+    monkeypatch.setattr(sustain, "warm_up", lambda *_: done)
+    monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
+    work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
+    monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s=None: False)
+    request = TrialRequest(4e7, "bracket", fresh=True)
+    if judged:
+        with pytest.raises(ZeroDivisionError):
+            work._judged(after(100.0), request, fresh=True)
+        return
+    outcome = work._judged(after(100.0), request, fresh=True)
+    assert (outcome.verdict, outcome.drained_per_s, outcome.folder) == ("not_sustained", 2e4, "")
+    assert "took 0.05% of the load" in outcome.why
+
+
+@pytest.mark.parametrize(("left", "kept"), [(100_000, True), (20_000_000, False)])
+def test_an_engine_is_started_anew_where_draining_takes_longer(
+    study: RunFolder, fresh: type[Fresh], left: int, kept: bool
+) -> None:
+    """At 20 k/s a backlog of 20 M takes a quarter of an hour, a new engine a minute."""
+    work = worker(study)
+    conductor = warm(work)
+    conductor.left.running.offered_events = left
+    work._drained_per_s = 2e4
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (used is conductor, is_fresh) == (kept, not kept)
+
+
+def warm(work: Sustain, **more: Any) -> Any:
+    """The conductor of a test bed on which a trial has just been made."""
+    rig: Any = SimpleNamespace(
+        engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None,
+        tick=lambda: drained_tick(fails=False), **more,
+    )  # fmt: skip
+    conductor = work._conductor = TrialConductor(
+        work.ready, rig, snapshots(lambda shown: work.view.trial_progress(shown))
+    )
+    conductor.left = TrialLog(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
+    return conductor
+
+
+class Fresh:
+    """A rig that is started, and stopped; nothing else."""
+
+    made: list[Fresh]
+
+    def __init__(self, *_: Any) -> None:
+        self.clock = SimpleNamespace(now_us=lambda: 0)
+        self.engine = SimpleNamespace(stage=lambda: "")
+        self.reached_us, self.stopped = 0, False
+        Fresh.made.append(self)
+
+    def __enter__(self) -> Fresh:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped = True
+
+    def start(self, plan: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
+    """Rigs that are started from here on."""
+    Fresh.made = []
+    monkeypatch.setattr(trial, "TestBed", Fresh)
+    return Fresh
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fresh], fails: bool) -> None:
+    """The trial is made once more, on a rig of its own; one that can be drained is kept."""
+    work = worker(study)
+    conductor = warm(work)
+    conductor.rig.tick = lambda: drained_tick(fails)
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert is_fresh is fails
+    assert (used is conductor) is not fails
+    assert len(fresh.made) == fails
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_rig_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh], alive: bool) -> None:
+    """Though all that it was offered is committed: nobody would read what the next trial offers."""
+    work = worker(study)
+    conductor = warm(work)
+    conductor.rig.engine_status = lambda: EngineStatus(alive)
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (used is conductor, is_fresh) == (alive, not alive)
+
+
+def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start has a folder of its own; a second first one would write over what the first one left."""
+    folders: list[str] = []
+    started = Fresh.__init__
+    monkeypatch.setattr(Fresh, "__init__", lambda rig, *given: folders.append(given[2].name) or started(rig, *given))
+    work, outcome = worker(study), TrialOutcome(HELD_PER_S, "sustained")
+    work.skip([dataclasses.replace(outcome, engine_start=start) for start in (1, 3, 2)])
+    monkeypatch.setattr(work, "_judged", lambda *_: outcome)
+    assert work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True)).engine_start == 4
+    assert folders == ["start-4"]
+
+
+def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time grows with the engine's interval."""
+    given: list[float] = []
+    monkeypatch.setattr(trial, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s)))
+    values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
+    work = Sustain(check(build(values)), study, worker(study).view, 1e6)
+    conductor = warm(work)
+    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert (is_fresh, used is conductor) == (True, False)
+    assert given == [sustain.DRAIN_TIMEOUT_S + 20.0]
+
+
+def test_a_rig_that_is_not_used_again_is_not_drained(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither after the last trial nor before a fresh one: a minute and a half for nothing, in which a Ctrl-C would
+    leave a trial in the memo that the search's result lacks.
+    """
+    monkeypatch.setattr(trial, "drain_backlog", lambda *_: 1 / 0)
+    before = len(recorded(study))
+    with worker(study) as work:
+        outcome = TrialOutcome(HELD_PER_S, "sustained")
+        monkeypatch.setattr(work, "_judged", lambda *_: outcome)
+        for _ in range(2):
+            work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
+    assert len(recorded(study)) == before + 2
+    assert [rig.stopped for rig in fresh.made] == [True, True]
+
+
+def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
+    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the journal of the trial before."""
+    drained: list[Any] = []
+    monkeypatch.setattr(trial, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True)
+    left = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]  # type: ignore[arg-type]
+    work, journals = worker(study), iter(left)
+
+    def judged(conductor: TrialConductor, *_: Any) -> TrialOutcome:
+        conductor.left = next(journals)
+        return TrialOutcome(HELD_PER_S, "sustained")
+
+    monkeypatch.setattr(work, "_judged", judged)
+    monkeypatch.setattr(Fresh, "engine_status", lambda self: EngineStatus(True), raising=False)
+    for is_fresh in (True, False, False):
+        work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=is_fresh))
+    assert drained == left[:2]
+    assert len(fresh.made) == 1
+
+
+def test_draining_is_told_of(study: RunFolder) -> None:
+    """It may take longer than a trial, and the last word would be of the trial's answers."""
+    told: list[str] = []
+    work = worker(study)
+    work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
+    conductor = warm(work)
+    conductor.rig.level = lambda: told.append("drained")
+    work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    assert told == ["draining what the trial left", "drained"]
+
+
+def drained_tick(fails: bool) -> Any:
+    """What a rig says that has nothing left to do, or that has lost a generator."""
+    if fails:
+        raise DriverError("generator 0 ended (exit code -9)")
+    return Tick([], [], [], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
+
+
+def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
+    """What stands before it is whole; and so is what the search that goes on writes after it."""
+    with (study.path / MEMO).open("a") as memo:
+        memo.write('{"rate_per_s": 1.2e')
+    outcomes = recorded(study)
+    assert len(outcomes) == 2
+    work = worker(study)
+    work.skip(outcomes)
+    work._remember(outcomes[0])
+    assert recorded(study) == [*outcomes, outcomes[0]]
+
+
+def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the file, and how to name another place; what was remembered before is still there."""
+    before = recorded(study)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sustain, "_line", full)
+    with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
+        worker(study)._remember(before[0])
+    assert recorded(study) == before
+
+
+def worker(study: RunFolder) -> Sustain:
+    """A search that starts nothing."""
+    view = SimpleNamespace(trial_progress=lambda snapshot: None)
+    return Sustain(check(build({"workload": "filter", "engine": "known"})), study, view, 1e6)  # type: ignore[arg-type]
+
+
+def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
+    """Wherever they stand: stopped twice, a search goes on; and no later trial writes into the folder of one."""
+    good = recorded(study)
+    stopped = dataclasses.replace(good[0], verdict="interrupted", folder="trials/02")
+    last = dataclasses.replace(good[1], folder="trials/03")
+    (study.path / MEMO).write_text("".join(json.dumps(asdict(one)) + "\n" for one in (good[0], stopped, last, stopped)))
+    assert recorded(study) == [good[0], last]
+    work = worker(study)
+    work.skip(recorded(study))
+    assert work._number == 3
+
+
+def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search that goes on makes it again; what it writes then comes after the same outcomes."""
+    before, work = recorded(study), worker(study)
+    monkeypatch.setattr(work, "_conductor_for", lambda request: (None, True))
+    for verdict, written in (("interrupted", 0), ("sustained", 1)):
+        outcome = TrialOutcome(HELD_PER_S, verdict)  # type: ignore[arg-type]
+        monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: outcome)
+        assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
+        assert len(recorded(study)) == len(before) + written
+        assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "why"),
+    [
+        ({"kept_up": True}, "sustained", "kept up with"),
+        ({}, "not_sustained", "looking below that"),
+        ({"engine_failed": "exit code 137"}, "not_sustained", "the engine failed: exit code 137"),
+        ({"driver_failed": "generator 0 ended"}, "invalid", "the driver failed: generator 0 ended"),
+        ({"driver_failed": "its edge closed", "engine_failed": "it ended"}, "invalid", "its edge closed"),
+    ],
+)
+def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
+    """A driver that failed says nothing of the engine; an engine's own death is said."""
+    nothing: Any = None
+    overloaded = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "journal": nothing} | found))
+    outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
+    assert outcome.verdict == verdict
+    assert why in outcome.why
+
+
+Sit = Callable[..., Result]
+
+
+@pytest.fixture
+def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
+    """One sitting at the search of `study`, with nothing remembered, or what is in `outcomes`.
+
+    Its trials are what `said` answers or raises, one after the other.
+    """
+    monkeypatch.setattr(sustain, "require_machine", lambda ready: None)
+    monkeypatch.setattr(sustain, "ceiling_of", lambda ready, rate: 1e6)
+    asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
+    study.write_experiment(asked)
+    resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
+
+    def one(said: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
+        (study.path / MEMO).write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in outcomes))
+        answers = iter(said)
+
+        def trial(work: Sustain, request: TrialRequest) -> TrialOutcome:
+            answer = next(answers)
+            if isinstance(answer, BaseException):
+                raise answer
+            return TrialOutcome(request.rate_per_s, answer, purpose=request.purpose)
+
+        monkeypatch.setattr(Sustain, "trial", trial)
+        nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
+        return sustain.sustain(resumed, SimpleNamespace(**nothing))  # type: ignore[arg-type]
+
+    return one
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        (["undecided"] * 5, "undecided"),
+        (["undecided"] * 4 + ["not_sustained"], "not_sustained"),
+        (["not_sustained"] + ["undecided"] * 4, "not_sustained"),
+        (["undecided"] * 4 + ["sustained"], "sustained"),
+        (["undecided", *["invalid"] * 4], "invalid"),
+        (["sustained", *["invalid"] * 4], "sustained"),
+        (["undecided", "interrupted"], "interrupted"),
+    ],
+)
+def test_only_proof_makes_a_search_say_that_nothing_holds(sit: Sit, said: Any, verdict: VerdictValue) -> None:
+    """Undecided trials alone leave it undecided."""
+    assert sit(said).verdict.value == verdict
+
+
+@pytest.mark.parametrize("said", [["sustained"], []])
+def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, sit: Sit, said: Any) -> None:
+    """In the folder, with what ended it; the failure itself goes on to who asked."""
+    with pytest.raises(EngineError, match="no such master"):
+        sit([*said, EngineError("no such master\nand more of it")])
+    left = study.read_result()
+    assert left.search is not None
+    assert left.search.sustained_per_s == (HELD_PER_S if said else None)
+    assert left.verdict.value == "invalid"
+    assert left.verdict.sentence.endswith("ended early: no such master")
+
+
+def test_a_confirmed_rate_stays_so_whatever_fails_later(study: RunFolder, sit: Sit) -> None:
+    """An engine that does not start at 90 % says nothing against the rate above."""
+    with pytest.raises(EngineError):
+        sit(["sustained", "not_sustained", "sustained", EngineError("no such master")])
+    assert study.read_result().verdict.value == "sustained"
+
+
+def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None:
+    """Those of this one, and of the trials that were made before it."""
+    before = [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)]
+    found = sit(["interrupted"], before)
+    assert found.search is not None
+    assert 1000.0 < found.search.seconds < 1100.0
+
+
+@pytest.mark.parametrize("said", [["interrupted"], [KeyboardInterrupt()]])
+def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, said: Any) -> None:
+    """What nobody knows yet is said: a limit that is left out would be taken for none."""
+    found = sit(said)
+    console = Console(file=io.StringIO(), width=200)
+    show_result(found, False, console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert f"limit       {NOT_SEEN}" in lines
+    assert any(line.startswith("answers     not judged") for line in lines)
+    assert lines[-1].startswith("report ")
+
+
+def test_a_search_stopped_before_its_first_trial_names_its_folder(
+    study: RunFolder, sit: Sit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the generators' ceiling is measured: how to go on, and the folder."""
+
+    def stopped(*_: Any) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sustain, "ceiling_of", stopped)
+    found = sit([])
+    assert found == study.read_result()
+    assert (found.verdict.value, found.folder) == ("interrupted", str(study.path))
+    assert found.verdict.advice == f"to go on: streamgauge sustain --resume {study.path}"
+
+
+def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunFolder, sit: Sit) -> None:
+    """As one that came to its end: they are those of the trial that is shown."""
+    use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
+    trial = RunFolder.open(study.path / "trials" / "01")
+    right = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
+    update = {"processes": (use,), "environment": {"cpus": 2}, "verification": right}
+    trial.write_result(trial.read_result().model_copy(update=update))
+    found = sit(["interrupted"], recorded(study)[:1])
+    assert found.search is not None
+    assert found.search.limit.startswith("not found, as every rate that was tried held: SUT CPU 110 % of 200 %")
+    assert found.verification == right
+
+
+def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
+    """What contradicts it is refused, all at once, rather than passed over; more trials may be allowed."""
+    asked = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
+    study.write_experiment(asked)
+    same = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(same))[0] == asked
+    more = sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
+    assert (more.search.trials_max, more.search.quick) == (9, True)
+    outcome = TrialOutcome(100.0, "sustained")
+    (study.path / sustain.MEMO).write_text(sustain._line(outcome) * 7)
+    allowed = same | {"search": {"resume": str(study.path), "trials_max": 7}}
+    assert sustain._resumed(build(allowed))[0].search.trials_max == 7
+    with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
+        sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
+    (study.path / sustain.MEMO).unlink()
+    other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
+    with pytest.raises(InputError) as refused:
+        sustain._resumed(build(other))
+    assert [problem.setting for problem in refused.value.problems] == ["workload", "load.seed", "load.memory"]
+    assert refused.value.problems[2].way_out == "leave --memory out"
+
+
+@pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])
+def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: str) -> None:
+    """A kill in the midst of writing must not end the search for good."""
+    (study.path / CEILING).write_text(left)
+    assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]
+
+
+def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
+    """Two at one folder would write over each other's trials; that of one that has ended is free."""
+    memo = (study.path / MEMO).read_text()
+    with held(study.path / sustain.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+        sit(["undecided"] * 5, recorded(study))
+    assert (study.path / MEMO).read_text() == memo
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+
+
+def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
+    """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
+    asked = sustain.read_experiment(study.path / "experiment.toml")
+    study.write_experiment(asked.model_copy(update={"out": "seen/from/elsewhere"}))
+    assert sit(["undecided"] * 5).verdict.value == "undecided"
+
+
+def test_a_searchs_file_is_found_from_any_working_folder(
+    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is kept with its whole path; going on may name it as it lies from there."""
+    monkeypatch.chdir(tmp_path)
+    asked = sustain._resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
+    assert asked.workload == str(tmp_path / "mine" / "job.py")
+    study.write_experiment(asked)
+    (study.path / MEMO).unlink()
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(again | {"workload": "job.py"}))[0] == asked
+    with pytest.raises(InputError, match="workload"):
+        sustain._resumed(build(again | {"workload": "mine/job.py"}))
+
+
+def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
+    study: RunFolder, sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials of two versions of a job are no one search."""
+    monkeypatch.setattr(sustain, "check", lambda *_, **__: ready)
+    ready: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
+    kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
+    study.write_result(kept)
+    with pytest.raises(InputError, match=r"job\.py: must be as it was.*aaa.*\n.*without --resume"):
+        sit([])
+
+
+def test_data_of_a_search_are_found_from_any_working_folder(
+    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are kept with their whole path, as an own job's file is; going on may name them as they lie from there."""
+    monkeypatch.chdir(tmp_path)
+    asked = sustain._resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
+    assert asked.parameters == {"data": str(tmp_path / "a.csv")}
+    study.write_experiment(asked)
+    (study.path / MEMO).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
+    assert sustain._resumed(build(again))[0] == asked
+    assert sustain._resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
+    with pytest.raises(InputError, match=r"parameters\.data"):
+        sustain._resumed(build(again | {"parameters": {"data": "a.csv"}}))

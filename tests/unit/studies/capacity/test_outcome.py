@@ -1,0 +1,168 @@
+"""What a search's result says, of studies whose trials were made by rule."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.results.causes import WarningCode
+from streamgauge.results.run import Verification
+from streamgauge.results.search import SearchResult
+from streamgauge.results.verdict import Verdict
+from streamgauge.studies.capacity import outcome
+from streamgauge.studies.capacity.command import recorded
+from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
+from streamgauge.studies.capacity.search import Search, Settings, replay
+
+
+def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> None:
+    """From its folder, although this process has made no trial; never the figures of a rate that failed."""
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    found = replay(settings, recorded(study)).result()
+    assert found.sustained_per_s == HELD_PER_S
+    shown = trial_shown(study, found)
+    assert shown is not None
+    assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
+    assert limit_of(shown) == ""
+
+
+def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) -> None:
+    """The one before that held at the rate is shown; where none is left, none is."""
+    remember(study, 3, HELD_PER_S, "sustained")
+    found = replay(Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True), recorded(study)[:2]).result()
+    found = found.model_copy(update={"trials": (*found.trials, found.trials[0].model_copy(update={"folder": "t/03"}))})
+    shown = []
+    for number in ("none", "03", "01"):
+        shutil.rmtree(study.path / "trials" / number, ignore_errors=True)
+        result = trial_shown(study, found)
+        shown.append(Path(result.folder).name if result and result.folder else result and result.run_id)
+    assert shown[2] is None
+    assert None not in shown[:2]
+    assert shown[0] != shown[1]
+
+
+WRONG = Verification(judged=True, independent=True, reference="", expected=3000, matched=2997, missing=3)
+
+
+@pytest.mark.parametrize(
+    ("decided_by", "said"),
+    [(("answers",), "3 missing of 3,000 expected results (0.10%)"), (("backlog_trend", "answers"), "")],
+)
+def test_wrong_answers_of_a_trial_that_keeps_up_are_no_overload(
+    study: RunFolder, decided_by: tuple[str, ...], said: str
+) -> None:
+    """A trial that falls behind may owe results for that; the search goes on then."""
+    verdict = Verdict(value="not_sustained", decided_by=decided_by, sentence="")
+    result = study.read_result().model_copy(update={"verdict": verdict, "verification": WRONG})
+    assert wrong_answers(result).replace("\u202f", ",") == said
+
+
+def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) -> None:
+    """No rate, not sustained, and the trial with the examples."""
+    trial = RunFolder.open(study.path / "trials" / "02")
+    verdict = Verdict(value="not_sustained", decided_by=("answers",), sentence="")
+    trial.write_result(trial.read_result().model_copy(update={"verdict": verdict, "verification": WRONG}))
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    held, failed = recorded(study)
+    found = replay(settings, [held, replace(failed, wrong_answers="3 missing")]).result()
+    shown = outcome._verdict(found, trial_shown(study, found), None, "")
+    assert (found.sustained_per_s, shown.value) == (None, "not_sustained")
+    assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json")
+
+
+def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:
+    processes = [
+        SimpleNamespace(role="sut", cpu_percent_mean=sut),
+        SimpleNamespace(role="driver", cpu_percent_mean=driver),
+    ]
+    shown: Any = SimpleNamespace(
+        processes=processes, isolation=isolation, environment={"cpus": 2}, experiment={"master": master}
+    )
+    return limit_of(shown)
+
+
+@pytest.mark.parametrize(
+    ("sut", "driver", "isolation", "said"),
+    [
+        (180.0, 15.0, "shared", "the engine is CPU bound"),
+        (110.0, 75.0, "shared", "engine and driver together"),
+        (110.0, 75.0, "pinned", "a task that is always busy uses one core"),
+        (80.0, 20.0, "shared", "not all of the CPU: look at the engine's batches;"),
+    ],
+)
+def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, said: str) -> None:
+    """A driver that takes the processors from the engine is not called the engine's limit."""
+    assert said in limit_said(sut, driver, isolation)
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("local", "110 % of 100 %: the engine has used up what its master allows it"),
+        ("local[1]", "110 % of 100 %: the engine has used up what its master allows it"),
+        ("local[1, 4]", "110 % of 100 %"),
+        ("local[2]", "110 % of 200 %: not all"),
+        ("local[8]", "110 % of 200 %: not all"),
+        ("local[*]", "110 % of 200 %: not all"),
+        ("spark://far:7077", "110 % on this machine: not known, executors run elsewhere"),
+        ("yarn", "not known, executors run elsewhere"),
+    ],
+)
+def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:
+    """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
+    assert said in limit_said(110.0, 20.0, master=master)
+
+
+def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial that is shown may have been quiet while the one that the upper end rests on was not."""
+    monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
+    busy = RunFolder.open(study.path / "trials" / "02")
+    busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    found = with_interference(study, replay(settings, recorded(study)).result())
+    assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
+    assert [one.sentence for one in warnings_of(found)] == ["trial 2: other processes used 40% of the machine"]
+    shutil.rmtree(busy.path)
+    assert with_interference(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
+
+
+@pytest.mark.parametrize(("slow_us", "said"), [(1100.0, False), (1200.0, True)])
+def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow_us: float, said: bool) -> None:
+    """The same small work took longer in one trial: its rate is of another machine."""
+    for number, took_us in (("01", 1000.0), ("02", slow_us)):
+        trial = RunFolder.open(study.path / "trials" / number)
+        trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
+    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+    found = with_interference(study, replay(settings, recorded(study)).result())
+    assert [trial.reference_work_us for trial in found.trials] == [1000.0, slow_us]
+    warned = [one for one in warnings_of(found) if one.code == WarningCode.MACHINE_CHANGED]
+    assert len(warned) == said
+    assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0].sentence
+
+
+def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:
+    """There is no better one; and none at all before the first."""
+    settings = Settings(ceiling_per_s=1e6, start_per_s=FAILED_PER_S, quick=True)
+    assert trial_shown(study, Search(settings).result()) is None
+    failed = recorded(study)[1]
+    shown = trial_shown(study, replay(settings, [failed]).result())
+    assert shown is not None
+    assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
+
+
+def test_a_search_that_was_stopped_says_how_to_go_on() -> None:
+    """And only that one: nothing is left to do of a search that came to its end."""
+    searched = SearchResult(
+        sustained_per_s=None, low=None, high=None, confirmed=False, relative_width=None, sentence="nothing yet"
+    )
+    stopped = outcome._verdict(searched, None, KeyboardInterrupt(), "streamgauge sustain --resume runs/one")
+    ended = outcome._verdict(searched, None, None, "streamgauge sustain --resume runs/one")
+    assert (stopped.value, stopped.advice) == ("interrupted", "to go on: streamgauge sustain --resume runs/one")
+    assert ended.advice == ""

@@ -1,0 +1,394 @@
+"""The overload trial: how far it climbs, when it ends, and what it calls drained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import US
+from streamgauge.core.spans import TrialSpans
+from streamgauge.engines.registry import entry
+from streamgauge.engines.spark.options import trigger
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.records import Commit
+from streamgauge.preflight.resolved import FRESH_WARMUP_S
+from streamgauge.preflight.validate import check
+from streamgauge.studies.capacity import saturation_probe as module
+from streamgauge.studies.capacity.saturation_probe import (
+    FIRST_RATE_PER_S,
+    FIRST_S,
+    LARGER,
+    LAST_S,
+    PACE_S,
+    STEP,
+    STEP_S,
+    SaturationResult,
+    most_within_heap,
+    probe_saturation,
+)
+from streamgauge.system.machine import cpus
+from streamgauge.transports.spi import Delivery
+from streamgauge.trial import conductor as trial
+from streamgauge.trial.conductor import TrialConductor
+from streamgauge.trial.phases import TrialPolicy
+
+START = 1_700_000_000 * US
+PLAN: Any = SimpleNamespace(start_us=START)
+Batches = list[tuple[float, int]]
+"""(second of its first hand-out, events) of each batch."""
+
+
+def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any) -> TrialRecord:
+    """A stair that lasted `seconds`, of which the later half is measured."""
+    parts = [
+        Delivery("purchases", START, START + US, events, START + round(when * US), number, False, query)
+        for number, (when, events) in enumerate(batches)
+    ]
+    end = START + round(seconds * US)
+    spans = TrialSpans(START, START + round(seconds * US / 2), end, end)
+    return TrialRecord(TrialLog(PLAN, hand_outs=[parts]), spans, deadline_us=end, **more)
+
+
+def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
+    """A stair in which a batch a second took so much."""
+    return done_of([(float(second), round(rate_per_s)) for second in range(8)], **more)
+
+
+class Stairs:
+    """Stands for the rig: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
+
+    heap_per_s = math.inf
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
+        self.seen: list[tuple[float, float]] = []
+        self.paces: list[float] = []
+        self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
+        monkeypatch.setattr(module, "_step", self.step)
+        monkeypatch.setattr(module, "most_within_heap", lambda _: self.heap_per_s)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+
+    def step(self, conductor: Any, rate_per_s: float, seconds: float, pace_s: float) -> TrialRecord:
+        self.seen.append((rate_per_s, seconds))
+        self.paces.append(pace_s)
+        self.now_s += seconds
+        behind = rate_per_s > self.capacity_per_s and len(self.seen) >= self.last_from
+        return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
+
+    def climb(self, most_per_s: float) -> SaturationResult:
+        conductor: Any = SimpleNamespace(ready=None)
+        return probe_saturation(conductor, most_per_s)
+
+
+@pytest.mark.parametrize(("capacity_per_s", "stairs", "last_s"), [(2e5, 2, LAST_S), (2e6, 3, LAST_S)])
+def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
+) -> None:
+    """Eight times as much each stair; the last one is made again, shortly while it is cold, then for long."""
+    climbed = Stairs(monkeypatch, capacity_per_s)
+    found = climbed.climb(50e6)
+    rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
+    assert [rate for rate, _ in climbed.seen] == [*rates, rates[-1], rates[-1]]
+    assert [seconds for _, seconds in climbed.seen] == [FIRST_S, *[STEP_S] * stairs, last_s]
+    assert last_s >= LAST_S
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity_per_s), False)
+
+
+@pytest.mark.parametrize(("choked_per_s", "guess_per_s"), [(2.5e6, 6.4e6), (7e6, 7e6)])
+def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
+    monkeypatch: pytest.MonkeyPatch, choked_per_s: float, guess_per_s: float
+) -> None:
+    """An engine that keeps up with 6.4 M/s drained 2.5 M/s of 51 M/s, in batches of a hundred million events: it is
+    not asked for those again.
+    """
+    climbed = Stairs(monkeypatch, 1e7)
+    step = climbed.step
+
+    def choking(conductor: Any, rate_per_s: float, *more: Any) -> TrialRecord:
+        done = step(conductor, rate_per_s, *more)
+        return drained_at(choked_per_s) if rate_per_s > 1e7 else done
+
+    monkeypatch.setattr(module, "_step", choking)
+    found = climbed.climb(180e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 51.2e6]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
+
+
+@pytest.mark.parametrize(("warm_after_s", "rest_s"), [(FRESH_WARMUP_S, LAST_S), (FIRST_S + STEP_S + 60, 60)])
+def test_a_slow_engine_is_not_judged_before_it_is_warm(
+    monkeypatch: pytest.MonkeyPatch, warm_after_s: float, rest_s: float
+) -> None:
+    """The first stair is made again for a short while, and then until a fresh engine is warm, however long that is."""
+    monkeypatch.setattr(module, "FRESH_WARMUP_S", warm_after_s)
+    climbed = Stairs(monkeypatch, 5e4)
+    assert climbed.climb(50e6).drained_per_s == pytest.approx(5e4)
+    assert climbed.seen == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest_s)]
+
+
+@pytest.mark.parametrize(("warm_share", "climbs_on"), [(0.9, False), (0.96, True)])
+def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_drained(
+    monkeypatch: pytest.MonkeyPatch, warm_share: float, climbs_on: bool
+) -> None:
+    """A cold engine drained half of it; nine tenths of it, once warm, is no guess that anything will change."""
+    climbed = Stairs(monkeypatch, 1e9)
+    step = climbed.step
+
+    def warming(*asked: Any) -> TrialRecord:
+        done = step(*asked)
+        rate_per_s, seconds = climbed.seen[-1]
+        if rate_per_s != 8e5:
+            return done
+        return drained_at(rate_per_s * (0.5 if seconds == STEP_S else warm_share))
+
+    monkeypatch.setattr(module, "_step", warming)
+    found = climbed.climb(6.4e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
+
+
+def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that drains a tenth of the first stair would be guessed by batches of ten times what it will get."""
+    climbed = Stairs(monkeypatch, 1e4)
+    assert climbed.climb(50e6).drained_per_s == pytest.approx(1e4)
+    assert climbed.seen[-1] == (1e5, LAST_S)
+    assert climbed.paces[-2:] == [pytest.approx(PACE_S / 2), pytest.approx(PACE_S * LARGER / 10)]
+
+
+def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first stair drained little, the same stair made again, shortly, all of it: that was no limit."""
+    climbed = Stairs(monkeypatch, 2e6)
+    step = climbed.step
+
+    def cold(*asked: Any) -> TrialRecord:
+        done = step(*asked)
+        return drained_at(20_000) if len(climbed.seen) == 1 else done
+
+    monkeypatch.setattr(module, "_step", cold)
+    found = climbed.climb(50e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6, 6.4e6]
+    assert climbed.seen[1] == (1e5, STEP_S)
+    assert found.drained_per_s == pytest.approx(2e6)
+
+
+def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search once found nothing, because the stair made again held no hand-out at all."""
+    stairs = Stairs(monkeypatch, 20_000)
+    step = stairs.step
+
+    def chewing(*asked: Any) -> TrialRecord:
+        done = step(*asked)
+        return done if len(stairs.seen) == 1 else done_of([], FIRST_S)
+
+    monkeypatch.setattr(module, "_step", chewing)
+    assert stairs.climb(50e6).drained_per_s == pytest.approx(20_000)
+    assert len(stairs.seen) == 4
+
+
+def test_nearly_all_there_is_is_a_drain_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that drains nine tenths of what can be offered does not keep up with it."""
+    found = Stairs(monkeypatch, 0.9e6).climb(1e6)
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(0.9e6), False)
+
+
+def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stair is higher than what may be offered, and after that one there is nothing to find out."""
+    stairs = Stairs(monkeypatch, 1e9)
+    found = stairs.climb(1e6)
+    assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(1e6), True)
+
+
+@pytest.mark.parametrize(("capacity_per_s", "limits"), [(1e9, True), (1.5e6, False)])
+def test_no_stair_is_higher_than_the_heap_allows(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, limits: bool
+) -> None:
+    """An engine that drains the highest of them whole has not kept up with all there is, and is said to be limited."""
+    stairs = Stairs(monkeypatch, capacity_per_s)
+    stairs.heap_per_s = 1.8e6
+    found = stairs.climb(50e6)
+    assert max(rate for rate, _ in stairs.seen) == 1.8e6
+    assert (found.heap_limits, found.kept_up) == (limits, False)
+    assert found.drained_per_s == pytest.approx(min(capacity_per_s, 1.8e6))
+
+
+@pytest.mark.parametrize(
+    ("workload", "engine", "bounded"),
+    [
+        ("windowed_join", "spark", True),
+        ("windowed_aggregation", "spark", False),
+        ("identity", "spark", False),
+        ("filter", "known", False),
+    ],
+)
+def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str, bounded: bool) -> None:
+    """Aggregates keep a value for a key, and the engine known has no heap."""
+    ready = check(build({"workload": workload, "engine": engine, "command": "sustain"}))
+    highest = most_within_heap(ready)
+    assert (highest < math.inf) is bounded
+    if bounded:
+        heap = entry(engine).heap_bytes(ready.experiment.options)
+        assert ready.reach_us is not None
+        rows = highest * (PACE_S + ready.reach_us / US) * ready.event_bytes(highest)
+        assert rows == pytest.approx(heap / 8, rel=0.01)
+
+
+@pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])
+def test_a_rig_that_failed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
+    """What was drained until then is all the guess there is; the reason goes along."""
+    stairs = Stairs(monkeypatch, 2e5, **failed)
+    found = stairs.climb(50e6)
+    assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(2e5), False)
+    reasons = {"engine_failed": found.engine_failed, "driver_failed": found.driver_failed}
+    assert reasons == {"engine_failed": "", "driver_failed": ""} | failed
+
+
+def test_a_rig_that_failed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it had drained all that there is until then."""
+    stairs = Stairs(monkeypatch, 1e9)
+    step = stairs.step
+
+    def failing(*asked: Any) -> TrialRecord:
+        done = step(*asked)
+        return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else done
+
+    monkeypatch.setattr(module, "_step", failing)
+    found = stairs.climb(1e6)
+    assert (found.drained_per_s, found.kept_up, found.engine_failed) == (pytest.approx(1e6), False, "it ended")
+
+
+@pytest.mark.parametrize("stair", [2, 3])
+def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, stair: int) -> None:
+    """The search that asked for it is stopped, not told a guess; on the way up, and on the last stair."""
+    stairs = Stairs(monkeypatch, 2e5, interrupted=True)
+    stairs.last_from = stair
+    with pytest.raises(KeyboardInterrupt):
+        stairs.climb(50e6)
+    assert len(stairs.seen) == stair
+
+
+def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plan, its end and its later half; only so much event time waits. Pinned, it keeps to its processors."""
+    asked: dict[str, Any] = {}
+
+    class Conductor:
+        def __init__(self, rig: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any) -> None:
+            asked.update(plan=plan, spans=spans, chunk_us=chunk_us, drain_s=policy.drain_s, pace_us=policy.pace_us)
+
+        def conduct(self) -> TrialRecord:
+            asked["on"] = tuple(cpus())
+            return done_of([])
+
+    monkeypatch.setattr(trial, "PhaseRunner", Conductor)
+    there, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+    ready: Any = SimpleNamespace(
+        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
+        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
+    )  # fmt: skip
+    module._step(TrialConductor(ready, rig), 8e6, 10.0)
+    start, spans = asked["spans"].start_us, asked["spans"]
+    assert asked["plan"] == (start, 8e6, 10.0)
+    assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
+        start + 5 * US, start + 10 * US, start + 10 * US
+    )  # fmt: skip
+    assert (asked["drain_s"], asked["pace_us"], asked["chunk_us"]) == (0.0, 3 * US, 7_000)
+    assert (asked["on"], tuple(cpus())) == (driver_cpus, there)
+
+
+@pytest.mark.parametrize(
+    ("rate_per_s", "bound_s", "pace_s"),
+    [(1e6, 30.0, 3.0), (1e6, 6.0, 3.0), (1e6, 4.0, 2.0), (1e6, 0.5, 0.25), (1e5, 30.0, 3.0)],
+)
+def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
+    """Three seconds of event time; half of what the queue holds where that is less."""
+    ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
+    assert module.pace_us(ready, rate_per_s, module.PACE_S) == pytest.approx(pace_s * US)
+
+
+def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
+    """Or the engine could not take a second's events each second: a search once began at 70 % of its first stair."""
+    for state_copied in (False, True):
+        number, unit = trigger("auto", True, state_copied).split()
+        assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < module.PACE_S
+
+
+def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search began at a third of the engine's rate, because five batches said 87 % of a stair it kept up with."""
+    stairs = Stairs(monkeypatch, 0.87 * 8e5)
+    assert stairs.climb(50e6).drained_per_s == pytest.approx(0.87 * 8e5)
+    assert stairs.seen[-1][0] == 1.6e6  # not eight times: batches of seconds of that would be none that a trial has
+
+
+@pytest.mark.parametrize(("capacity_per_s", "pace_s"), [(5e6, 3 * 5 / 6.4), (2e6, 1.5)])
+def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, pace_s: float
+) -> None:
+    """Half a stair's at least. With batches of 20 million events an engine drained 4.1 M/s that sustained 6.4."""
+    stairs = Stairs(monkeypatch, capacity_per_s)
+    stairs.climb(50e6)
+    assert (stairs.seen[-1][0], stairs.paces[-1]) == (6.4e6, pytest.approx(pace_s))
+    assert set(stairs.paces[:-1]) == {module.PACE_S}
+
+
+@pytest.mark.parametrize(
+    ("batches", "per_s"),
+    [
+        # The later half counts: from its first batch to its last, whose own events come after that.
+        ([(0.0, 999), (1.0, 999), (4.0, 100), (5.0, 100), (6.0, 400), (8.0, 9999)], 150.0),
+        # Too few in the later half: all of them.
+        ([(0.0, 100), (2.0, 100), (4.0, 100), (6.0, 9999)], 50.0),
+        # Too few at all: what was taken in the whole time.
+        ([(1.0, 100), (7.0, 300)], 50.0),
+        ([], 0.0),
+    ],
+)
+def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches, per_s: float) -> None:
+    """In events a second."""
+    assert module._drained(done_of(batches)) == pytest.approx(per_s)
+
+
+def changed(part: Delivery, how: Callable[[dict[str, Any]], dict[str, Any]]) -> Delivery:
+    return Delivery(**how(asdict(part)))
+
+
+def test_only_what_was_drained_counts() -> None:
+    """Not what is read again, by a second reader, or nothing at all; a batch of two partitions is one."""
+    done = drained_at(100.0)
+    log = done.journal.hand_outs[0]
+    more = (
+        [changed(part, lambda one: one | {"again": True}) for part in log]
+        + [changed(part, lambda one: one | {"reader": 1}) for part in log]
+        + [changed(part, lambda one: one | {"events": 0, "batch": 99 + one["batch"]}) for part in log]
+    )
+    done.journal.hand_outs = [log + more]
+    assert module._drained(done) == pytest.approx(100.0)
+    done.journal.hand_outs = [log, log]
+    assert module._drained(done) == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
+    """The fifth batch came late to one of two partitions: what it and the next two took is of three seconds still."""
+    done = drained_at(100.0)
+    log = done.journal.hand_outs[0]
+    done.journal.hand_outs = [log, log]
+    done.journal.hand_outs[late] = [
+        replace(part, ingest_us=part.ingest_us + 900_000) if part.batch == 4 else part for part in log
+    ]
+    assert module._drained(done) == pytest.approx(200.0)
+
+
+def test_the_slowest_query_says_what_a_job_drains() -> None:
+    """One that has committed and never read has drained nothing."""
+    done, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
+    done.journal.hand_outs += slow.journal.hand_outs
+    assert module._drained(done) == pytest.approx(100.0)
+    done.journal.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
+    assert module._drained(done) == 0.0

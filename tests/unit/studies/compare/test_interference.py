@@ -1,0 +1,61 @@
+"""studies/compare/interference.py: beside busy neighbours, or on another machine, only a gate on wrong answers is
+decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamgauge.results.causes import WarningCode
+from streamgauge.studies.compare.command import compare
+from streamgauge.verdict.evidence import background_load_warning
+
+Make = Callable[..., Path]
+Three = Callable[..., str]
+RULES = ["rate -60%", "p50 +60%", "cpu +60%", "wrong_answers +0"]
+UNDECIDED = ["unknown", "unknown", "unknown", "passed"]
+
+
+@pytest.mark.parametrize("busy", ["A", "B"])
+def test_busy_neighbours_of_one_run_decide_no_gate(make: Make, busy: str) -> None:
+    """On either side: a warning names the side and the run, and what they used; the gate's reason names the run."""
+    warned = ("something else", background_load_warning("95% of the machine"))
+    codes = (WarningCode.SHARED_CORES, WarningCode.BACKGROUND_LOAD)
+    sides = {
+        side: ",".join(
+            str(
+                make(
+                    f"{side}-{n}",
+                    10 * ord(side) + n,
+                    warnings=warned if (side, n) == (busy, 2) else warned[:1],
+                    warning_codes=codes if (side, n) == (busy, 2) else codes[:1],
+                )
+            )
+            for n in range(3)
+        )
+        for side in "AB"
+    }
+    found = compare(sides["A"], sides["B"], RULES)
+    assert [gate.state for gate in found.gates] == UNDECIDED
+    assert all(f"{busy}-2" in gate.sentence for gate in found.gates[:3])
+    (told,) = [warning for warning in found.warnings if "other processes" in warning]
+    assert told.startswith(f"{busy}: {busy}-2: other processes used 95% of the machine")
+
+
+def test_quiet_neighbours_are_not_told_of(three: Three) -> None:
+    """What others used below the rule of a verdict is in every run."""
+    found = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)
+    assert found.passed
+    assert not any("other processes" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(("of_b_us", "states"), [(1200.0, UNDECIDED), (1100.0, ["passed"] * 4), (800.0, UNDECIDED)])
+def test_a_machine_of_another_speed_decides_no_gate(three: Three, of_b_us: float, states: list[str]) -> None:
+    """By the same reference work, from the difference on that is warned of."""
+    a, b = three("a", 10, reference_work_us=1000.0), three("b", 20, reference_work_us=of_b_us)
+    found = compare(a, b, RULES)
+    assert [gate.state for gate in found.gates] == states
+    assert any("the machine itself was not the same" in warning for warning in found.warnings) is (states == UNDECIDED)

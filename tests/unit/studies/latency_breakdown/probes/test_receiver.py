@@ -1,0 +1,98 @@
+"""DStreams over Spark's receivers taken apart: every stage worked out by hand, and moments that are moved noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.unit.studies.latency_breakdown.probes.test_micro_batch import START_US, at, journal
+
+from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
+from streamgauge.studies.latency_breakdown import stages
+from streamgauge.studies.latency_breakdown.probes.micro_batch import Batch
+from streamgauge.studies.latency_breakdown.probes.receiver import (
+    READ_KNOWN_BEFORE_START,
+    Blocks,
+    blocks_of,
+    stage_times_of,
+)
+from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+
+INTERVAL_US = 10_000
+BATCH = Batch(
+    begun_us=at(50), fixed_us=at(55), planned_us=at(55), ended_us=at(110), launched_us=at(70), finished_us=at(85),
+    run_us=15_000, read_us=at(60), committed_us=at(90),
+)  # fmt: skip
+SAID = [
+    {"batchId": 1, "blocks": [(0, 3, 1050, 5)]},
+    {"batchId": 0, "blocks": [(0, 3, 1010, 2), (0, 3, 1020, 3), (1, 4, 1010, 5)]},
+    {"batchId": 2},
+]
+TOLD = {(3, 1010): at(25), (3, 1020): at(33), (3, 1050): at(61), (4, 1010): at(27)}
+
+
+def results(event_ms: list[float], ids: list[int], partitions: list[int]) -> SavedResults:
+    event_us = np.array([at(ms) for ms in event_ms], np.int64)
+    event_ids = [event_id_base(0, partition) + number for partition, number in zip(partitions, ids, strict=True)]
+    names = pa.table({EVENT_ID: np.array(event_ids, np.int64)})
+    return SavedResults(event_us, np.full(len(ids), at(100), np.int64), np.array(partitions, np.int64), names)
+
+
+def stages_of(found: SavedResults, blocks: dict[int, Blocks]) -> tuple[dict[str, Any], list[bool], Any]:
+    ways, _, known = stage_times_of(journal(), {0: BATCH}, found, blocks, INTERVAL_US)
+    spent = {name: (of / 1000).tolist() for name, of in zip(ways.names, ways.spent_us.T, strict=True)}
+    return spent, known.tolist(), ways
+
+
+def test_blocks_are_in_the_order_of_their_batches() -> None:
+    """Of each partition, with the lines that it had brought by each."""
+    found = blocks_of(SAID, TOLD)
+    assert found.keys() == {0, 1}
+    assert found[0].ends.tolist() == [2, 5, 10]
+    assert found[0].batches.tolist() == [0, 0, 1]
+    assert found[0].begun_us.tolist() == [at(10), at(20), at(50)]
+    assert found[0].told_us.tolist() == [at(25), at(33), at(61)]
+
+
+def test_after_a_block_without_a_time_nothing_is_known() -> None:
+    """Of its partition, so that no line is counted into a wrong block."""
+    told = {block: when for block, when in TOLD.items() if block != (3, 1020)}
+    found = blocks_of(SAID, told)
+    assert found[0].ends.tolist() == [2]
+    assert found[1].ends.tolist() == [5]
+
+
+def test_stages_are_worked_out_by_hand() -> None:
+    """Of an event of 4 ms, offered at 11 within its block's interval, which was over at 20; Spark was told at 25, made
+    the batch at 50, began it at 55, and launched a task at 70. Another waited in the socket for a block that began at
+    20. The third is in another batch than it was read in, and the last is in no block.
+    """
+    found, known, ways = stages_of(results([4, 6, 4, 8], [0, 2, 5, 10], [0, 0, 0, 0]), blocks_of(SAID, TOLD))
+    assert known == [True, True, False, False]
+    assert found == {
+        "generated": [7, 5], "received": [0, 9], "in a block": [9, 10], "stored and announced": [5, 3],
+        "in a batch": [25, 17], "queued": [5, 5], "scheduled": [15, 15], "read, processed and written": [30, 30],
+    }  # fmt: skip
+    assert not ways.contradicted_us.any()
+
+
+@pytest.mark.parametrize("moved_us", [-30_000, 40_000])
+def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
+    """Before their events were offered, or after their batch began."""
+    told = {block: when + moved_us for block, when in TOLD.items()}
+    _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, told))
+    assert stages.contradicted_share(ways) > 0.02
+
+
+@pytest.mark.parametrize(("read_us", "apart"), [(at(60), []), (at(75), [5000]), (at(49), [6000])])
+def test_the_driver_is_told_of_a_batch_before_its_first_task(read_us: int, apart: list[int]) -> None:
+    """And after Spark began with it: so what Spark says of its begin is held from both sides."""
+    moved = Batch(**{**BATCH.__dict__, "read_us": read_us})
+    assert list(moved.contradictions_us(READ_KNOWN_BEFORE_START)) == apart
+
+
+def test_the_start_is_a_whole_number_of_milliseconds() -> None:
+    """As the numbers of blocks are."""
+    assert START_US == 1_000_000

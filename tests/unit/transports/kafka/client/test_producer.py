@@ -1,0 +1,93 @@
+"""Events to a real broker: each once, in order, in its partition; what is lost is said."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.errors import DriverError
+from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.client import producer as module
+from streamgauge.transports.kafka.client.producer import Producer
+from streamgauge.transports.kafka.client.settings import KafkaSettings
+from streamgauge.transports.kafka.codecs.compact import Compact
+
+NUMBERS = Compact((("n", "bigint"),))
+ENDS = (0, 1, 300, 302, 1000, *range(1100, 10_001, 100))
+"""Of batches, each up to the next one."""
+
+
+def batch(first: int, last: int) -> pa.BinaryArray:
+    return NUMBERS.encode(pa.RecordBatch.from_arrays([pa.array(range(first, last), pa.int64())], names=["n"]))
+
+
+def kept(location: str, topic: str, partition: int, count: int) -> list[int]:
+    """The numbers of a partition, in the order of their offsets, which are whole."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    client: Any = Consumer({"bootstrap.servers": location, "group.id": "test", "enable.auto.commit": False})
+    client.assign([TopicPartition(topic, partition, 0)])
+    messages: list[Any] = []
+    while len(messages) < count:
+        messages += client.consume(count, timeout=10.0)
+    client.close()
+    assert [message.offset() for message in messages] == list(range(len(messages)))
+    return [int(message.value()) for message in messages]
+
+
+@pytest.mark.broker
+def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
+    """Of both partitions, in many small batches of several sizes, and of two streams at once."""
+    topics = Topics(broker.location)
+    topics.make(["numbers", "others"], 2)
+    ways = {"a": ("numbers", NUMBERS.messages), "b": ("others", NUMBERS.messages)}
+    for partition in (0, 1):
+        producer = Producer(KafkaSettings(broker.location), partition, ways)
+        sent = sum(producer.send({"a": batch(first, last), "b": batch(0, 0)}) for first, last in pairwise(ENDS))
+        producer.send({"b": batch(7, 8)})
+        producer.flush(30.0)
+        assert sent == 10_000
+        assert producer.waiting == 0
+        assert kept(broker.location, "numbers", partition, 10_000) == list(range(10_000))
+        assert kept(broker.location, "others", partition, 1) == [7]
+    assert topics.ends("numbers", 2) == [10_000, 10_000]
+
+
+@pytest.mark.broker
+def test_what_the_broker_refuses_is_said(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that is not there: by the time that the messages should have been kept."""
+    monkeypatch.setitem(module.SETTINGS, "message.timeout.ms", 2000)
+    producer = Producer(KafkaSettings(broker.location), 0, {"a": ("nowhere", NUMBERS.messages)})
+    producer.send({"a": batch(0, 3)})
+    with pytest.raises(DriverError, match="the broker lost 3 messages, the first of nowhere"):
+        producer.flush(30.0)
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_a_broker_that_is_gone_keeps_nothing(tmp_path: Path) -> None:
+    """Who waits for it is told how many messages it has not kept; nothing hangs."""
+    with Broker(tmp_path / "data", tmp_path / "broker.log") as broker:
+        Topics(broker.location).make(["numbers"], 1)
+        producer = Producer(KafkaSettings(broker.location), 0, {"a": ("numbers", NUMBERS.messages)})
+        broker.kill()
+        producer.send({"a": batch(0, 5)})
+        with pytest.raises(DriverError, match="has not kept 5 messages after 1 s"):
+            producer.flush(1.0)
+        broker.restart()
+        producer.flush(30.0)
+        assert kept(broker.location, "numbers", 0, 5) == [0, 1, 2, 3, 4]
+
+
+def test_a_broker_that_takes_too_little_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the client's queue is full, so that nothing is sent by halves; no broker is there at all."""
+    monkeypatch.setattr(module, "WAITING_MAX", 10)
+    producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", NUMBERS.messages)})
+    producer.send({"a": batch(0, 8)})
+    with pytest.raises(DriverError, match="takes too little: 8 messages wait"):
+        producer.send({"a": batch(8, 11)})

@@ -1,0 +1,67 @@
+"""The compact encoding: every row in one message, which is laid out as is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
+
+from streamgauge.core.errors import InputError
+from streamgauge.transports.kafka.codecs.compact import LENGTH_WIDTH, WIDTHS, Compact
+
+
+def taken_apart(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
+    """The definition, in Python."""
+    found: dict[str, Any] = {}
+    place = 0
+    lengths: dict[str, int | None] = {}
+    for name, kind in kinds.items():
+        width = WIDTHS.get(kind, LENGTH_WIDTH)
+        text = message[place : place + width].decode().strip()
+        place += width
+        if kind in ("string", "binary"):
+            lengths[name] = int(text) if text else None
+        elif kind == "boolean":
+            found[name] = {"": None, "true": True, "false": False}[text]
+        else:
+            found[name] = None if not text else float(text) if kind == "double" else int(text)
+    for name, length in lengths.items():
+        part = message[place : place + (length or 0)]
+        place += length or 0
+        found[name] = None if length is None else part.decode() if kinds[name] == "string" else part
+    assert place == len(message)
+    return found
+
+
+def test_each_row_is_one_message() -> None:
+    """Nulls, empty texts, blanks, and the longest numbers of each type."""
+    layout = Compact(tuple(KINDS.items()))
+    messages = layout.messages(layout.encode(batch_of(ROWS, KINDS)))
+    assert [taken_apart(message, KINDS) for message in messages] == [micros(row) for row in ROWS]
+
+
+NUMBERS = {"n": "int", "d": "double", "b": "bigint"}
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.floats(allow_nan=False), st.integers(-(2**63), 2**63 - 1))),
+    st.integers(0, 3),
+)
+def test_numbers_alone_have_one_width(values: list[tuple[int, float, int]], skipped: int) -> None:
+    """They are cut out of one buffer, a slice's too."""
+    rows = [dict(zip(NUMBERS, value, strict=True)) for value in values]
+    whole = batch_of(rows, NUMBERS)
+    layout = Compact(tuple(NUMBERS.items()))
+    messages = layout.messages(layout.encode(whole).slice(skipped))
+    assert [taken_apart(message, NUMBERS) for message in messages] == rows[skipped:]
+
+
+def test_what_cannot_be_said_is_refused() -> None:
+    """A text that is longer than its length can say."""
+    long = pa.RecordBatch.from_arrays([pa.array(["x" * 10**LENGTH_WIDTH])], names=["s"])
+    with pytest.raises(InputError, match="texts of less than"):
+        Compact((("s", "string"),)).encode(long)

@@ -1,0 +1,403 @@
+"""Both ends of a transport on a real broker: events out, results in, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.system.child_processes import wait_until
+from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.client import producer as producer_module
+from streamgauge.transports.kafka.client.inlet import KafkaInlet
+from streamgauge.transports.kafka.client.outlet import KafkaOutlet
+from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, key_of
+from streamgauge.transports.kafka.topic_names import results_of, topic_of
+from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
+
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("n", EVENT_TIME, INGEST_TIME, EVENT_ID)])
+TYPES = {"n": "int", EVENT_TIME: "bigint"}
+SOON_S = 20.0
+
+
+def at(broker: Broker, run: str) -> EndpointConfig:
+    return EndpointConfig("", 0, run, {"brokers": broker.location})
+
+
+def events(outlet: KafkaOutlet, *numbers: int) -> dict[str, pa.RecordBatch]:
+    """As a generator makes them."""
+    batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["n"])
+    return {"ads": outlet.prepared("ads", batch)}
+
+
+def kept_by_the_broker(outlet: KafkaOutlet) -> bool:
+    """Whether it soon has everything that was offered so far."""
+    producer = outlet._producer
+    assert producer is not None
+
+    def nothing_waits() -> bool:
+        producer.check()
+        return producer.waiting == 0
+
+    return wait_until(nothing_waits, SOON_S)
+
+
+@pytest.mark.broker
+def test_an_outlet_sends_and_counts(broker: Broker) -> None:
+    """Chunks, the frontier, the offsets of each stream; a chunk without events moves the frontier alone."""
+    Topics(broker.location).make([topic_of("out", "ads")], 2)
+    outlet = KafkaOutlet(at(broker, "out"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
+    outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
+    outlet.offer(1000, 2000, events(outlet), 6)
+    outlet.offer(2000, 3000, events(outlet, 4), 7)
+    assert outlet.frontier() == 3000
+    assert outlet.positions() == {"ads": 4}
+    assert outlet.drain_logs() == ([Chunk(0, 1000, 3, 5), Chunk(1000, 2000, 0, 6), Chunk(2000, 3000, 1, 7)], [])
+    assert outlet.drain_logs() == ([], [])
+    assert wait_until(lambda: Topics(broker.location).ends(topic_of("out", "ads"), 2) == [0, 4], SOON_S)
+
+
+def test_what_a_broker_does_not_keep_is_no_fault_of_the_reader() -> None:
+    """Nobody is there: a queue that is full of what was never kept is the driver's failure, and not an overflow."""
+    nowhere = EndpointConfig("", 0, "gone", {"brokers": "127.0.0.1:9"})
+    outlet = KafkaOutlet(nowhere, OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    for second in range(40):
+        outlet.offer(second * US // 20, (second + 1) * US // 20, events(outlet, 1, 2), 5)
+    with pytest.raises(DriverError, match="the broker has not kept 80 of the 80 events"):
+        outlet.offer(2 * US, 2 * US + US // 20, events(outlet, 1, 2), 5)
+    assert not outlet.overflowed
+
+
+@pytest.mark.broker
+def test_a_reader_that_is_too_slow_is_one_though_a_little_is_on_its_way(broker: Broker) -> None:
+    """What waits is kept, but for the last few events: that is an overflow, whatever a chunk holds."""
+    Topics(broker.location).make([topic_of("slow", "ads")], 1)
+    outlet = KafkaOutlet(at(broker, "slow"), OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    outlet.offer(0, 2 * US, events(outlet, *range(1000)), 5)
+    assert kept_by_the_broker(outlet)
+    with pytest.raises(Overflow):
+        outlet.offer(2 * US, 3 * US, events(outlet, 1), 5)
+    assert outlet.overflowed
+
+
+@pytest.mark.broker
+def test_what_is_lost_after_the_last_event_is_said(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the next look, though nothing more is sent: the topic is not there."""
+    monkeypatch.setitem(producer_module.SETTINGS, "message.timeout.ms", 1000)
+    outlet = KafkaOutlet(at(broker, "lost"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
+    outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
+
+    def told() -> bool:
+        try:
+            outlet.drain_logs()
+        except DriverError as error:
+            return "the broker lost 3 messages" in str(error)
+        return False
+
+    assert wait_until(told, SOON_S)
+
+
+@pytest.mark.broker
+def test_what_was_not_read_waits(broker: Broker) -> None:
+    """From the first event on; beyond the bound nothing more is sent, but for chunks without events."""
+    Topics(broker.location).make([topic_of("full", "ads")], 1)
+    outlet = KafkaOutlet(at(broker, "full"), OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    begin = 1000 * US
+    assert outlet.waiting_us(begin + US) == 0
+    outlet.offer(begin, begin + 2 * US, events(outlet, 1), 5)
+    assert outlet.waiting_us(begin + 2 * US) == 2 * US
+    assert kept_by_the_broker(outlet)
+    with pytest.raises(Overflow, match=r"3\.0 s that were not read"):
+        outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
+    assert outlet.overflowed
+    assert outlet.positions() == {"ads": 1}
+    outlet.handed_out(begin + 2 * US)
+    outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
+    assert outlet.waiting_us(begin + 3 * US) == US
+    outlet.offer(begin + 60 * US, begin + 61 * US, events(outlet, 3), 5)  # another plan
+    assert outlet.waiting_us(begin + 61 * US) == US
+
+
+@pytest.mark.broker
+def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
+    """To a millisecond, upwards; what is not there is said."""
+    topics, topic = Topics(broker.location), topic_of("when", "ads")
+    topics.make([topic], 2)
+    outlet = KafkaOutlet(at(broker, "when"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
+    before_us = time.time_ns() // 1000
+    outlet.offer(0, 1000, events(outlet, *range(50)), 5)
+    assert wait_until(lambda: topics.ends(topic, 2) == [0, 50], SOON_S)
+    after_us = time.time_ns() // 1000
+    found = topics.appended_us(topic, 1, [0, 7, 49])
+    assert found == sorted(found)
+    assert all(before_us <= when <= after_us + 1000 for when in found)
+    with pytest.raises(DriverError, match="offset 50 of partition 1 is not there"):
+        topics.appended_us(topic, 1, [50])
+
+
+@pytest.mark.broker
+def test_a_time_of_the_sender_is_not_the_brokers(broker: Broker) -> None:
+    """What a producer claims is overwritten by the broker; a topic that keeps claims tells nothing, which is said."""
+    from confluent_kafka import Producer
+
+    topics, claimed_ms = Topics(broker.location), 1_000
+    topics.make(["claims-overwritten"], 1)
+    topics.make(["claims-kept"], 1, **{"message.timestamp.type": "CreateTime"})
+    client: Any = Producer({"bootstrap.servers": broker.location})
+    for topic in ("claims-overwritten", "claims-kept"):
+        client.produce(topic, b"x", timestamp=claimed_ms)
+    client.flush(SOON_S)
+    assert topics.appended_us("claims-overwritten", 0, [0])[0] > 1e15
+    with pytest.raises(DriverError, match="have no time of the broker's"):
+        topics.appended_us("claims-kept", 0, [0])
+
+
+class Kept:
+    """A receiver that remembers."""
+
+    def __init__(self, refuse: bool = False) -> None:
+        self.results: dict[tuple[str, int, int, str], list[int]] = {}
+        self.committed: list[tuple[str, int, list[list[int]], list[str]]] = []
+        self.begun: list[tuple[str, int, list[tuple[str, int, int, int]]]] = []
+        self.shown: list[tuple[str, int, int]] = []
+        self.stamps_us: list[int] = []
+        self.failed = ""
+        self.whens_us: list[tuple[str, int | None]] = []
+        self.open = threading.Event()
+        self.open.set()
+        self._refuse = refuse
+        self._lock = threading.Lock()
+
+    def now_us(self) -> int:
+        return time.monotonic_ns() // 1000
+
+    def receive(
+        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
+    ) -> None:
+        if self._refuse:
+            raise DriverError("no room")
+        key = (address["query"], address["batch"], address["attempt"], address["sink"])
+        found = self.results.setdefault(key, [])
+        assert stamped
+        self.open.wait(SOON_S)
+        for batch in batches:
+            assert batch.schema.equals(schema)
+            with self._lock:
+                found += batch.column("n").to_pylist()
+                self.stamps_us += batch.column(EMISSION_TIME).to_pylist()
+
+    def commit(
+        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
+    ) -> bool:
+        self.whens_us.append(("commit", when_us))
+        self.committed.append((query, batch, accepted, sinks))
+        return True
+
+    def read(
+        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+    ) -> None:
+        self.whens_us.append(("read", when_us))
+        self.begun.append((query, batch, positions))
+
+    def reached(self, query: str, batch: int, until_us: int) -> None:
+        self.shown.append((query, batch, until_us))
+
+    def fail(self, reason: str) -> None:
+        self.failed = reason
+
+
+class Sut:
+    """Writes results as an engine does."""
+
+    def __init__(self, broker: Broker, run: str) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = results_of(run)
+        Topics(broker.location).make([self._topic], 1)
+        self._client: Any = Producer({"bootstrap.servers": broker.location})
+
+    def mark(self, mark: Mark) -> None:
+        self._client.produce(self._topic, mark.to_bytes(), MARK)
+        self._client.flush(SOON_S)
+
+    def row(self, query: str, batch: int, **columns: Any) -> None:
+        self._client.produce(self._topic, json.dumps(columns).encode(), key_of(query, batch))
+
+    def whole(self, query: str, batch: int, *numbers: int) -> None:
+        """A batch with its marks."""
+        self.mark(Mark(query, batch, True, {"out": TYPES}, (Position("ads", 0, 0, max(numbers, default=0)),)))
+        for number in numbers:
+            self.row(query, batch, n=number, event_time=number)
+        self.mark(Mark(query, batch, False))
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@contextmanager
+def taking(broker: Broker, run: str, kept: Kept) -> Iterator[Sut]:
+    """A system whose results go to a receiver, which has had all that was awaited when this ends."""
+    sut = Sut(broker, run)
+    inlet = KafkaInlet(at(broker, run), kept)
+    try:
+        yield sut
+    finally:
+        inlet.close()
+
+
+@pytest.mark.broker
+def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -> None:
+    """Two queries at once; one batch gives nothing; one is never whole."""
+    with taking(broker, "whole", kept) as sut:
+        sut.mark(Mark("q1", 0, True, {"out": TYPES}))
+        sut.row("q1", 0, n=50, event_time=50)
+        sut.whole("q0", 0, 1, 2, 3)
+        sut.whole("q0", 1)
+        sut.row("q1", 0, n=51, event_time=51)
+        sut.mark(Mark("q1", 0, False))
+        sut.mark(Mark("q1", 1, True, {"out": TYPES}))
+        sut.row("q1", 1, n=99, event_time=99)
+        assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
+    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", 0), ("q0", 1), ("q1", 0)]
+    by_batch = {(query, batch, sink): numbers for (query, batch, _, sink), numbers in kept.results.items()}
+    assert by_batch[("q0", 0, "out")] == [1, 2, 3]
+    assert by_batch[("q1", 0, "out")] == [50, 51]
+    assert next(begun for begun in kept.begun if begun[0] == "q0") == ("q0", 0, [("ads", 0, 0, 3)])
+    assert kept.failed == ""
+
+
+@pytest.mark.broker
+def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, kept: Kept) -> None:
+    """Not when whoever keeps results has come round to them: that would be the system's lateness."""
+    sut = Sut(broker, "marks")
+    inlet = KafkaInlet(at(broker, "marks"), kept)
+    try:
+        kept.open.clear()
+        sut.whole("q0", 0, 1, 2)  # kept by nobody yet, so its end is waited for
+        assert wait_until(lambda: kept.results != {} and inlet._batches == {}, SOON_S)
+        sut.whole("q0", 1)
+        assert wait_until(lambda: inlet._taken.qsize() == 2, SOON_S)
+        here_us = kept.now_us()
+        kept.open.set()
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+    finally:
+        kept.open.set()
+        inlet.close()
+    assert [what for what, _ in kept.whens_us] == ["read", "commit", "read", "commit"]
+    whens = [when for _, when in kept.whens_us if when is not None]
+    assert len(whens) == 4
+    assert whens == sorted(set(whens))
+    assert max(kept.stamps_us) <= whens[-1] <= here_us
+
+
+@pytest.mark.broker
+def test_marks_that_are_taken_at_once_follow_each_other(broker: Broker, kept: Kept) -> None:
+    """A batch begins after the one before it has ended, whatever the clock says: lags are taken between them."""
+    sut = Sut(broker, "at-once")
+    for batch in range(50):
+        sut.whole("q0", batch)
+    inlet = KafkaInlet(at(broker, "at-once"), kept)  # all that is there comes to it in few pieces
+    try:
+        assert wait_until(lambda: len(kept.committed) == 50, SOON_S)
+    finally:
+        inlet.close()
+    whens = [when for _, when in kept.whens_us if when is not None]
+    assert len(whens) == 100
+    assert whens == sorted(set(whens))
+
+
+@pytest.mark.broker
+def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: Kept) -> None:
+    """The attempt that counts is the last one; a batch that is repeated whole is committed again, for who knows it."""
+    with taking(broker, "anew", kept) as sut:
+        sut.mark(Mark("q0", 5, True, {"out": TYPES}))
+        sut.row("q0", 5, n=1, event_time=1)
+        sut.whole("q0", 5, 1, 2)
+        sut.whole("q0", 5, 1, 2)
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+    counted = [accepted for _, _, accepted, _ in kept.committed]
+    assert counted == [[[0, 2]], [[0, 3]]]
+    assert kept.results[("q0", 5, 2, "out")] == [1, 2]
+
+
+@pytest.mark.broker
+def test_what_has_no_batches_is_cut_into_slices(broker: Broker, kept: Kept) -> None:
+    """Each slice is committed, and says how far its results show that was read; a later mark says it for certain."""
+    with taking(broker, "endless", kept) as sut:
+        sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
+        begun_us = kept.now_us()
+        for number in (5, 4):
+            sut.row("q0", 0, n=number, event_time=number)
+        assert wait_until(lambda: len(kept.committed) == 1, SOON_S)
+        sut.row("q0", 0, n=3, event_time=3)
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+        sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
+        assert wait_until(lambda: len(kept.committed) == 4, SOON_S)
+        ended_us = kept.now_us()
+    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", number) for number in range(4)]
+    assert kept.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6), ("q0", 3, 6)]
+    assert {batch: numbers for (_, batch, _, _), numbers in kept.results.items()} == {0: [5, 4], 1: [3]}
+    assert kept.begun[-1] == ("q0", 3, [("ads", 0, 0, 9)])
+    assert all(begun_us <= stamp <= ended_us for stamp in kept.stamps_us)
+    assert kept.failed == ""
+
+
+@pytest.mark.broker
+def test_what_is_told_for_certain_is_in_no_slice_with_results(broker: Broker, kept: Kept) -> None:
+    """A mark that comes while a slice is open, and says more than results had shown: they are cut off before it, as a
+    batch that is told of twice is one that was begun anew.
+    """
+    with taking(broker, "told", kept) as sut:
+        sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
+        sut.row("q0", 0, n=4, event_time=4)
+        sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
+        sut.row("q0", 0, n=12, event_time=12)
+        assert wait_until(lambda: len(kept.results) == 2 and len(kept.committed) >= 3, SOON_S)
+    told, with_rows = kept.begun[-1][1], {batch for _, batch, *_ in kept.results}
+    assert told not in with_rows
+    assert min(with_rows) < told < max(with_rows)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("fault", ["no batch", "no row"])
+def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> None:
+    """A row of a batch that never began, and a row with a column that nobody spoke of."""
+    sut = Sut(broker, fault.replace(" ", "-"))
+    inlet = KafkaInlet(at(broker, fault.replace(" ", "-")), kept)
+    try:
+        if fault == "no row":
+            sut.mark(Mark("q0", 0, True, {"out": TYPES}))
+            sut.row("q0", 0, other=1)
+        else:
+            sut.row("q0", 0, n=1)
+        sut.mark(Mark("q0", 0, False))
+        assert wait_until(lambda: kept.failed != "", SOON_S)
+        # Nothing more is taken, which would wait for nobody.
+        assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._threads), SOON_S)
+    finally:
+        inlet.close()
+    assert kept.failed.startswith("results could not be taken from the broker: ")
+    assert kept.committed == []
+
+
+@pytest.mark.broker
+def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
+    """It has said so itself; what comes after is taken all the same."""
+    kept = Kept(refuse=True)
+    with taking(broker, "refused", kept) as sut:
+        sut.whole("q0", 0, 1, 2)
+        sut.whole("q0", 1, 3)
+        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+    assert kept.results == {}

@@ -1,0 +1,96 @@
+"""Who has read what: several readers of one stream, each counted once, all with the first hand-out's stamp."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.transports.read_log import ReadLog
+from streamgauge.transports.spi import Delivery
+
+
+def kinds(parts: list[Delivery]) -> list[tuple[int, int, str, int]]:
+    """(from, to, what it was, stamp)."""
+    names = {(False, False): "first", (True, False): "again", (False, True): "shared", (True, True): "both"}
+    named = [names[part.again, part.shared] for part in parts]
+    return [(part.from_us, part.to_us, name, part.ingest_us) for part, name in zip(parts, named, strict=True)]
+
+
+def test_another_reader_gets_the_first_stamp_and_counts_nothing() -> None:
+    """The second query's read is work done twice, not a re-read, and not ingested again."""
+    reads = ReadLog("purchases")
+    assert kinds(reads.note(0, 10, 0, ("q0", 0), 100)) == [(0, 10, "first", 100)]
+    (part,) = reads.note(0, 10, 0, ("q1", 0), 105)
+    assert kinds([part]) == [(0, 10, "shared", 100)]
+    assert (part.query, part.reader, part.when_us) == ("q1", 0, 105)
+    assert kinds(reads.note(0, 10, 0, ("q1", 0), 110)) == [(0, 10, "again", 100)]
+    assert kinds(reads.note(0, 10, 0, ("q1", 1), 120)) == [(0, 10, "shared", 100)]
+
+
+def test_a_read_is_cut_where_its_history_changes() -> None:
+    """A slower reader that asks for more than the others have had."""
+    reads = ReadLog("purchases")
+    reads.note(0, 10, 0, ("q0", 0), 100)
+    reads.note(10, 20, 1, ("q0", 0), 200)
+    reads.note(0, 5, 0, ("q1", 0), 250)
+    assert kinds(reads.note(0, 30, 1, ("q1", 0), 300)) == [
+        (0, 5, "again", 100),
+        (5, 10, "shared", 100),
+        (10, 20, "shared", 200),
+        (20, 30, "first", 300),
+    ]
+
+
+def test_what_waits_is_what_the_slowest_lacks() -> None:
+    """Two readers: the stream has been read as far as both have."""
+    reads = ReadLog("purchases")
+    assert reads.reached_us == 0
+    reads.note(0, 30, 0, ("q0", 0), 100)
+    assert reads.reached_us == 30
+    reads.note(0, 10, 0, ("q1", 0), 110)
+    assert reads.reached_us == 10
+    reads.note(10, 30, 1, ("q1", 0), 120)
+    reads.note(0, 10, 0, ("q1", 0), 130)
+    assert reads.reached_us == 30  # what is read again was not waiting
+
+
+def kept(reads: ReadLog) -> int:
+    """Ranges that are remembered: of first hand-outs, and of every reader."""
+    return len(reads._first) + sum(len(had) for had in reads._had.values())
+
+
+def test_forgotten_history_is_gone() -> None:
+    """Committed ranges are not asked for again, so nothing of them is kept; what is not committed is still known.
+
+    A search reads for hours, and every read looks through all that is kept.
+    """
+    reads, readers = ReadLog("purchases"), (("q0", 0), ("q1", 0))
+    for number in range(1000):
+        for reader in readers:
+            reads.note(10 * number, 10 * number + 10, number, reader, 100 + number)
+        reads.forget(10 * number)  # the last range stays
+        assert kept(reads) == 1 + len(readers)
+    assert kinds(reads.note(9990, 10_000, 1000, ("q2", 0), 5000)) == [(9990, 10_000, "shared", 1099)]
+
+
+READS = st.tuples(st.integers(0, 20), st.integers(1, 10), st.sampled_from([("a", 0), ("a", 1), ("b", 0)]))
+
+
+@given(st.lists(READS, max_size=25))
+def test_every_moment_is_first_once_and_new_to_a_reader_once(steps: list[tuple[int, int, tuple[str, int]]]) -> None:
+    """Against a plain model of single microseconds: whatever the order of reads."""
+    reads, stamps, had = ReadLog("purchases"), dict[int, int](), set[tuple[int, tuple[str, int]]]()
+    for number, (low, length, reader) in enumerate(steps):
+        parts = reads.note(low, low + length, number, reader, 1000 + number)
+        assert [part.from_us for part in parts] == [low, *(part.to_us for part in parts[:-1])]
+        assert parts[-1].to_us == low + length
+        assert all(a.to_us == b.from_us for a, b in pairwise(parts))
+        for part in parts:
+            for moment in range(part.from_us, part.to_us):
+                assert part.again == ((moment, reader) in had)
+                assert part.first == (moment not in stamps)
+                assert part.shared == (moment in stamps and not part.again)
+                assert part.ingest_us == stamps.setdefault(moment, 1000 + number)
+                had.add((moment, reader))

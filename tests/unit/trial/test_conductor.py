@@ -1,0 +1,695 @@
+"""When trials begin, and what is kept of one whose verification is stopped."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.helpers_answers import ROWS, Case
+from tests.unit.helpers_trials import START, cut_short, done_of
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError
+from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
+from streamgauge.core.spans import TrialSpans
+from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
+from streamgauge.metrics.latency.histogram import read_log
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import figures
+from streamgauge.preflight.validate import check
+from streamgauge.report.documents.run import write_page
+from streamgauge.results.causes import WarningCode
+from streamgauge.results.latency import Latencies
+from streamgauge.results.run import Result, Verification
+from streamgauge.results.verdict import Verdict
+from streamgauge.system.machine import cpus
+from streamgauge.transports.spi import Chunk
+from streamgauge.trial import conductor as trial
+from streamgauge.trial import stopping_rules
+from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start
+from streamgauge.trial.events import EngineStarted, EngineStarting, VerdictReached
+from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
+from streamgauge.trial.policy import JudgedTrial, SearchTrial
+from streamgauge.trial.progress import snapshot
+from streamgauge.trial.result_builder import build_result, cautions
+from streamgauge.verification.sink_comparison import SinkDiff, Verified
+
+NOW = 1_700_000_000 * US + 300_000
+
+
+@pytest.mark.parametrize(
+    ("reached_us", "apart_us", "start_us"),
+    [
+        (0, 0, 1_700_000_001 * US),
+        (NOW - 2 * US, 12 * US, 1_700_000_011 * US),
+        (NOW - 60 * US, 12 * US, 1_700_000_001 * US),
+        (NOW - 2 * US, 0, 1_700_000_001 * US),
+    ],
+)
+def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, apart_us: int, start_us: int) -> None:
+    """Else a window would hold events of two of them, and the answers of neither would be right."""
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=reached_us)
+    assert next_start(rig, apart_us) == start_us
+    assert start_us >= NOW + START_LEAD_US
+    assert start_us - reached_us >= apart_us
+
+
+class LateRig:
+    """A rig whose sink commits one more batch at its n-th tick after the deadline; 0 for never."""
+
+    def __init__(self, make: Any, at: int) -> None:
+        self._make, self._at, self.ticks = make, at, 0
+
+    def tick(self) -> Any:
+        self.ticks += 1
+        commits = [self._make.commit(99, NOW + 60 * US)] if self.ticks == self._at else []
+        return self._make.tick([[], []], [[], []], commits)
+
+
+@pytest.mark.parametrize(("at", "came"), [(3, True), (0, False)])
+def test_results_after_the_deadline_are_late_and_not_lost(
+    at: int, came: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes while it is looked for is in the journal; the look ends with it, or with its time."""
+    monkeypatch.setattr(trial, "LATE_POLL_S", 0.0)
+    monkeypatch.setattr(trial, "LATE_S", 0.05 if not at else 60.0)
+    rig: Any = LateRig(make, at)
+    done = make.story().done()
+    before = len(done.journal.commits)
+    assert trial._late_came(rig, done) is came
+    assert len(done.journal.commits) == before + came
+    assert not came or rig.ticks == at
+
+
+@pytest.mark.parametrize("state", [{"drained": False}, {"engine_failed": "gone"}])
+def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
+    """An engine that died, or has not done with its input, is not late with some results."""
+    rig: Any = LateRig(make, 1)
+    assert not trial._late_came(rig, make.story().done(**state))
+    assert rig.ticks == 0
+
+
+def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a tenth of it on, whatever the verdict is."""
+    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    ready, done = check(build({"workload": "identity"})), make.story().done()
+    for percent, warned in ((20.0, False), (30.0, True)):
+        done.journal.others = [(make.start + 6 * US, percent)]
+        said = dict(cautions(ready, done, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
+        assert said.startswith("other processes used 15% of the machine") is warned
+    done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
+    monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
+    assert "used 60% of the machine for 5 s:" in dict(cautions(ready, done, 1000.0))[WarningCode.BACKGROUND_LOAD]
+
+
+@pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
+def test_more_generators_than_processors_are_warned_of(
+    processors: int, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for each other."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    ready = check(build({"workload": "identity", "load": {"generators": 3}}))
+    warnings = dict(cautions(ready, make.story().done(), 1000.0))
+    said = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
+    assert said.startswith("3 generators, more than there are processors (2)") is warned
+
+
+@pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
+def test_a_machine_that_became_slower_is_warned_of(
+    slowed: float, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the span; one that became faster makes no trend that speaks against the system."""
+    monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
+    warnings = dict(cautions(check(build({"workload": "identity"})), make.story().done(), 1000.0))
+    said = warnings.get(WarningCode.MACHINE_SLOWED, "")
+    assert said.startswith("the machine itself became slower by 16%") is warned
+
+
+def test_the_conductor_knows_how_far_apart_batches_are(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
+    told: list[float] = []
+
+    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
+        told.append(policy.interval_s)
+        return SimpleNamespace(conduct=lambda: make.story().done(engine_failed="gone"))
+
+    monkeypatch.setattr(trial, "PhaseRunner", conductor)
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: None)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    of_known = {"workload": "filter", "engine": "known", "options": {"batch": "7s"}}
+    of_spark = {"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}
+    for asked in (of_known, of_spark):
+        ready = check(build({**asked, "load": {"duration": "200s"}}))
+        TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    assert told == [7.0, 10.0]
+
+
+@pytest.mark.skipif(len(cpus()) < 2, reason="there is nothing to choose from")
+@pytest.mark.parametrize("isolation", ["pinned", "shared"])
+def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
+    isolation: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it conducts; what it starts, says of the machine and judges before and after has them all."""
+    there, seen = cpus(), []
+
+    def conduct() -> Any:
+        seen.append(tuple(cpus()))
+        return make.story().done(engine_failed="gone")
+
+    def conclude(*_: Any) -> None:
+        seen.append(tuple(cpus()))
+
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=conduct))
+    monkeypatch.setattr(TrialConductor, "conclude", conclude)
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    ready = check(build({"workload": "filter", "engine": "known", "isolation": isolation}))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    assert seen == [ready.driver_cpus or tuple(there), tuple(there)]
+    assert isolation == "shared" or set(there) > set(seen[0])
+
+
+def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start before the processes are up, its end after; the verdict while they still stand, once it is written."""
+    heard: list[Any] = []
+    done = make.story().done(engine_failed="gone")
+    engine = SimpleNamespace(stage=lambda: "")
+    rig: Any = SimpleNamespace(
+        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, engine=engine, start=lambda plan: heard.append("up")
+    )
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: done))
+    judged = TrialResult(make_believe := object(), done, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: heard.append("written") or judged)
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    conductor = TrialConductor(ready, rig, heard.append)
+    conductor.start(1000.0, "starting spark", folder)
+    conductor.run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    assert [one if isinstance(one, str) else type(one) for one in heard if not isinstance(one, EngineStarting)] == [
+        "up", EngineStarted, "written", VerdictReached,
+    ]  # fmt: skip
+    assert any(isinstance(one, EngineStarting) and one.note == "starting spark" for one in heard)
+    assert (heard[-1].judged.result, heard[-1].rig) == (make_believe, rig)
+    assert conductor.left is done.journal
+
+
+def test_nothing_is_imported_for_a_look() -> None:
+    """Four seconds of a core in mid-span once made the second-long batches that left a trial undecided."""
+    code = (
+        "import sys, numpy; from streamgauge.run import trial; from streamgauge.stats import bootstrap\n"
+        "trial.prepare(); there = set(sys.modules); times = numpy.arange(50.0)\n"
+        "bootstrap.slope_interval(times, numpy.cos(times), 0.983); bootstrap.independent_slope_interval(times, times)\n"
+        "print(sorted(set(sys.modules) - there))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "order"),
+    [(True, ["evidence 1.5", "stop", "judged"]), (False, ["evidence 30.0", "rows 30.0", "judged"])],
+)
+def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
+    interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says at once is kept; to wait for it, to judge and to draw beside a busy engine would take long."""
+    said: list[str] = []
+    done = make.story().done()
+    done.interrupted = interrupted
+    engine = SimpleNamespace(
+        evidence=lambda timeout_s: said.append(f"evidence {timeout_s}") or [],
+        rows=lambda timeout_s: said.append(f"rows {timeout_s}") or [],
+    )
+    rig: Any = SimpleNamespace(
+        engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
+    )
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: said.append("judged"))
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    assert said == order
+
+
+def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may take half a minute, and nothing of the trial is written before it."""
+    said: list[str] = []
+    done = make.story().done()
+
+    def evidence(timeout_s: float) -> Any:
+        raise KeyboardInterrupt
+
+    rig: Any = SimpleNamespace(
+        engine=SimpleNamespace(evidence=evidence, settings=dict),
+        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop"),
+    )  # fmt: skip
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    judged = TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    assert said == ["stop"]
+    assert judged.result.verdict.value == "interrupted"
+    assert folder.read_result().rate is not None
+    assert folder.read_series().num_rows
+
+
+LOST = "the generators did not keep the plan"
+
+
+def looked_at_once(
+    slip_us: int, in_search: bool, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, RunFolder]:
+    """A trial whose generators offer so late, seen by its conductor 12 s after its start; and its folder.
+
+    As the real conductor, this one ends it there and then where it is told that it is hopeless.
+    """
+    done = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+
+    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
+        def conduct() -> TrialRecord:
+            done.hopeless = policy.early_stop_reason(done, START + 12 * US) or ""
+            return done
+
+        return SimpleNamespace(conduct=conduct)
+
+    monkeypatch.setattr(trial, "PhaseRunner", conductor)
+    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [], rows=lambda timeout_s: OperatorCounts())
+    rig: Any = SimpleNamespace(
+        engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
+    )
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    kind = SearchTrial if in_search else JudgedTrial
+    return TrialConductor(ready, rig).run(folder, kind(ready, 1000.0, fresh=True, duration_s=30.0)), folder
+
+
+@pytest.mark.parametrize(
+    ("slip_us", "in_search", "hopeless"), [(250_000, True, LOST), (0, True, ""), (250_000, False, "")]
+)
+def test_a_search_ends_an_invalid_trial_at_once(
+    slip_us: int, in_search: bool, hopeless: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
+    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, done, told: done)
+    done, _ = looked_at_once(slip_us, in_search, make, tmp_path, monkeypatch)
+    assert done.hopeless == hopeless
+
+
+def test_a_trial_that_was_ended_as_invalid_is_judged_so(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut short, it has too few batches and no answers as well; but a search makes only an invalid trial again."""
+    judged, folder = looked_at_once(250_000, True, make, tmp_path, monkeypatch)
+    verdict = folder.read_result().verdict
+    assert (judged.result.verdict, judged.verified) == (verdict, None)
+    assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
+    assert f"ended early: {LOST}" in folder.read_result().warnings
+
+
+@pytest.mark.parametrize(("rate_per_s", "chunk_us"), [(1e6, 50_000), (1e5, 10_000)])
+def test_each_trial_has_chunks_for_its_own_rate(
+    rate_per_s: float, chunk_us: int, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the rates of other trials on its rig are, or the rate that was asked for first."""
+    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+
+    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, *_: Any) -> None:
+        raise KeyboardInterrupt(chunk_us)
+
+    monkeypatch.setattr(trial, "PhaseRunner", conductor)
+    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    with pytest.raises(KeyboardInterrupt) as asked:
+        TrialConductor(ready, rig).run(folder, JudgedTrial(ready, rate_per_s, fresh=True, duration_s=10.0))
+    assert asked.value.args == (chunk_us,)
+
+
+def concluded(
+    error: BaseException,
+    make: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: trial.EngineReport | None = None,
+) -> tuple[TrialResult, RunFolder]:
+    """A steady trial whose verification ends with `error`, and its folder."""
+    values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
+    ready = check(build(values))
+    folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
+    rig: Any = SimpleNamespace(
+        engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
+        folder=tmp_path, append_latencies_us=lambda *_: [],
+    )  # fmt: skip
+
+    def ended(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(trial, "_verified", ended)
+    asked, done = JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0), make.story().done()
+    return TrialConductor(ready, rig).conclude(folder, asked, done, told or trial.EngineReport()), folder
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
+def test_stopping_the_verification_keeps_what_was_measured(
+    stop: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
+    judged, folder = concluded(stop, make, tmp_path, monkeypatch)
+    assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
+    assert judged.result.environment["chunk_ms"] == 50
+    assert judged.result.rate is not None
+    assert judged.result.rate.ingested_per_s == pytest.approx(1000)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        duckdb.OutOfMemoryException("no memory left\nof 2 GiB"), duckdb.IOException("no space left"),
+        OSError(5, "a broken disk"), MemoryError(),
+    ],
+)  # fmt: skip
+def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
+    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figures stand, the verdict says why the answers do not, and the page can be drawn."""
+    judged, folder = concluded(error, make, tmp_path, monkeypatch)
+    written = folder.read_result()
+    reason = (str(error) or "MemoryError").splitlines()[0]
+    assert judged.result.verdict.value == written.verdict.value == "undecided"
+    assert f"answers: the answers could not be judged: {reason}" in written.verdict.sentence
+    assert "no reference" not in written.verdict.advice
+    assert written.verification is not None
+    assert not written.verification.judged
+    assert written.rate is not None
+    write_page(folder, "")
+    assert (folder.path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "full"), duckdb.IOException('file "a": No space left on device')]
+)
+def test_a_disk_that_is_full_is_said_once_with_the_way_out(
+    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of temporary files and TMPDIR in the head; no advice on processors, and latencies do not repeat it."""
+    judged, _ = concluded(error, make, tmp_path, monkeypatch)
+    found = judged.result
+    assert f"the disk that holds {tempfile.gettempdir()} is full (" in found.verdict.sentence
+    assert found.verdict.advice.startswith("free some space, or set TMPDIR=DIR")
+    assert "isolation" not in found.verdict.advice
+    assert found.latency.notes == ("not counted, as the answers could not be judged",)
+
+
+def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is said."""
+    rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
+    told = trial.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
+    judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, told)
+    written = folder.read_result()
+    said = "rows of operators were not counted to the end: Spark forgot it"
+    assert said in judged.result.warnings
+    assert said in written.warnings
+    silent, _ = concluded(KeyboardInterrupt(), make, tmp_path / "other", monkeypatch)
+    assert not any("counted" in warning for warning in silent.result.warnings)
+
+
+def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what the machine lacks, or what the reference says, leaves answers unjudged."""
+    with pytest.raises(RuntimeError, match="defect"):
+        concluded(RuntimeError("a defect"), make, tmp_path, monkeypatch)
+
+
+# --- what is left of a trial that was stopped ---
+
+
+def of_one_batch(asked: Case) -> list[pa.Table]:
+    """The right answers, all of them in a batch that is committed in the measured span."""
+    return [*[asked.answer().slice(0, 0)] * 4, asked.answer()]
+
+
+def stopped(
+    asked: Case, tmp_path: Path, again: RunFolder | None = None, **settings: Any
+) -> tuple[TrialResult, RunFolder]:
+    """A trial that Ctrl-C ended, and its folder: a new one, or that of a trial which is made `again`."""
+    folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
+    asked.done.interrupted, asked.done.drained = True, False
+    clock = SimpleNamespace(now_us=lambda: NOW)
+    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
+    asked_for = JudgedTrial(asked.ready, 1000.0, fresh=True, duration_s=10.0, **settings)
+    return TrialConductor(asked.ready, rig).conclude(folder, asked_for, asked.done, trial.EngineReport()), folder
+
+
+def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """Ctrl-C in the measured span: in result.json, the series, the log and the page, said to be unverified; and the
+    results, where they were asked for.
+    """
+    asked = case(ROWS)
+    asked.receive(make, rows=of_one_batch(asked))
+    judged, folder = stopped(asked, tmp_path, keep_results=True)
+    written = folder.read_result()
+    assert judged.result == written
+    assert (written.verdict.value, judged.verified) == ("interrupted", None)
+    assert written.latency.event_time_us is not None
+    assert written.latency.event_time_us.mean == pytest.approx(US, rel=0.01)
+    assert UNVERIFIED in written.latency.notes
+    assert written.verification is not None
+    assert not written.verification.judged
+    assert folder.read_series()["results"].to_pylist().count(0) < folder.read_series().num_rows
+    assert "event_time" in kinds_in(folder.read_hlog() or "")
+    assert pq.read_metadata(folder.path / "results.parquet").num_rows == asked.answer().num_rows
+    write_page(folder, "")
+    assert "Latencies are unverified" in (folder.path / "report.html").read_text()
+
+
+def test_a_trial_stopped_in_its_warm_up_says_so(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """No latency could be there, so its results are not looked at."""
+    asked = case(ROWS)
+    asked.receive(make, rows=of_one_batch(asked))
+    cut_short(asked.done, 3 * US)
+    judged, folder = stopped(asked, tmp_path)
+    assert judged.result.latency == Latencies(notes=(NOT_BEGUN,)) == folder.read_result().latency
+    assert folder.read_hlog() is None
+
+
+def test_a_second_stop_ends_the_counting_and_loses_nothing_else(
+    case: Callable[..., Case], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial is whole but for its latencies, and the report can be drawn."""
+
+    def again(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trial, "latencies_without_verification", again)
+    judged, folder = stopped(case(ROWS), tmp_path)
+    assert judged.result == folder.read_result()
+    assert judged.result.latency == Latencies(notes=(NOT_COUNTED,))
+    assert judged.result.rate is not None
+
+
+def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
+    case: Callable[..., Case], make: Any, tmp_path: Path
+) -> None:
+    """A search that goes on makes a stopped trial again in its folder, and that one may end before it has latencies."""
+    asked = case(ROWS)
+    asked.receive(make, rows=of_one_batch(asked))
+    _, folder = stopped(asked, tmp_path, keep_results=True)
+    assert folder.read_hlog()
+    cut_short(asked.done, 3 * US)
+    stopped(asked, tmp_path, again=folder)
+    left = {path.name for path in folder.path.iterdir()}
+    assert left == {"engine", "result.json", "series.parquet"}
+
+
+# --- the log of latencies ---
+
+
+def verified_of(*sinks: tuple[str, SinkLatencies]) -> Verified:
+    verification = Verification(judged=True, independent=True, reference="made up", sentence="")
+    return Verified(verification, tuple(SinkDiff(name, "q0", verification, found, 2) for name, found in sinks))
+
+
+def kinds_in(log: str) -> dict[str, list[tuple[int, int]]]:
+    """Tag to the (second, number of values) of its intervals."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for tag, second, histogram in read_log(log):
+        found.setdefault(tag, []).append((second, histogram.count))
+    return found
+
+
+def windowed(rule: LatencyRule, spans: TrialSpans, emission_us: list[int]) -> SinkLatencies:
+    """Two results whose window ends 4 s after the start of the span, their events in its first and third second."""
+    first, end = spans.measured_from_us, spans.measured_from_us + 4 * US
+    times = {
+        "event_time": [first, first + 2 * US], "ingest_time": [first + 1, first + 2 * US + 1],
+        "emission_time": [first + after for after in emission_us], "window_end": [end, end],
+    }  # fmt: skip
+    rows = pa.record_batch({name: pa.array(values, pa.int64()) for name, values in times.items()})
+    return sink_latencies([rows], rule, (spans.measured_from_us, spans.measured_to_us))
+
+
+def test_the_log_has_every_kind_of_latency_that_is_reported(make: Any) -> None:
+    """By the second where that is known, else one interval of the span; of several sinks each has its own."""
+    spans = make.story().done().spans
+    second = spans.measured_from_us // US
+    late = windowed(LatencyRule("window"), spans, [5 * US, 5 * US])
+    by_second = [(second, 1), (second + 2, 1)]
+    whole = [(second, 2)]
+    log = trial._hlog(verified_of(("one", late)), spans)
+    assert kinds_in(log) == {"event_time": by_second, "processing_time": by_second, "closing_delay": by_second}
+    handed_over = LatencyRule("window", handed_over=lambda times: times + 1)
+    other = trial._hlog(verified_of(("one", windowed(handed_over, spans, [5 * US, 5 * US]))), spans)
+    assert kinds_in(other)["uncorrected"] == whole
+    (line,) = [line for line in other.splitlines() if line.startswith("Tag=uncorrected")]
+    assert [float(each) for each in line.split(",")[1:3]] == [second, 10.0]
+    both = trial._hlog(verified_of(("one", late), ("two", late)), spans)
+    assert set(kinds_in(both)) == {f"{kind}/{sink}" for kind in kinds_in(log) for sink in ("one", "two")}
+
+
+def test_the_log_has_no_kind_without_figures(make: Any) -> None:
+    """Matches that come before their window is complete have no closing delay, but a time of their own."""
+    spans = make.story().done().spans
+    early = windowed(LatencyRule("join", lambda end: end - 1), spans, [3 * US, 5 * US])
+    assert kinds_in(trial._hlog(verified_of(("one", early)), spans)) == {
+        "match_time": [(spans.measured_from_us // US, 2)]
+    }
+
+
+def test_a_phase_is_shown_until_it_is_decided_that_it_ends(make: Any) -> None:
+    """The look at the warm-up's end may find that it goes on: progress never goes back from "measured"."""
+    spans = TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US)
+    done = TrialRecord(make.story().journal(), spans)
+    assert snapshot(done, spans.measured_from_us + 100_000).phase == "warm-up"
+    assert snapshot(done, spans.measured_from_us + 600_000).phase == "measured"
+    assert snapshot(done, spans.start_us).phase == "warm-up"
+
+
+@pytest.mark.parametrize("now_us", range(200_000, 8 * US, 333_000))
+@pytest.mark.parametrize("chunk_us", [10_000, 50_000, 100_000])
+def test_progress_shows_the_rate_of_whole_chunks(make: Any, now_us: int, chunk_us: int) -> None:
+    """Of a steady plan it is the rate at any moment, wherever in a chunk that is; of two generators the sum."""
+    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.chunks = [chunks_until(now_us, chunk_us) for _ in range(2)]
+    assert snapshot(done, START + now_us).offered_per_s == pytest.approx(1000)
+
+
+def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
+    """Nothing for three seconds, of the five that are looked at; then for longer than these."""
+    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.chunks = [chunks_until(6 * US, 50_000)]
+    assert snapshot(done, START + 9 * US).offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
+    assert snapshot(done, START + 12 * US).offered_per_s == 0
+
+
+def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
+    """Those of 500 events/s that were whole by then."""
+    ends = range(chunk_us, now_us + 1, chunk_us)
+    return [Chunk(START + end - chunk_us, START + end, chunk_us // 2000, START + end) for end in ends]
+
+
+def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
+    """Longer warm-up, extended span, Ctrl-C."""
+    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
+    assert snapshot(done, START + US).note == ""
+    done.prolonged_us, done.prolonged_for = 15 * US, [stopping_rules.FIRST_BATCH, stopping_rules.DRAINING]
+    assert snapshot(done, START + US).note == "warm-up 15 s longer, as the engine's backlog was still draining"
+    done.looks, done.extended_for = 2, ["evidence"]
+    assert snapshot(done, START + US).note.endswith("; extended, as evidence was undecided")
+    done.interrupted = True
+    assert snapshot(done, START + US).note.startswith("stopping")
+
+
+def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
+    """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
+    done = done_of(make, profile="ramp:9k")
+    told = [snapshot(done, START + second * US).note for second in (1, 10)]
+    assert told[0].startswith("rising to 1.")
+    assert told[1] == ""
+    assert snapshot(done_of(make), START + US).note == ""
+
+
+def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
+    """A few batches carry no p99, so none is shown that the result would not print."""
+    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    done.journal.commits = [
+        make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
+    ]
+    assert snapshot(done, START + 3 * US).event_time_p50_us == 9e5
+
+
+def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
+    """The digests of an own job's files go into its result, as the experiment does."""
+    ready = check(build({"workload": "filter", "engine": "known"}))
+    ready = replace(ready, workload=replace(ready.workload, files={"job.py": "a" * 64}))
+    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    done = make.story().done(engine_failed="gone")
+    assert build_result(ready, rig, folder, done, 1000.0, None).job_files == {"job.py": "a" * 64}
+
+
+def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path) -> None:
+    """Counted in `data`, and in words in the notes, by what the trial offered."""
+    file = tmp_path / "a.csv"
+    file.write_text("user_id,gem_pack_id,price\n1,2,much\n1,2,3\n")
+    ready = check(build({"workload": "filter", "engine": "known", "parameters": {"data": str(file)}}))
+    done = make.story().done(engine_failed="gone")
+    done.journal.plan = replace(done.journal.plan, streams=ready.streams(1000.0))
+    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    result = build_result(ready, rig, folder, done, 1000.0, None)
+    (data,) = result.data
+    assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
+    assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
+    assert "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)" in result.notes
+
+
+def asked_of_a_broker(make: Any, answer: Any, **done: Any) -> tuple[Result, TrialRecord]:
+    """A result after the broker was asked when it had events."""
+
+    def asked(*_: Any) -> list[int]:
+        if isinstance(answer, BaseException):
+            raise answer
+        return list(answer)
+
+    conducted = make.story().done(**done)
+    rig: Any = SimpleNamespace(append_latencies_us=asked)
+    driver = figures.driver(conducted)
+    base = Result(
+        run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
+        environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver,
+    )  # fmt: skip
+    return trial._with_appends(rig, conducted, base), conducted
+
+
+def test_when_the_broker_had_events_is_told(make: Any) -> None:
+    """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
+    told, _ = asked_of_a_broker(make, [1000, 3000])
+    assert told.driver is not None
+    assert told.driver.append_latency_us is not None
+    assert told.driver.append_latency_us.p50 == 2000
+    silent, _ = asked_of_a_broker(make, DriverError("no answer"))
+    assert silent.driver is not None
+    assert silent.driver.append_latency_us is None
+    assert silent.warnings == ("when the broker had events is not known: no answer",)
+    failed, _ = asked_of_a_broker(make, AssertionError("asked all the same"), driver_failed="the broker ended")
+    assert failed.warnings == ()
+
+
+def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -> None:
+    """With all that was measured."""
+    told, done = asked_of_a_broker(make, KeyboardInterrupt())
+    assert done.interrupted
+    assert told.driver is not None

@@ -1,0 +1,176 @@
+"""What a run looks at before it starts anything: this machine, and what generators can make."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+from itertools import chain, repeat
+from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.unit.helpers_requests import GOOD
+
+from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config import experiment
+from streamgauge.core.errors import InputError, MachineError
+from streamgauge.preflight.validate import check as check_experiment
+from streamgauge.report.documents.run import write_page
+from streamgauge.report.terminal.console import show_result
+from streamgauge.results.causes import Cause
+from streamgauge.results.verdict import Verdict
+from streamgauge.system import machine
+from streamgauge.trial import conductor
+from streamgauge.trial import run as single
+from streamgauge.trial.progress import snapshots
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+OWN = """
+from streamgauge.jobs import Key, job, stream
+
+@job(stream("purchases", Key("user_id", 10)), reach="0s")
+def all_of_them(spark, inputs):
+    return inputs["purchases"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def commit_asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One for each time that somebody asks for it: git would be a process."""
+    asked: list[str] = []
+    monkeypatch.setattr(machine, "commit", lambda: asked.append("asked") or "")
+    return asked
+
+
+def test_the_commit_is_that_of_the_start(commit_asked: list[str]) -> None:
+    """What is committed, or changed, while a trial runs is not what it ran."""
+    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert commit_asked == ["asked"]
+
+
+def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made before Java is found, and the message says how to get it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
+        single.run_single(experiment.build(GOOD))
+    assert caught.value.exit_code == 3
+    assert "install" in str(caught.value)
+
+
+def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result then says that there is none."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert machine.environment()["java"] == "not installed"
+    with pytest.raises(MachineError):
+        single.require_machine(check_experiment(experiment.build(GOOD)))
+
+
+def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of fields that the flow does not read, and of ids where it needs them."""
+    asked: list[Any] = []
+    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: asked.append(columns) or 1.0)
+    single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
+    assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+
+
+def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
+    monkeypatch.setattr(conductor, "testbed_settings", lambda _: 1 / 0)
+    (tmp_path / "my_own.py").write_text(OWN)
+    with pytest.raises(ZeroDivisionError):
+        single.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert experiment.read(folder / "experiment.toml").workload == str(tmp_path / "my_own.py")
+    result = RunFolder(folder).read_result()
+    assert result.experiment["workload"] == str(tmp_path / "my_own.py")
+    assert result.job_files == {"my_own.py": hashlib.sha256(OWN.encode()).hexdigest()}
+
+
+def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it takes, and no longer; what fails meanwhile goes through."""
+    monkeypatch.setattr(conductor, "REPORTED_EVERY_S", 0.0)
+    told: list[TrialSnapshot] = []
+    thrice = Event()
+
+    def hear(snapshot: TrialSnapshot) -> None:
+        told.append(snapshot)
+        if len(told) == 3:
+            thrice.set()
+
+    def fail() -> None:
+        assert thrice.wait(60)
+        raise ValueError("gone")
+
+    stages = chain(["", "up"], repeat("running"))
+    engine: Any = SimpleNamespace(stage=lambda: next(stages))
+    with (
+        pytest.raises(ValueError, match="gone"),
+        conductor.report_start_progress(snapshots(hear), "starting spark", engine),
+    ):
+        fail()
+    assert {one.phase for one in told} == {"start"}
+    assert [one.note for one in told[:3]] == ["starting spark", "up", "running"]
+    assert [one.elapsed_s for one in told] == sorted(one.elapsed_s for one in told)
+    assert told[-1].elapsed_s > told[0].elapsed_s
+    assert "reporter" not in {thread.name for thread in enumerate_threads()}
+
+
+def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before there is a run folder: it could only be invalid."""
+    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "measure_capacity", lambda *_: 40_000.0)
+    asked = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
+    with pytest.raises(InputError, match=r"load\.rate: must be at most what.*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
+        single.run_single(experiment.build(asked))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its result says that it was stopped, no longer that it may still go on; and its page is there."""
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
+    monkeypatch.setattr(conductor, "TestBed", stopped)
+    result = single.run_single(
+        experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
+    )
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert RunFolder(folder).read_result() == result
+    assert (result.verdict.value, result.verdict.sentence) == ("interrupted", single.STOPPED_AT_START)
+    console = Console(file=io.StringIO(), width=200)
+    show_result(result, False, console)
+    assert console.file.getvalue().splitlines()[-1].split() == ["report", str(folder / "report.html")]  # type: ignore[attr-defined]
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("cause", [Cause.ALL_CHECKS_HOLD, Cause.UNJUDGED])
+def test_a_run_stopped_after_its_span_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: Cause
+) -> None:
+    """Ctrl-C while the engine is stopped, or before the judgement, takes nothing away."""
+    judged = Verdict(value="sustained", cause=cause, sentence="all checks hold")
+
+    def conducted(ready: Any, folder: RunFolder, *_: Any) -> None:
+        folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
+    monkeypatch.setattr(single, "_conducted", conducted)
+    result = single.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
+    assert result.verdict == judged

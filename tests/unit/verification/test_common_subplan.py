@@ -1,0 +1,135 @@
+"""What several sinks begin with is computed once, and each is judged as if it had been computed for it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without
+
+from streamgauge.config.experiment import build
+from streamgauge.dataflow.builder import flow as flow_of
+from streamgauge.dataflow.builder import tumble
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.schema import columns
+from streamgauge.engines.duckdb_oracle.lower import kept_name
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.preflight.validate import check
+from streamgauge.verification import expected as module
+from streamgauge.verification.common_subplan import _compared_whole, is_shared, shared_plans
+from streamgauge.verification.expected import verify
+
+DEAR = PURCHASES.where("price > 50", name="dear").select(user_id="user_id", twice="price * 2", name="twice")
+WINDOWS = DEAR.window(tumble("2s"), keys="user_id").aggregate(spent="sum(twice)", name="spent").sink("windows")
+COUNTS = DEAR.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
+
+
+def test_it_is_the_step_that_saves_most() -> None:
+    """Row by row on a source, the last one of equally many sinks; a source alone is none, as nothing is computed there.
+    Before what two sinks have in common comes what four have.
+    """
+    for whole in (flow_of(WINDOWS, COUNTS), with_lineage(flow_of(WINDOWS, COUNTS))):
+        found = is_shared(whole)
+        assert found is not None
+        assert found.name == "twice"
+    apart = PURCHASES.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
+    assert is_shared(flow_of(WINDOWS, apart)) is None
+    assert is_shared(WINDOWS) is None
+    further = DEAR.where("twice > 150", name="dearest")
+    sinks = [further.running(keys="user_id", n="count(*)", name=name).sink(name) for name in ("a", "b")]
+    found = is_shared(flow_of(WINDOWS, COUNTS, *sinks))
+    assert found is not None
+    assert found.name == "twice"
+
+
+@pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
+def test_applications_of_several_sinks_share_what_they_begin_with(
+    application: str,
+) -> None:
+    """Sinks without end among them."""
+    ready = check(build({"workload": application}))
+    found = is_shared(_compared_whole(ready))
+    assert found is not None
+    assert found.name == {"smart_grid": "loads"}.get(application, "well_formed")
+
+
+def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Case], make: Any) -> None:
+    """Some sinks look at windows, and one at which event was first: what they share has the columns of both."""
+    first = DEAR.distinct(keys="user_id", window=tumble("2s"), name="first").select(user_id="user_id", name="kept")
+    firsts = first.window(tumble("2s"), keys="user_id").aggregate(first="count(*)", name="firsts").sink("firsts")
+    asked = case(flow_of(WINDOWS, COUNTS, firsts))
+    found = is_shared(_compared_whole(asked.ready))
+    assert found is not None
+    assert {"twice", "event_id", "ingest_time"} <= set(columns(found))
+    asked.receive(make, **{name: [asked.answer(name)] for name in ("windows", "counts", "firsts")})
+    assert {sink.name: faults(sink.verification) for sink in verify(asked.ready, asked.done).sinks} == {
+        "windows": {}, "counts": {}, "firsts": {}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
+def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: Any, tmp_path: Path) -> None:
+    """By the reference for it alone, and by what is kept for all of them: the same answers."""
+    ready = check(build({"workload": application, "load": {"rate": 1000, "generators": 2}}))
+    plan = Plan(ready.streams(1000.0), parse_profile("constant", 1000.0, 20.0), START, 20.0, 2, 1)
+    asked = Case(ready, make.story(plan=plan).done(), tmp_path)
+    sinks = [sink.name for sink in ready.flow.sinks]
+    asked.receive(make, **{name: [asked.answer(name)] for name in sinks})
+    found = verify(asked.ready, asked.done).sinks
+    assert {sink.name: (faults(sink.verification), sink.verification.matched > 0) for sink in found} == dict.fromkeys(
+        sinks, ({}, True)
+    )
+
+
+def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> None:
+    asked = case(flow_of(WINDOWS, COUNTS))
+    windows, counts = asked.answer("windows"), asked.answer("counts")
+    asked.receive(make, windows=[windows], counts=[without(counts, 3)])
+    found = {sink.name: faults(sink.verification) for sink in verify(asked.ready, asked.done).sinks}
+    assert found == {"windows": {}, "counts": {"missing": 1}}
+
+
+def test_what_was_computed_once_is_what_is_judged_by(
+    case: Callable[..., Case], make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were rows lost from it, both sinks would have answers that nobody expects."""
+
+    @contextmanager
+    def fewer(*given: Any) -> Any:
+        with shared_plans(*given) as relations:
+            yield {name: f"(SELECT * FROM {kept} WHERE user_id % 2 = 0)" for name, kept in relations.items()}
+
+    monkeypatch.setattr(module, "shared_plans", fewer)
+    asked = case(flow_of(WINDOWS, COUNTS))
+    asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
+    for sink in verify(asked.ready, asked.done).sinks:
+        assert faults(sink.verification)["extra"] > 0
+
+
+def test_the_time_of_what_was_computed_once_counts(
+    case: Callable[..., Case], make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside that of the sinks: the verification took all of it."""
+    clock = [1000.0]
+
+    @contextmanager
+    def slow(*given: Any) -> Any:
+        clock[0] += 700
+        yield {}
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(module, "shared_plans", slow)
+    asked = case(flow_of(WINDOWS, COUNTS))
+    asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
+    found = verify(asked.ready, asked.done)
+    of_sinks = sum(sink.verification.seconds for sink in found.sinks)
+    assert found.verification.seconds == pytest.approx(700 + of_sinks)
+
+
+def test_kept_rows_have_a_name_that_no_stream_has() -> None:
+    assert kept_name(DEAR.node) == "@twice"

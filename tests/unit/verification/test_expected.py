@@ -1,0 +1,380 @@
+"""Verification without an engine: each planted fault of rows, windows, pairs, updates and several sinks is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.helpers_answers import (
+    DEADLINE,
+    FAULTS,
+    FLOWS,
+    PAIRS,
+    ROWS,
+    START,
+    UPDATES,
+    WINDOWS,
+    Case,
+    faults,
+    latency_of,
+    planted,
+    with_value,
+    without,
+)
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
+from streamgauge.dataflow.builder import flow as flow_of
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.metrics.log.ingest_times import handed_over
+from streamgauge.verification.expected import verify
+from streamgauge.verification.sink_comparison import comparison
+from streamgauge.verification.spool import Received
+
+# --- what is said ---
+
+
+@pytest.mark.parametrize(
+    ("flow", "ended", "said"),
+    [
+        (ROWS, "", "results expected of warm-up and span, "),
+        (WINDOWS, "", "windows expected of warm-up and span, "),
+        (PAIRS, "", "results expected of warm-up and span, "),
+        (ROWS, "the engine died", "results expected of what was committed, "),
+    ],
+)
+def test_the_sentence_says_what_was_expected(
+    case: Callable[..., Case], make: Any, flow: Flow, ended: str, said: str
+) -> None:
+    """Of a run that ended before its input was committed, less is owed than was offered."""
+    asked = case(flow, drained=not ended, engine_failed=ended)
+    asked.receive(make, **{flow.sink.name: [without(asked.answer(), 0)]})
+    found = verify(asked.ready, asked.done).verification
+    assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
+
+
+# --- rows, windows and pairs ---
+
+
+@FLOWS
+def test_right_answers_match(case: Callable[..., Case], make: Any, flow: Flow) -> None:
+    """In whatever order and in however many files; what is expected is what the measured span and the warm-up owe."""
+    asked = case(flow)
+    rows = asked.answer()
+    asked.receive(make, **{flow.sink.name: [rows.slice(rows.num_rows // 3), rows.slice(0, rows.num_rows // 3)]})
+    found = verify(asked.ready, asked.done)
+    due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
+    assert faults(found.verification) == {}
+    assert found.verification.expected == found.verification.matched == due > 0
+    assert found.sinks[0].rows == rows.num_rows
+    assert latency_of(found).lower_bounds == 0
+
+
+@FLOWS
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_planted_fault_is_counted(case: Callable[..., Case], make: Any, flow: Flow, fault: str) -> None:
+    """One row dropped, invented, doubled, altered or late is that fault, once, and nothing else."""
+    asked = case(flow)
+    rows = asked.answer()
+    place = rows.num_rows // 2
+    asked.receive(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
+    found = verify(asked.ready, asked.done)
+    assert faults(found.verification) == {fault: 1}
+    assert [example["fault"] for example in found.verification.examples] == [fault]
+    assert latency_of(found).lower_bounds == (1 if fault == "missing" else 0)
+
+
+@FLOWS
+def test_of_what_lies_after_the_span_only_inventions_and_repetitions_are_faults(
+    case: Callable[..., Case], make: Any, flow: Flow
+) -> None:
+    """The tail is there to close what was measured; it may be cut off anywhere."""
+    asked = case(flow)
+    rows = asked.answer()
+    last = rows.num_rows - 1
+    seen = {}
+    for fault in FAULTS:
+        asked.receive(make, **{flow.sink.name: [planted(rows, flow, fault, last)]})
+        seen[fault] = faults(verify(asked.ready, asked.done).verification)
+    assert seen == {fault: {fault: 1} if fault in ("extra", "duplicate") else {} for fault in FAULTS}
+
+
+def test_rows_from_outside_all_slices_are_extra(case: Callable[..., Case], make: Any) -> None:
+    """Invented rows before the plan's first event and after its last lie in some slice too."""
+    asked = case(ROWS)
+    rows = asked.answer()
+    odd = [with_value(rows.slice(0, 1), EVENT_TIME, 0, when) for when in (5, START - 1, DEADLINE + US)]
+    odd = [with_value(row, "event_id", 0, 2**40 + n) for n, row in enumerate(odd)]
+    asked.receive(make, rows=[rows, *odd])
+    assert faults(verify(asked.ready, asked.done).verification) == {"extra": 3}
+
+
+@pytest.mark.parametrize(
+    ("flow", "counted", "bounds"),
+    [(ROWS, {"missing": 1, "extra": 1}, 1), (WINDOWS, {"wrong": 1}, 0), (PAIRS, {"wrong": 1}, 0)],
+    ids=lambda one: one.sink.name if isinstance(one, Flow) else "",
+)
+def test_a_result_without_an_event_time_is_a_wrong_answer(
+    case: Callable[..., Case], make: Any, flow: Flow, counted: dict[str, int], bounds: int
+) -> None:
+    """Where slices of event time are compared, the right row is missing in its own, and this one was not expected."""
+    asked = case(flow)
+    rows = asked.answer()
+    asked.receive(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
+    found = verify(asked.ready, asked.done)
+    assert faults(found.verification) == counted
+    assert latency_of(found).lower_bounds == bounds
+    assert "1 results of the trial carry no event time" in " ".join(found.sinks[0].latencies.latencies.notes)
+
+
+def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """Nothing but nulls in one file: as many rows that nobody expected, and the results can be written."""
+    asked = case(ROWS)
+    rows = asked.answer()
+    odd = rows.slice(0, 2).set_column(rows.schema.get_field_index(EVENT_TIME), EVENT_TIME, pa.nulls(2, pa.int64()))
+    odd = odd.set_column(rows.schema.get_field_index("event_id"), "event_id", pa.array([2**40, 2**40 + 1]))
+    folder = RunFolder(tmp_path / "kept")
+    folder.path.mkdir()
+    found = verify(asked.receive(make, rows=[rows, odd]).ready, asked.done, folder)
+    assert faults(found.verification) == {"extra": 2}
+    assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
+
+
+def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable[..., Case], make: Any) -> None:
+    """That window has no last event to count a latency from: a fault of the answers, and nothing is raised."""
+    asked = case(PAIRS)
+    rows = asked.answer()
+    asked.receive(make, pairs=[rows, with_value(rows.slice(0, 1), WINDOW_END, 0, START - 60 * US)])
+    assert faults(verify(asked.ready, asked.done).verification) == {"duplicate": 1}
+
+
+# --- several sinks ---
+
+
+def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case], make: Any) -> None:
+    """A fault of one sink is no fault of another; examples and the sentence name it."""
+    asked = case(flow_of(ROWS, WINDOWS))
+    rows, windows = asked.answer("rows"), asked.answer("windows")
+    dropped = without(rows, 1000)
+    asked.receive(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
+    found = verify(asked.ready, asked.done)
+    assert [(sink.name, faults(sink.verification)) for sink in found.sinks] == [
+        ("rows", {"missing": 1, "duplicate": 1}),
+        ("windows", {}),
+    ]
+    assert faults(found.verification) == {"missing": 1, "duplicate": 1}
+    assert found.verification.expected == sum(sink.verification.expected for sink in found.sinks)
+    assert {example["sink"] for example in found.verification.examples} == {"rows"}
+    assert found.verification.sentence.startswith("rows: ")
+    assert "; windows: " in found.verification.sentence
+    assert found.windows_closed == found.sinks[1].latencies.windows_closed
+    assert found.sinks[0].latencies.windows_closed is None
+
+
+def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Callable[..., Case], make: Any) -> None:
+    asked = case(flow_of(ROWS, WINDOWS))
+    asked.receive(make, rows=[asked.answer("rows")], windows=[])
+    of_rows, of_windows = verify(asked.ready, asked.done).sinks
+    assert faults(of_rows.verification) == {}
+    assert faults(of_windows.verification) == {"missing": of_windows.verification.expected}
+
+
+def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..., Case], make: Any) -> None:
+    """Windows wait for their end; rows do not."""
+    asked = case(flow_of(ROWS, WINDOWS))
+    asked.receive(make, rows=[asked.answer("rows")], windows=[asked.answer("windows")])
+    assert verify(asked.ready, asked.done).slowest.name == "windows"
+
+
+# --- updates ---
+
+
+def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
+    """Values on the way, and the last of every key."""
+    asked = case(UPDATES)
+    asked.receive(make, updates=asked.updates())
+    found = verify(asked.ready, asked.done).verification
+    assert faults(found) == {}
+    assert found.matched == 20 * 100
+
+
+@pytest.mark.parametrize(
+    ("batch", "fault"), [(9, "wrong"), (19, "wrong"), (9, "duplicate"), (9, "extra"), (19, "late")]
+)
+def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any, batch: int, fault: str) -> None:
+    """On the way and at the end."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    tables[batch] = planted(tables[batch], UPDATES, fault, 50)
+    asked.receive(make, updates=tables)
+    assert faults(verify(asked.ready, asked.done).verification) == {fault: 1}
+
+
+@pytest.mark.parametrize("batch", [9, 19])
+def test_an_update_without_an_event_time_is_extra(case: Callable[..., Case], make: Any, batch: int) -> None:
+    """Its time is part of what tells it from another, so the one with the time is missing."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    tables[batch] = with_value(tables[batch], EVENT_TIME, 50, None)
+    asked.receive(make, updates=tables)
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1, "extra": 1}
+
+
+@pytest.mark.parametrize(("batch", "bounds"), [(9, 1), (19, 0)])
+def test_each_batch_owes_the_last_value_of_each_of_its_keys(
+    case: Callable[..., Case], make: Any, batch: int, bounds: int
+) -> None:
+    """Though another value follows; what was due in the measured span enters the latencies as a lower bound."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    tables[batch] = without(tables[batch], 50)
+    asked.receive(make, updates=tables)
+    found = verify(asked.ready, asked.done)
+    assert faults(found.verification) == {"missing": 1}
+    assert latency_of(found).lower_bounds == bounds
+
+
+def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., Case], make: Any) -> None:
+    """Every value that comes is right, and so is the last one of each key."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
+    asked.receive(make, updates=kept)
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
+
+
+def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
+    """Reads are noted in parts at the borders of another query's: each batch still ends where its last part does."""
+    asked = case(UPDATES)
+    for log in asked.done.journal.hand_outs:
+        log[:] = [
+            part
+            for whole in log
+            for part in (
+                replace(whole, to_us=whole.to_us - 400_000),
+                replace(whole, from_us=whole.to_us - 400_000, shared=True),
+            )
+        ]
+    tables = asked.updates()
+    kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
+    asked.receive(make, updates=tables)
+    assert faults(verify(asked.ready, asked.done).verification) == {}
+    asked.receive(make, updates=kept)
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
+
+
+def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Callable[..., Case], make: Any) -> None:
+    """Where readers of a batch end at different times, nobody knows which value its end has; the answer says so."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    odd = end_early(asked, 9)
+    asked.receive(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]])
+    found = verify(asked.ready, asked.done).verification
+    assert faults(found) == {}
+    assert "1 of 20 batches ended at no common event time" in found.sentence
+    asked.receive(make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]])
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1}
+
+
+def end_early(asked: Case, place: int) -> int:
+    """Let one reader end its batch a millisecond before the others; gives the batch."""
+    log = asked.done.journal.hand_outs[0]
+    log[place] = replace(log[place], to_us=log[place].to_us - 1000)
+    return log[place].batch
+
+
+def test_an_engine_that_sends_few_updates_is_found_beside_an_odd_batch(case: Callable[..., Case], make: Any) -> None:
+    """One batch without a common end must not excuse the nine in ten that all the others keep back."""
+    asked = case(UPDATES)
+    end_early(asked, 3)
+    few = [table.slice(0, table.num_rows // 10) for table in asked.updates()]
+    asked.receive(make, updates=few)
+    assert faults(verify(asked.ready, asked.done).verification)["missing"] > 800
+
+
+def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
+    """As with a frontier of each partition's own."""
+    asked = case(UPDATES)
+    tables = asked.updates()
+    first = asked.done.journal.hand_outs[0]
+    first[:] = [replace(part, to_us=part.to_us - 1000) for part in first]
+    asked.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
+    found = verify(asked.ready, asked.done).verification
+    assert faults(found) == {}
+    assert "20 of 20 batches" in found.sentence
+
+
+# --- what came, and when it was handed over ---
+
+
+def test_results_of_an_earlier_trial_are_left_out(case: Callable[..., Case], make: Any) -> None:
+    """On a warm rig its last windows close in this trial; on a fresh one the same row was invented."""
+    rows = case(ROWS).answer()
+    old = with_value(with_value(rows.slice(0, 1), EVENT_TIME, 0, START - US), "event_id", 0, 2**40)
+    counts = []
+    for earlier in (True, False):
+        asked = case(ROWS, earlier_trials=earlier)
+        asked.receive(make, rows=[pa.concat_tables([rows, old])])
+        counts.append(faults(verify(asked.ready, asked.done).verification))
+    assert counts == [{}, {"extra": 1}]
+
+
+def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: Any) -> None:
+    """From inclusive, to exclusive, over several files; none is lost between two spans."""
+    asked = case(ROWS)
+    rows = asked.answer()
+    asked.receive(make, rows=[rows.slice(0, 4000), rows.slice(4000), rows.slice(0, 0)])
+    received = Received(asked.done)
+    border = rows.column(EVENT_TIME)[3999].as_py()
+    before, after = received.table(to_us=border), received.table(from_us=border)
+    assert pc.max(before.column(EVENT_TIME)).as_py() < border == pc.min(after.column(EVENT_TIME)).as_py()
+    assert before.num_rows + after.num_rows == rows.num_rows
+    assert received.table(DEADLINE, DEADLINE).num_rows == 0
+
+
+@pytest.mark.parametrize("latest", [0, 1])
+def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case], make: Any, latest: int) -> None:
+    """The latest of all generators, whichever that is; times beyond the chunks get the nearest one."""
+    asked = case(ROWS)
+    asked.done.journal.chunks[latest] = log = list(asked.done.journal.chunks[latest])
+    log[3] = replace(log[3], published_us=log[3].published_us + 50_000)
+    times = START + np.array([-5, 0, 99_999, 100_000, 350_000, 400_000, 10**9])
+    ends = START + np.array([100_000, 100_000, 100_000, 200_000, 450_000, 500_000, 20 * US])
+    assert handed_over(asked.done.journal)(times).tolist() == (ends + 1000).tolist()
+
+
+def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+    """One Parquet file a sink, with times that a reader knows as times."""
+    asked = case(flow_of(ROWS, WINDOWS))
+    rows, windows = asked.answer("rows"), asked.answer("windows")
+    asked.receive(make, rows=[rows], windows=[windows])
+    folder = RunFolder(tmp_path / "kept")
+    folder.path.mkdir()
+    verify(asked.ready, asked.done, folder)
+    kept = pq.read_table(folder.path / "results-rows.parquet")
+    assert kept.column("double") == rows.column("double")
+    assert kept.schema.field(EMISSION_TIME).type == pa.timestamp("us", "UTC")
+    assert kept.column(EMISSION_TIME).cast(pa.int64()) == rows.column(EMISSION_TIME)
+    assert pq.read_metadata(folder.path / "results-windows.parquet").num_rows == windows.num_rows
+
+
+def test_updates_are_not_compared_row_by_row_with_every_cut() -> None:
+    """Of a reader of batches DuckDB expects one row, and would join it with the batches' ends by a nested loop."""
+    done: Any = SimpleNamespace(journal=None)
+    with comparison(done) as compared:
+        rows = pa.table({"user_id": [1, 2], "t": [1, 2]}).to_reader()
+        compared.connection.register("events", rows)
+        compared.connection.register("cuts", pa.table({"cut": [1, 2, 3]}))
+        query = "SELECT * FROM events ASOF JOIN cuts ON events.t < cuts.cut"
+        plan = str(compared.connection.execute(f"EXPLAIN {query}").fetchall())
+        assert "Asof Join" in plan
+        assert "Group By" not in plan, "the nested loop takes the first of each group"

@@ -1,0 +1,211 @@
+"""Verification without an engine: what never came is a lower bound of the latencies, counted from the right time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.unit.helpers_answers import (
+    ADS,
+    DEADLINE,
+    FLOWS,
+    PAIRS,
+    PURCHASES,
+    ROWS,
+    START,
+    WINDOWS,
+    Case,
+    faults,
+    last_before,
+    latency_of,
+    without,
+)
+
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.dataflow.builder import tumble
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.metrics.latency.event_latency import Missing
+from streamgauge.metrics.log.trial_log import Ints
+from streamgauge.verification import expected as module
+from streamgauge.verification.expected import verify
+from streamgauge.verification.sink_comparison import LOST_ROWS, comparison
+
+
+def test_nothing_received_is_all_missing(case: Callable[..., Case], make: Any) -> None:
+    """Every row that was due is there as a lower bound: it took at least until the deadline."""
+    asked = case(ROWS).receive(make, rows=[])
+    found = verify(asked.ready, asked.done)
+    times = asked.answer().column(EVENT_TIME).to_numpy()
+    assert faults(found.verification) == {"missing": np.count_nonzero(times < START + 15 * US)}
+    latency = latency_of(found)
+    measured = np.count_nonzero((times >= START + 5 * US) & (times < START + 15 * US))
+    assert latency.count == latency.lower_bounds == measured
+    assert latency.min >= 6 * US
+
+
+# --- lower bounds ---
+
+
+@FLOWS
+def test_a_missing_result_counts_from_what_it_would_have_counted_from(
+    case: Callable[..., Case], make: Any, flow: Flow
+) -> None:
+    """Up to the deadline, in both latencies; for a pair from the last event of its window."""
+    asked = case(flow)
+    rows = asked.answer()
+    place = rows.num_rows // 2
+    lost = rows.slice(place, 1).to_pylist()[0]
+    base, stamp = lost[EVENT_TIME], lost[INGEST_TIME]
+    if flow is PAIRS:
+        end = round(lost[WINDOW_END].timestamp()) * US
+        base, stamp = last_before(asked, end), end + 5000
+    asked.receive(make, **{flow.sink.name: [without(rows, place)]})
+    latencies = verify(asked.ready, asked.done).sinks[0].latencies.latencies
+    assert latencies.event_time_us is not None
+    assert latencies.processing_time_us is not None
+    assert latencies.event_time_us.max == pytest.approx(DEADLINE - base, rel=1e-3)
+    assert latencies.processing_time_us.max == pytest.approx(DEADLINE - stamp, rel=1e-3)
+
+
+def test_a_missing_window_that_was_never_read_has_no_processing_time(case: Callable[..., Case], make: Any) -> None:
+    """Nothing was handed out, so there is nothing to count from; its event time is known."""
+    asked = case(WINDOWS)
+    asked.receive(make, windows=[asked.answer().slice(0, 0)])
+    asked.done.journal.hand_outs = [[] for _ in asked.done.journal.hand_outs]
+    latencies = verify(asked.ready, asked.done).sinks[0].latencies.latencies
+    assert latencies.event_time_us is not None
+    assert latencies.event_time_us.lower_bounds > 0
+    assert latencies.processing_time_us is None
+
+
+def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: Callable[..., Case], make: Any) -> None:
+    """Ten batches were committed: later rows are not missing, but those of the span waited until the deadline."""
+    asked = case(ROWS, drained=False, engine_failed="the engine died")
+    rows = asked.answer()
+    came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 10 * US))
+    empty = came.slice(0, 0)
+    asked.receive(make, rows=[came, *[empty] * 9])
+    found = verify(asked.ready, asked.done)
+    times = rows.column(EVENT_TIME)
+    owed = pc.sum(pc.and_(pc.greater_equal(times, START + 10 * US), pc.less(times, START + 15 * US))).as_py()
+    assert faults(found.verification) == {}
+    assert found.verification.expected == came.num_rows
+    assert latency_of(found).lower_bounds == owed
+    asked.receive(make, rows=[came.slice(1), *[empty] * 9])
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1}
+
+
+def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Callable[..., Case], make: Any) -> None:
+    """The last event before the cut of 10 s leaves the watermark below it: eleven batches do not close that window."""
+    asked = case(WINDOWS, drained=False, engine_failed="the engine died")
+    rows = asked.answer()
+    ends = pc.cast(rows.column(WINDOW_END), pa.int64())
+    closed = rows.filter(pc.less_equal(ends, START + 8 * US))
+    for came, found in ((closed, {}), (closed.slice(1), {"missing": 1})):
+        asked.receive(make, windows=[came, *[came.slice(0, 0)] * 10])
+        assert faults(verify(asked.ready, asked.done).verification) == found
+    asked.receive(make, windows=[closed, *[closed.slice(0, 0)] * 11])
+    due = pc.sum(pc.equal(ends, START + 10 * US)).as_py()
+    assert faults(verify(asked.ready, asked.done).verification) == {"missing": due}
+
+
+@FLOWS
+def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
+    case: Callable[..., Case], make: Any, flow: Flow
+) -> None:
+    """It lived, read, and committed until shortly before the span's end; at the deadline the rest is missing."""
+    asked = case(flow, drained=False)
+    rows = asked.answer()
+    came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 13 * US))
+    asked.receive(make, **{flow.sink.name: [came, *[came.slice(0, 0)] * 12]})
+    found = verify(asked.ready, asked.done).verification
+    due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
+    assert faults(found) == {"missing": due - came.num_rows}
+    assert found.expected == due
+
+
+# --- the last event of a window ---
+
+
+ENDS: Ints = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START + 2_500_000], np.int64)
+
+
+def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Case]) -> None:
+    """Of all partitions and streams that the flow reads; ends may come in any order, and again."""
+    asked = case(PAIRS)
+    last = module._LastInWindow(asked.ready, asked.done)
+    assert last.event_time(ENDS).tolist() == [last_before(asked, int(end)) for end in ENDS]
+    assert last.ingest_time(ENDS).tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
+
+
+def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[..., Case]) -> None:
+    """A purchase after the last advertisement changes nothing for a flow of advertisements alone."""
+    asked = case(ADS.sink("ads"))
+    found = module._LastInWindow(asked.ready, asked.done).event_time(ENDS).tolist()
+    assert found == [last_before(asked, int(end), [1]) for end in ENDS]
+    assert found != [last_before(asked, int(end)) for end in ENDS]
+
+
+def lost(asked: Case, ends: Ints) -> Missing:
+    """What enters the latencies where a result of each of these windows never came."""
+    with comparison(asked.done) as compared:
+        for end in ends:
+            compared.connection.execute(f"INSERT INTO {LOST_ROWS} VALUES ({end - 1}, {end + 7}, {end})")
+        (found,) = compared.lost(module.rule_of(asked.ready, asked.done))
+        return found
+
+
+def test_a_joins_missing_results_count_from_the_last_event(case: Callable[..., Case]) -> None:
+    """Both stamps are the driver's, and not those of the pair."""
+    asked = case(PAIRS)
+    found = lost(asked, ENDS)
+    assert found.window_end_us is not None
+    assert sorted(found.window_end_us) == sorted(ENDS)
+    assert sorted(found.event_time_us) == sorted(last_before(asked, int(end)) for end in ENDS)
+    assert found.ingest_time_us is not None
+    assert sorted(found.ingest_time_us) == [START + second * US + 5000 for second in (2, 3, 4, 4)]
+    assert found.deadline_us == DEADLINE
+
+
+def test_a_join_whose_events_were_never_read_has_no_ingest_time(case: Callable[..., Case]) -> None:
+    """Nothing after 20 s was handed out."""
+    assert lost(case(PAIRS), np.array([START + 2 * US, START + 30 * US])).ingest_time_us is None
+
+
+ANY_PAIR = PURCHASES.join(ADS.select(user_id="user_id", cost="price"), window=tumble("2s"), on="user_id")
+
+
+@pytest.mark.parametrize(
+    ("flow", "kind"),
+    [
+        (ANY_PAIR.sink("pairs"), "join"),
+        (ANY_PAIR.where("cost > 3").sink("pairs"), "join"),
+        (ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"), "row"),
+        (ANY_PAIR.window(tumble("4s"), keys="user_id").aggregate(n="count(*)").sink("pairs"), "window"),
+    ],
+)
+def test_only_what_still_shows_a_joins_window_counts_from_its_end(
+    case: Callable[..., Case], flow: Flow, kind: str
+) -> None:
+    """A select may leave the window's end out, and an aggregate closes windows of its own."""
+    asked = case(flow)
+    assert module.rule_of(asked.ready, asked.done).kind == kind
+
+
+def test_a_joins_results_without_their_window_are_verified(make: Any, case: Callable[..., Case]) -> None:
+    asked = case(ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"))
+    found = verify(asked.receive(make, pairs=[asked.answer("pairs")]).ready, asked.done)
+    assert found.verification.right, found.verification.sentence
+    assert found.sinks[0].latencies.latencies.event_time_us is not None
+
+
+def test_other_results_keep_their_own_times(case: Callable[..., Case]) -> None:
+    found = lost(case(WINDOWS), ENDS)
+    assert sorted(found.event_time_us) == sorted(ENDS - 1)
+    assert found.ingest_time_us is not None
+    assert sorted(found.ingest_time_us) == sorted(ENDS + 7)

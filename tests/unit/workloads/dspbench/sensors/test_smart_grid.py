@@ -1,0 +1,371 @@
+"""Smart Grid: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from statistics import fmean
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+
+from streamgauge.core.clock import US
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.horizon import reach_us
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.loadgen.datasets.plugs import PlugValue
+from streamgauge.workloads import registry
+
+WORKLOAD = registry.get("smart_grid")
+WORK, LOAD = 0, 1
+Plug = tuple[int | None, int | None, int | None]
+"""(house, household, plug)."""
+Event = tuple[float, Plug, float | None, int]
+"""(second, plug, value, property)."""
+
+
+def flow_of(sink: str, **parameters: Any) -> Flow:
+    """The flow of one sink."""
+    found = WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow.each()
+    return next(one for one in found if one.sink.name == sink)
+
+
+def table(events: list[Event]) -> pa.Table:
+    columns: dict[str, Any] = {
+        "value": pa.array([value for _, _, value, _ in events], pa.float64()),
+        "property": pa.array([kind for *_, kind in events], pa.int32()),
+        "event_time": pa.array([round(second * US) for second, *_ in events], pa.int64()),
+        "event_id": pa.array(range(len(events)), pa.int64()),
+    }
+    for place, name in enumerate(("house_id", "household_id", "plug_id")):
+        columns[name] = pa.array([plug[place] for _, plug, *_ in events], pa.int32())
+    return pa.table(columns)
+
+
+def answer(flow: Flow, rows: pa.Table) -> pa.Table:
+    """The results with event times; times of windows as whole microseconds."""
+    found = answered(flow, {"plugs": rows})
+    timed = [field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in found.schema]
+    return found.cast(pa.schema(timed))
+
+
+def outliers(flow: Flow, rows: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
+    """(a window's end in seconds, house) to (outliers, plugs)."""
+    found = answer(flow, rows).to_pylist()
+    assert all(row["share"] == row["outliers"] / row["plugs"] for row in found)
+    shares = {(row["window_end"] // US, row["house"]): (row["outliers"], row["plugs"]) for row in found}
+    assert len(shares) == len(found)
+    return shares
+
+
+def predictions(flow: Flow, rows: pa.Table, by: tuple[str, ...]) -> dict[tuple[int, ...], tuple[float, float]]:
+    """(a slice's beginning in seconds, house and so on) to (average load, prediction)."""
+    found = answer(flow, rows).to_pylist()
+    made = {
+        (row["window_start"] // US, *(row[name] for name in by)): (row["avg_load"], row["predicted_load"])
+        for row in found
+    }
+    assert len(made) == len(found)
+    return made
+
+
+HOUSE, PLUG = ("house",), ("house", "household", "plug")
+A, B, C = (1, 1, 1), (1, 2, 1), (2, 1, 1)
+"""Plugs of one number: of two households of a house, and of another house."""
+
+
+@BOTH
+def test_outliers_worked_by_hand(way: Any) -> None:
+    """Windows of 4 s every 2 s. A median of two is their mean; a plug that draws as much as all do is no outlier."""
+    events: list[Event] = [
+        (0, A, 10.0, LOAD), (0, B, 30.0, LOAD), (0, C, 20.0, LOAD),
+        (1, A, 20.0, LOAD), (1, B, 50.0, LOAD), (1, C, 20.0, LOAD),
+        (3, A, 90.0, LOAD), (3, C, 5.0, LOAD),
+    ]  # fmt: skip
+    found = outliers(way(flow_of("house_outliers", range="4s", slide="2s")), table(events))
+    assert found == {
+        # Until 2 s: A 15, B 40, C 20; all of 10 20 20 20 30 50: 20.
+        (2, 1): (1, 2), (2, 2): (0, 1),
+        # Until 4 s: A 20, B 40, C 20; all of 5 10 20 20 | 20 30 50 90: 20.
+        (4, 1): (1, 2), (4, 2): (0, 1),
+        # From 2 s: A 90, C 5; both: 47.5. B said nothing.
+        (6, 1): (1, 1), (6, 2): (0, 1),
+    }  # fmt: skip
+
+
+@BOTH
+def test_a_windows_results_are_of_its_borders_and_its_last_event(way: Any) -> None:
+    """The window's own beginning and end, not those of the step that gathers a house's plugs; and no other house's
+    event is its last.
+    """
+    events: list[Event] = [(0.5, A, 10.0, LOAD), (1, B, 30.0, LOAD), (1.25, A, 10.0, LOAD), (1.5, C, 1.0, LOAD)]
+    found = answer(way(flow_of("house_outliers", range="4s", slide="2s")), table(events)).to_pylist()
+    first = {row["house"]: row for row in found if row["window_end"] == 2 * US}
+    assert {row["window_start"] for row in first.values()} == {-2 * US}
+    assert {house: row["event_time"] for house, row in first.items()} == {1: 1_250_000, 2: 1_500_000}
+    assert {row["window_end"] - row["window_start"] for row in found} == {4 * US}
+
+
+@BOTH
+def test_a_second_window_beside_the_first_by_hand(way: Any) -> None:
+    """Of 2 s and of 4 s, both every 2 s; the first stays what it is alone."""
+    events: list[Event] = [(0, A, 10.0, LOAD), (0, C, 20.0, LOAD), (2, A, 50.0, LOAD), (2, C, 20.0, LOAD)]
+    asked = {"range": "2s", "slide": "2s", "second_range": "4s"}
+    assert outliers(way(flow_of("house_outliers", **asked)), table(events)) == {
+        (2, 1): (0, 1), (2, 2): (1, 1), (4, 1): (1, 1), (4, 2): (0, 1),
+    }  # fmt: skip
+    assert outliers(way(flow_of("second_house_outliers", **asked)), table(events)) == {
+        (2, 1): (0, 1), (2, 2): (1, 1),
+        # Until 4 s: A 30, C 20; all of 10 20 20 50: 20.
+        (4, 1): (1, 1), (4, 2): (0, 1),
+        (6, 1): (1, 1), (6, 2): (0, 1),
+    }  # fmt: skip
+
+
+def test_there_is_no_second_window_unless_asked_for() -> None:
+    """Three sinks; with it four, and every operator has a name of its own."""
+    assert len(WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow.sinks) == 3
+    flow = WORKLOAD.build(WORKLOAD.read({"second_range": "20s"}), 1000.0).flow
+    assert [sink.name for sink in flow.sinks][:2] == ["house_outliers", "second_house_outliers"]
+    names = [node.name for node in graph.operators(flow)]
+    assert len(set(names)) == len(names)
+
+
+@BOTH
+def test_medians_are_compared_to_the_milliwatt(way: Any) -> None:
+    """Half a milliwatt of a mean of two counts as well; what is finer is rounded."""
+    events: list[Event] = [
+        (0, A, 0.082, LOAD), (0, A, 0.083, LOAD), (0, C, 0.082, LOAD),  # A 0.0825, all 0.082
+        (2, A, 0.0824, LOAD), (2, C, 0.0816, LOAD),  # both 0.082
+    ]  # fmt: skip
+    found = outliers(way(flow_of("house_outliers", range="2s", slide="2s")), table(events))
+    assert found == {(2, 1): (1, 1), (2, 2): (0, 1), (4, 1): (0, 1), (4, 2): (0, 1)}
+
+
+MALFORMED: list[Event] = [
+    (0, A, None, LOAD), (0, A, math.nan, LOAD), (0, A, -0.25, LOAD), (0, A, 1e6 + 1, LOAD), (0, A, math.inf, LOAD),
+    (0, A, 500.0, WORK), (0, (None, 1, 1), 500.0, LOAD), (0, (1, None, 1), 500.0, LOAD), (0, (1, 1, None), 500.0, LOAD),
+]  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("sink", ["house_outliers", "house_predictions", "plug_predictions"])
+def test_what_is_malformed_counts_nowhere(way: Any, sink: str) -> None:
+    """Nor do readings of work; loads of 0 and of a megawatt are well formed."""
+    sound: list[Event] = [(0, A, 0.0, LOAD), (0, C, 1e6, LOAD)]
+    flow = way(flow_of(sink))
+
+    def results(events: list[Event]) -> list[Any]:
+        return sorted(map(str, answer(flow, table(events)).to_pylist()))
+
+    assert len(results(sound)) >= 2
+    assert results(MALFORMED + sound) == results(sound)
+    assert results(MALFORMED) == []
+
+
+def slices_of(plug: Plug, loads: dict[int, tuple[float, ...]]) -> list[Event]:
+    """Readings of a plug: number of a slice of 2 s to its loads."""
+    return [
+        (2 * number + 0.1 * place, plug, load, LOAD)
+        for number, all_ in loads.items()
+        for place, load in enumerate(all_)
+    ]
+
+
+HISTORY = slices_of(A, {0: (8.0, 12.0), 1: (20.0,), 2: (40.0,), 3: (100.0,), 4: (60.0,), 5: (0.0,), 7: (30.0,)})
+HISTORY += slices_of(B, {0: (5.0,), 1: (7.0,)})
+THREE_A_DAY = {"slice_length": "2s", "slices_per_day": 3}
+
+
+@BOTH
+def test_predictions_of_plugs_worked_by_hand(way: Any) -> None:
+    """Three slices a day: slice i + 2 is at the time of day of slices i - 1, i - 4, ..."""
+    found = predictions(way(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG)
+    assert found == {
+        (0, *A): (10.0, 10.0),  # there was no day before
+        (2, *A): (20.0, 15.0),  # slice 0: 10
+        (4, *A): (40.0, 30.0),  # slice 1: 20
+        (6, *A): (100.0, 70.0),  # slice 2: 40
+        (8, *A): (60.0, 57.5),  # slices 3 and 0: the median of 100 and 10 is 55
+        (10, *A): (0.0, 20.0),  # slices 4 and 1: that of 60 and 20 is 40
+        (14, *A): (30.0, 42.5),  # of slices 6, 3 and 0, two are there: 55
+        (0, *B): (5.0, 5.0),
+        (2, *B): (7.0, 6.0),
+    }
+
+
+@BOTH
+def test_predictions_of_houses_worked_by_hand(way: Any) -> None:
+    """A house's load is the sum of its plugs' averages, not the mean of its readings."""
+    found = predictions(way(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE)
+    assert found == {
+        (0, 1): (15.0, 15.0),  # 10 + 5, though the mean of 8, 12 and 5 is less
+        (2, 1): (27.0, 21.0),  # slice 0: 15
+        (4, 1): (40.0, 33.5),  # slice 1: 27
+        (6, 1): (100.0, 70.0),  # slice 2: 40
+        (8, 1): (60.0, 58.75),  # slices 3 and 0: the median of 100 and 15 is 57.5
+        (10, 1): (0.0, 21.75),  # slices 4 and 1: that of 60 and 27 is 43.5
+        (14, 1): (30.0, 43.75),  # slices 3 and 0
+    }
+
+
+@BOTH
+def test_a_prediction_is_for_the_slice_after_the_next(way: Any) -> None:
+    """It stands with its own slice, and says when the other one begins."""
+    found = answer(way(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY)).to_pylist()
+    assert all(row["window_end"] == row["window_start"] + 2 * US for row in found)
+    assert all(row["predicted_for"] == row["window_start"] + 4 * US for row in found)
+    assert {row["event_time"] for row in found if row["house"] == 1 and row["window_start"] == 0} == {0, 100_000}
+
+
+VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-2, 12).map(lambda n: n / 4))
+PLUGS = st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 2))
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 60).map(lambda n: n / 4), PLUGS, VALUES, st.sampled_from([LOAD, LOAD, LOAD, WORK])),
+    max_size=40,
+)
+
+
+@given(EVENTS, st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 2), (6, 2)]))
+def test_class_and_truth_agree_on_outliers(events: list[Event], window: tuple[int, int]) -> None:
+    """Whatever comes."""
+    range_s, slide_s = window
+    flow = flow_of("house_outliers", range=range_s, slide=slide_s, slice_length="1s")
+    assert outliers(without_truth(flow), table(events)) == outliers(flow, table(events))
+
+
+@given(EVENTS, st.integers(1, 2), st.integers(3, 6), st.sampled_from([HOUSE, PLUG]))
+def test_class_and_truth_agree_on_predictions(
+    events: list[Event], slice_s: int, per_day: int, by: tuple[str, ...]
+) -> None:
+    """Of plugs and of houses."""
+    flow = flow_of(f"{by[-1]}_predictions", slice_length=slice_s, slices_per_day=per_day)
+    truth, found = (predictions(each, table(events), by) for each in (flow, without_truth(flow)))
+    assert found == {key: pytest.approx(pair, rel=1e-12) for key, pair in truth.items()}
+
+
+US_SLICES = {"range": "10us", "slide": "10us", "slice_length": "10us", "slices_per_day": 3}
+"""Of ten microseconds each, as the times of `cuts` are small."""
+CUTS = st.lists(st.integers(0, 420), max_size=6)
+
+
+def windows(numbers: list[int]) -> dict[str, pa.Array]:
+    """The borders of windows of ten microseconds by their numbers."""
+    stamp = pa.timestamp("us", "UTC")
+    starts = [10 * number for number in numbers]
+    return {
+        "window_start": pa.array(starts, pa.int64()).cast(stamp),
+        "window_end": pa.array([start + 10 for start in starts], pa.int64()).cast(stamp),
+    }
+
+
+def ids(plugs: list[Plug]) -> dict[str, pa.Array]:
+    return {name: pa.array([plug[place] for plug in plugs], pa.int32()) for place, name in enumerate(PLUG)}
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(0, 40), PLUGS, st.integers(0, 4)), st.integers(1, 3), min_size=1, max_size=40
+    ),
+    CUTS,
+)
+def test_medians_do_not_depend_on_where_batches_end(counted: dict[tuple[int, Plug, int], int], cuts: list[int]) -> None:
+    """Cut between any two windows, into fresh instances, as engines do."""
+    numbers, plugs, loads = (list(each) for each in zip(*sorted(counted), strict=True))
+    counts = [counted[key] for key in sorted(counted)]
+    rows = pa.table({
+        **ids(plugs), "load_mw": pa.array(loads, pa.int64()), **windows(numbers),
+        "readings": pa.array(counts, pa.int64()),
+    })  # fmt: skip
+    times = [10 * number + 9 for number in numbers]
+    whole, parts = whole_and_in_parts(flow_of("house_outliers", **US_SLICES), rows, times, cuts)
+    assert parts == whole
+    assert len(whole) == len(counted)
+
+
+@given(
+    st.dictionaries(st.tuples(st.integers(0, 40), PLUGS), st.integers(0, 20), min_size=1, max_size=60),
+    CUTS,
+)
+def test_predictions_do_not_depend_on_where_batches_end(averages: dict[tuple[int, Plug], int], cuts: list[int]) -> None:
+    """Cut between any two slices, with a snapshot into a fresh instance at every cut, as engines do."""
+    numbers, plugs = (list(each) for each in zip(*sorted(averages), strict=True))
+    loads = [float(averages[key]) for key in sorted(averages)]
+    rows = pa.table({**ids(plugs), **windows(numbers), "avg_load": pa.array(loads, pa.float64())})
+    times = [10 * number + 9 for number in numbers]
+    whole, parts = whole_and_in_parts(flow_of("plug_predictions", **US_SLICES), rows, times, cuts)
+    assert parts == whole
+    assert len(whole) == len(averages)
+
+
+def test_history_goes_on_beyond_the_end_of_its_batch() -> None:
+    """A slice a batch: 4 alone, 8 with the 4 of the day before, and 6 with the same 4 of three days before."""
+    rows = pa.table({
+        **ids([A, A, C, A]), **windows([0, 1, 1, 7]), "avg_load": pa.array([4.0, 8.0, 100.0, 6.0]),
+    })  # fmt: skip
+    whole, parts = whole_and_in_parts(flow_of("plug_predictions", **US_SLICES), rows, [9, 19, 19, 79], [9, 19, 40])
+    assert parts == whole
+    # Slice 1 looks at slice 0; slice 7 looks at slices 6, 3 and 0, of which one is there.
+    assert [(row["house"], row["predicted_load"]) for row in whole] == [(1, 4.0), (1, 6.0), (2, 100.0), (1, 5.0)]
+
+
+def test_times_before_1970_have_their_time_of_day_too() -> None:
+    """Slices -3, -2 and -1 are a day, as 0, 1 and 2 are: -2 looks at -3, and -1 at -2."""
+    rows = pa.table({**ids([A, A, A]), **windows([-3, -2, -1]), "avg_load": pa.array([4.0, 8.0, 6.0])})
+    flow = flow_of("plug_predictions", **US_SLICES)
+    whole, _ = whole_and_in_parts(flow, rows, [-21, -11, -1], [])
+    assert [row["predicted_load"] for row in whole] == [4.0, 6.0, 7.0]
+
+
+def test_planted_houses_stand_out_at_the_defaults() -> None:
+    """Ten houses at 10 000 events/s for 10 s: every sink has results. Of the planted house nearly all plugs draw more
+    than all plugs do, of the others about half; some predictions have a history, which others have not.
+    """
+    flow, inputs = made("smart_grid", 10_000.0, 10.0)
+    flows, rows = {one.sink.name: one for one in flow.each()}, inputs["plugs"]
+    shares: dict[int, list[float]] = defaultdict(list)
+    for (_, house), (outlying, plugs) in outliers(flows["house_outliers"], rows).items():
+        shares[house].append(outlying / plugs)
+    assert sorted(shares) == list(range(10))
+    assert {len(each) for each in shares.values()} == {9}  # 10 s in windows of 10 s every 2 s
+    assert fmean(shares[0]) > 0.8
+    assert all(0.2 < fmean(each) < 0.7 for house, each in shares.items() if house)
+    for by, least in ((HOUSE, 50), (PLUG, 2000)):
+        found = predictions(flows[f"{by[-1]}_predictions"], rows, by)
+        assert len(found) >= least
+        assert {load == predicted for load, predicted in found.values()} == {True, False}
+
+
+@pytest.mark.parametrize(("rate", "events"), [(0.2, 1), (1000.0, 1000), (2e6, 2_000_000)])
+def test_plugs_clocks_go_as_fast_at_every_rate(rate: float, events: int) -> None:
+    """A search asks one question: a second of events is as long by a plug's clock whatever the rate."""
+    (stream,) = WORKLOAD.build(WORKLOAD.read({"speed": 60}), rate).streams
+    value = stream.fields[0]
+    assert isinstance(value, PlugValue)
+    assert (value.speed, value.events_per_second) == (60, events)
+
+
+def test_what_outsiders_see() -> None:
+    """Sinks with their columns, operators' names, and times of day that never end."""
+    flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
+    slices = {"window_start": "timestamp", "window_end": "timestamp", "predicted_for": "timestamp",
+              "avg_load": "double", "predicted_load": "double"}  # fmt: skip
+    assert {sink.name: schema.columns(sink.input) for sink in flow.sinks} == {
+        "house_outliers": {
+            "house": "int", "window_start": "timestamp", "window_end": "timestamp", "share": "double",
+            "outliers": "bigint", "plugs": "bigint",
+        },
+        "house_predictions": {"house": "int", **slices},
+        "plug_predictions": {"house": "int", "household": "int", "plug": "int", **slices},
+    }  # fmt: skip
+    names = [node.name for node in graph.operators(flow)]
+    assert names == [
+        "plugs", "load_readings", "loads", "load_counts", "medians", "outlier_detector", "outlier_shares",
+        "plug_slices", "plug_averages", "house_slices", "house_load", "house_load_prediction", "plug_load",
+        "plug_load_prediction",
+    ]  # fmt: skip
+    assert [reach_us(one) for one in flow.each()] == [12 * US, None, None]

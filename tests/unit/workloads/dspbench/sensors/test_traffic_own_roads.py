@@ -1,0 +1,126 @@
+"""Traffic Monitoring on roads of one's own: by hand, by truth and by class, and the file in SQL against the reader."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.workloads.helpers_cuts import without_truth
+
+from streamgauge.core.errors import InputError
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.process import is_independent
+from streamgauge.loadgen.datasets.traffic.road_map_file import read_roads
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.workloads import registry
+from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
+
+WORKLOAD = registry.get("traffic_monitoring")
+BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+
+
+def written(folder: Path, *geometries: Any) -> str:
+    """The path of a file with a feature of each geometry; a quotation mark in it is none of SQL's."""
+    path = folder / "somebody's roads.geojson"
+    path.write_text(json.dumps({"features": [{"geometry": geometry} for geometry in geometries]}))
+    return str(path)
+
+
+def line(*points: Any) -> dict[str, Any]:
+    return {"type": "LineString", "coordinates": points}
+
+
+def lines(*each: Any) -> dict[str, Any]:
+    return {"type": "MultiLineString", "coordinates": each}
+
+
+def matcher(file: str) -> Flow:
+    traces = source("traces", Schema.of(lat="double", lon="double", speed="double"))
+    return match_roads(traces, 50, 20.0, file).sink("roads")
+
+
+def answer(flow: Flow, rows: pa.Table) -> dict[int, dict[str, Any]]:
+    found = Oracle().answer(with_lineage(flow, ingest_time=False), {"traces": rows}, duckdb.connect())
+    return {row["event_id"]: row for row in found.to_arrow_table().to_pylist()}
+
+
+@BOTH
+def test_the_nearest_road_of_a_file_by_hand(tmp_path: Path, way: Any) -> None:
+    """In the middle of the box, at the equator, 0.0001 degrees are 11.12 m in either direction."""
+    point = {"type": "Point", "coordinates": [0.5, 0.5]}
+    path = written(tmp_path, point, line([0, 0], [1, 0]), lines([[0, -0.5], [0.5, -0.5]], [[0.5, 0.5], [1, 0.5]]))
+    places = [
+        (0.0001, 0.5),  # 0: 11 m from road 1
+        (0.0002, 0.5),  # 1: 22 m
+        (-0.4999, 0.25),  # 2: the first line of road 2
+        (0.4999, 0.75),  # 3: its second line
+        (-0.4999, 0.75),  # 4: between its lines there is none
+        (0.5, 0.4999),  # 5: 11 m before the second line
+        (0.5, 0.4998),  # 6: 22 m before it
+    ]
+    numbers = pa.array(range(len(places)), pa.int64())
+    rows = pa.table({
+        "lat": [lat for lat, _ in places], "lon": [lon for _, lon in places], "speed": [50.0] * len(places),
+        "event_time": numbers, "event_id": numbers,
+    })  # fmt: skip
+    found = answer(way(matcher(path)), rows)
+    assert {number: row["road_id"] for number, row in found.items()} == {0: 1, 2: 2, 3: 2, 5: 2}
+
+
+DEGREES = st.integers(0, 20_000).map(lambda number: 7 + number / 10_007)
+POINTS = st.lists(st.tuples(DEGREES, DEGREES), min_size=1, max_size=5)
+GEOMETRIES = st.one_of(
+    st.none(),
+    st.just({"type": "Point", "coordinates": [200, 0]}),
+    POINTS.map(lambda points: line(*points)),
+    st.lists(POINTS, max_size=3).map(lambda each: lines(*each)),
+)
+
+
+@given(st.lists(GEOMETRIES, max_size=6))
+def test_sql_reads_the_same_roads(tmp_path_factory: pytest.TempPathFactory, geometries: list[Any]) -> None:
+    """Every part, to the last bit."""
+    path = written(tmp_path_factory.mktemp("roads"), *geometries, line([7, 7], [8, 8]))
+    query = f"WITH {file_in_sql(path)} SELECT * FROM segments ORDER BY line, part"
+    found = duckdb.connect().sql(query).to_arrow_table()
+    parts = read_roads(path).parts
+    assert found["road_id"].to_pylist() == parts.road.tolist()
+    for name, expected in zip(("ax", "ay", "dx", "dy"), (*parts.start.T, *parts.way.T), strict=True):
+        assert np.array_equal(found[name].to_numpy(), expected), name
+
+
+def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
+    """By truth and by class alike. Of a road on the border of the box half of the traces lie outside."""
+    path = written(tmp_path, line([10, 50], [10.05, 50], [10.1, 50.1]), line([10, 50.2], [10.3, 50.2]))
+    flow, streams, _ = WORKLOAD.build(
+        WORKLOAD.read({"tm.map_matcher.shapefile": path, "tm.map_matcher.radius": 30, "taxis": 50}), 10_000.0
+    )
+    plan = Plan(streams, parse_profile("constant", 10_000.0, 0.2), 0, 0.2, 2, 1)
+    columns = ["lat", "lon", "speed", "event_time", "event_id"]
+    rows = [plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)]
+    table = pa.Table.from_batches(rows)
+    found = answer(flow, table)
+    assert {row["road_id"] for row in found.values()} == {0, 1}
+    assert len(found) > 0.5 * len(table)
+    assert answer(without_truth(flow), table) == found
+    assert is_independent(flow)
+
+
+def test_streets_of_the_made_map_beside_a_file_are_refused(tmp_path: Path) -> None:
+    """They would do nothing."""
+    path = written(tmp_path, line([7, 7], [8, 8]))
+    with pytest.raises(InputError, match="of the made map") as refused:
+        WORKLOAD.build(WORKLOAD.read({"map_matcher_shapefile": path, "streets": 50}), 1000.0)
+    assert refused.value.problems[0].setting == "set streets"

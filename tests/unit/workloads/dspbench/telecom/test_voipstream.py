@@ -1,0 +1,305 @@
+"""VoIPSTREAM: worked by hand, against plain Python, by truth and class, exact and in filters, wherever batches end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source
+from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.workloads import registry
+from streamgauge.workloads.dspbench.telecom.voipstream import RATES, call_rates, global_acd, places
+from streamgauge.workloads.helpers.bloom_filter import BloomFilter
+from streamgauge.workloads.helpers.decayed_sums import SHARDS, Filter
+
+WORKLOAD = registry.get("voipstream")
+Call = tuple[int | None, int | None, int | None, int | None]
+"""(calling, called, duration, established); the n-th has event id n, and event time n where nothing else is said."""
+Scores = tuple[float, float, float, float]
+"""Score, FoFiR, URL, ACD."""
+NAMES = ("calling", "called", "duration", "established")
+LONG = {"ecr_decay": 1e9, "ecr24_decay": 1e9, "acd_decay_factor": 1e9, "variation_memory": 1e9}
+"""Nothing is forgotten while a test lasts, so that sums are counts."""
+
+
+@cache
+def flow_of(**parameters: Any) -> Flow:
+    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+
+
+def table(calls: list[Call], times: list[int] | None = None) -> pa.Table:
+    columns = list(zip(*calls, strict=True)) if calls else [()] * 4
+    numbers = list(range(len(calls)))
+    return pa.table(
+        {name: pa.array(column, pa.int32()) for name, column in zip(NAMES, columns, strict=True)}
+        | {"event_time": pa.array(times or numbers, pa.int64()), "event_id": pa.array(numbers, pa.int64())}
+    )
+
+
+def results(flow: Flow, calls: pa.Table) -> list[dict[str, Any]]:
+    return answered(flow, {"calls": calls}).to_pylist()
+
+
+def answer(flow: Flow, calls: list[Call], times: list[int] | None = None) -> dict[int, Scores]:
+    """Event id to the scores of each result."""
+    rows = results(flow, table(calls, times))
+    assert [row["calling"] for row in rows] == [calls[row["event_id"]][0] for row in rows]
+    return {row["event_id"]: (row["score"], row["fofir"], row["url"], row["acd"]) for row in rows}
+
+
+@BOTH
+def test_worked_by_hand(way: Any) -> None:
+    """Nothing decays; what is malformed or was not answered counts nowhere, and gives nothing."""
+    calls: list[Call] = [
+        (1, 2, 100, 1),  # 0: never called: 1; somebody new: 1; as long as all: 0
+        (2, 1, 50, 1),  # 1: called once, calls once: 0; new: 1; 75 / 50 = 1.5: 0
+        (1, 2, 100, 0),  # 2: not answered
+        (1, 1, 10, 1), (None, 2, 10, 1), (1, None, 10, 1), (1, 2, -1, 1), (1, 2, 86_401, 1), (1, 2, None, 1),
+        (-1, 2, 10, 1), (1, 2, 10, None),  # 3 to 10: malformed
+        (3, 1, 10, 1),  # 11: 1; 1; (160 / 3) / 10 = 16/3, a fifteenth of the way from 5 to 10
+        (1, 2, 100, 1),  # 12: 2 made, 2 received: 0; 1 of 2 new: 0; 65 / 100: 0: no result
+        (3, 2, 0, 1),  # 13: 1; 1; 52 / 5 = 10.4: 1
+        (3, 2, 26, 1),  # 14: 1; 2 of 3 new, a third of the way from a half to 1; (143 / 3) / 12 = 3.97: 0
+        (2, 3, 50, 1),  # 15: 2 made, 4 received: 0; 1; 48 / 50: 0
+        (2, 4, 50, 1),  # 16: 3 made, 4 received: 0; 1; 48.25 / 50: 0
+        (3, 4, 6, 1),  # 17: 4 made, 1 received: a quarter; 3 of 4: a half; (392 / 9) / 10.5 = 4.1: 0
+    ]  # fmt: skip
+    expected = {
+        0: (5, 1, 1, 0), 1: (3, 0, 1, 0), 11: (5.2, 1, 1, 1 / 15), 13: (8, 1, 1, 1), 14: (3, 1, 1 / 3, 0),
+        15: (3, 0, 1, 0), 16: (3, 0, 1, 0), 17: (2, 0.25, 0.5, 0),
+    }  # fmt: skip
+    found = answer(way(flow_of(scorer_threshold=0.001, **LONG)), calls)
+    assert found == {number: pytest.approx(scores, abs=1e-9) for number, scores in expected.items()}
+
+
+@BOTH
+def test_sums_forget(way: Any) -> None:
+    """A call received one decay ago counts 1 / e to FoFiR; the sums of ACD have a decay of their own."""
+    calls: list[Call] = [(2, 1, 100, 1), (1, 2, 100, 1), (1, 3, 20, 1)]
+    found = answer(way(flow_of(**LONG | {"ecr_decay": "10us"}, scorer_threshold=0.0)), calls, [0, 10, 15])
+    received, made = math.exp(-1.5), 1 + math.exp(-0.5)
+    assert found[1][1] == pytest.approx((1 / math.exp(-1) - 2) / 8)
+    assert found[2][1] == pytest.approx((made / received - 2) / 8)
+    assert found[2][3] == 0  # (220 / 3) / (120 / 2) is far below 5
+
+
+@BOTH
+def test_a_callee_is_new_again_when_forgotten(way: Any) -> None:
+    """In the second span of ten after the last call, not in the first."""
+    calls: list[Call] = [(1, 2, 10, 1)] * 4
+    flow = way(flow_of(**LONG | {"variation_memory": "10us"}, scorer_threshold=0.0))
+    found = answer(flow, calls, [0, 19, 39, 41])
+    # Nobody calls 1, so FoFiR counts 2; new: 1 of 1, 1 of 2, 2 of 3, 2 of 4.
+    assert [found[number][0] for number in range(4)] == pytest.approx([5, 2, 3, 2], abs=1e-9)
+
+
+@BOTH
+def test_a_score_must_be_above_the_threshold(way: Any) -> None:
+    """Of 5, one below is passed; 5 itself and one above are not."""
+    assert len(answer(way(flow_of(scorer_threshold=4.9)), [(1, 2, 100, 1)])) == 1
+    assert answer(way(flow_of(scorer_threshold=5.0)), [(1, 2, 100, 1)]) == {}
+    assert answer(way(flow_of(scorer_threshold=5.1)), [(1, 2, 100, 1)]) == {}
+
+
+@BOTH
+def test_calls_of_no_length(way: Any) -> None:
+    """Where all calls are empty nobody is brief; where only the caller's own are, he is as brief as can be."""
+    flow = way(flow_of(scorer_threshold=0.0, **LONG))
+    assert answer(flow, [(1, 2, 0, 1)])[0] == pytest.approx((5, 1, 1, 0))
+    assert answer(flow, [(3, 2, 10, 1), (1, 2, 0, 1)])[1] == pytest.approx((8, 1, 1, 1))
+
+
+@BOTH
+def test_a_weight_is_what_a_score_counts(way: Any) -> None:
+    """Each of the three its own."""
+    weights = {"fofir_weight": 10.0, "url_weight": 100.0, "acd_weight": 1000.0}
+    found = answer(way(flow_of(scorer_threshold=0.0, **LONG, **weights)), [(3, 2, 10, 1), (1, 2, 0, 1)])
+    assert found[1][0] == pytest.approx(1110)
+
+
+def assert_alike(found: dict[int, Scores], expected: dict[int, Scores]) -> None:
+    """A call that is not there has no score above 0."""
+    nothing = (0.0, 0.0, 0.0, 0.0)
+    for number in {*found, *expected}:
+        given_, wanted = (each.get(number, nothing) for each in (found, expected))
+        if number in found:
+            assert given_ == pytest.approx(wanted, abs=1e-6), number
+        else:
+            assert wanted[0] == pytest.approx(0, abs=1e-6), number
+
+
+PEOPLE = [1, 2, 65, 66, 129, 193]
+"""Most of one shard, so that small filters mix them up."""
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from([*PEOPLE, None]),
+        st.sampled_from([*PEOPLE, -1]),
+        st.sampled_from([0, 1, 5, 40, 300, None, -3]),
+        st.sampled_from([1, 1, 1, 1, 0, None]),
+    ),
+    max_size=40,
+)
+STEPS = st.lists(st.integers(0, 9), min_size=40, max_size=40)
+SHORT = {"ecr_decay": "20us", "ecr24_decay": "50us", "acd_decay_factor": "70us", "variation_memory": "30us"}
+SHORTEST = {"ecr_decay": "1us", "ecr24_decay": "2us", "acd_decay_factor": "1us", "variation_memory": "3us"}
+SMALL = {
+    "filter": "bloom", "num_elements": 60, "buckets_per_element": 3, "variation_aprox_size": 60,
+    "variation_error_rate": 0.25,
+}  # fmt: skip
+"""Two hashes each; in a shard, two cells for each of them, and a byte of bits."""
+KEPT = pytest.mark.parametrize("kept", [{}, SMALL], ids=["exact", "bloom"])
+
+
+@KEPT
+@given(CALLS, STEPS, st.sampled_from([(SHORT, 0), (SHORTEST, 0), (SHORTEST, 480)]))
+def test_class_and_truth_agree(
+    kept: dict[str, Any], calls: list[Call], steps: list[int], pace: tuple[dict[str, str], int]
+) -> None:
+    """Whatever comes; also where the blocks of SQL begin, at 500 decays."""
+    decays, start = pace
+    times = list(itertools.accumulate(steps[: len(calls)], initial=start))[1:]
+    flow = flow_of(scorer_threshold=0.0, **decays, **kept)
+    assert_alike(answer(without_truth(flow), calls, times), answer(flow, calls, times))
+
+
+RATED = Schema.of(party="int", calling="int", called="int", duration="int", gacd="double")
+
+
+def rows_of(calls: list[tuple[int, int, int]], times: list[int]) -> tuple[pa.Table, list[int]]:
+    """Two rows of each call (calling, called, duration), as `call_rates` gets them, and their times; `gacd` numbers
+    them."""
+    rows = [(party, *call) for call in calls for party in call[:2]]
+    columns = [pa.array(column, pa.int32()) for column in (zip(*rows, strict=True) if rows else [()] * 4)]
+    shard = pa.array([party % SHARDS for party, *_ in rows], pa.int32())
+    names = ["party", "calling", "called", "duration", "gacd", "shard"]
+    gacd = pa.array(range(len(rows)), pa.float64())
+    return pa.table([*columns, gacd, shard], names=names), [time for time in times for _ in range(2)]
+
+
+def assert_same_rows(parts: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
+    assert parts == [pytest.approx(row, rel=1e-9, abs=1e-12) for row in whole]
+
+
+SOUND = st.lists(
+    st.tuples(st.sampled_from(PEOPLE), st.sampled_from(PEOPLE), st.integers(0, 300)).filter(lambda c: c[0] != c[1]),
+    max_size=40,
+)
+
+
+@KEPT
+@given(SOUND, STEPS, st.lists(st.integers(0, 380), max_size=5))
+def test_rates_do_not_depend_on_where_batches_end(
+    kept: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int], cuts: list[int]
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    rows, times = rows_of(calls, list(itertools.accumulate(steps[: len(calls)])))
+    parameters: Any = WORKLOAD.read(SHORT | kept)
+    flow = call_rates(source("parties", RATED), parameters).sink("rates")
+    whole, parts = whole_and_in_parts(flow, rows, times, cuts)
+    assert len(whole) == len(calls)
+    assert_same_rows(parts, whole)
+
+
+@given(st.lists(st.integers(0, 300), max_size=40), STEPS, st.lists(st.integers(0, 380), max_size=5))
+def test_the_average_does_not_depend_on_where_batches_end(
+    durations: list[int], steps: list[int], cuts: list[int]
+) -> None:
+    """The same of the global ACD."""
+    numbers = pa.array(range(len(durations)), pa.int32())
+    rows = pa.table({
+        "network": pa.array(["all"] * len(durations), pa.string()), "calling": numbers, "called": numbers,
+        "duration": pa.array(durations, pa.int32()),
+    })  # fmt: skip
+    schema = Schema.of(network="string", calling="int", called="int", duration="int")
+    parameters: Any = WORKLOAD.read(SHORT)
+    flow = global_acd(source("rows", schema), parameters).sink("averages")
+    whole, parts = whole_and_in_parts(flow, rows, list(itertools.accumulate(steps[: len(durations)])), cuts)
+    assert len(whole) == len(durations)
+    assert_same_rows(parts, whole)
+
+
+@KEPT
+@given(SOUND, STEPS)
+def test_rates_do_not_depend_on_how_many_instances_there_are(
+    kept: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int]
+) -> None:
+    """By the keys of the flow, three instances give what one gives: whoever shares a cell is in one of them."""
+    rows, times = rows_of(calls, list(itertools.accumulate(steps[: len(calls)])))
+    parameters: Any = WORKLOAD.read(SHORT | kept)
+    flow = call_rates(source("parties", RATED), parameters).sink("rates")
+    assert isinstance(flow.sink.input, Process)
+    (key,), (before,) = flow.sink.input.keys, flow.sink.input.inputs
+    given_ = rows.append_column("event_time", pa.array(times, pa.int64()))
+    asked = Flow((replace(flow.sink, input=before),))
+    keyed = Oracle().answer(asked, {"parties": given_}, duckdb.connect()).to_arrow_table().sort_by("gacd")
+    instance = keyed[key].to_numpy() % 3
+    found = []
+    for number in range(3):
+        here = np.flatnonzero(instance == number)
+        whole, _ = whole_and_in_parts(flow, keyed.take(pa.array(here)), [times[row] for row in here], [])
+        found += whole
+    whole, _ = whole_and_in_parts(flow, keyed, times, [])
+    names = ("calling", "gacd", *RATES)
+    parts = [{name: row[name] for name in names} for row in sorted(found, key=lambda row: row["gacd"])]
+    assert_same_rows(parts, [{name: row[name] for name in names} for row in whole])
+
+
+@KEPT
+def test_sums_and_callees_live_beyond_the_end_of_their_batch(kept: dict[str, Any]) -> None:
+    """Calls that come alone in the batches after it: the same rates, and a callee who is known."""
+    rows, times = rows_of([(1, 2, 10), (2, 1, 5), (1, 2, 10)], [0, 1, 2])
+    parameters: Any = WORKLOAD.read(LONG | kept)
+    flow = call_rates(source("parties", RATED), parameters).sink("rates")
+    whole, parts = whole_and_in_parts(flow, rows, times, [0, 1])
+    assert_same_rows(parts, whole)
+    counts = [whole[-1][name] * LONG["ecr_decay"] for name in RATES]
+    assert counts == pytest.approx([2, 1, 1, 2, 20])
+
+
+def test_a_filter_overestimates() -> None:
+    """In one cell for each shard, who calls has received what all of his shard have; exactly, he has not."""
+    rows, times = rows_of([(2, 1, 10), (2, 65, 10), (129, 2, 10)], [0, 1, 2])
+    received = []
+    for kept in ({}, {"filter": "bloom", "num_elements": 1, "buckets_per_element": 1}):
+        parameters: Any = WORKLOAD.read(LONG | kept)
+        flow = call_rates(source("parties", RATED), parameters).sink("rates")
+        whole, _ = whole_and_in_parts(flow, rows, times, [])
+        received.append(whole[-1]["rcr"] * LONG["ecr_decay"])
+    assert received == pytest.approx([0, 2])
+
+
+def test_sizes_of_filters_are_the_thesis_s() -> None:
+    """Of pairs the thesis has 1 817 796 bits, seven each; of numbers 1 800 000 counters, seven each, in equal parts."""
+    parameters: Any = WORKLOAD.read({"filter": "bloom"})
+    pairs, parties = places(parameters)
+    assert isinstance(pairs, BloomFilter)
+    assert isinstance(parties, Filter)
+    assert (pairs.hashes, parties.hashes) == (6, 7)
+    assert pairs.width * SHARDS == pytest.approx(1_817_796, rel=0.06)
+    assert parties.hashes * parties.width * SHARDS == pytest.approx(1_800_000, rel=0.001)
+
+
+def test_telemarketers_are_found_and_few_others() -> None:
+    """At the defaults: nearly all that is found is theirs, and of what is theirs nearly all is found."""
+    flow, inputs = made("voipstream", 10_000.0, 2.0)
+    rows = inputs["calls"]
+    callers = np.array([row["calling"] for row in results(flow, rows)])
+    taken = rows.filter(pc.equal(rows["established"], 1))["calling"].to_numpy()
+    parameters: Any = WORKLOAD.read({})
+    theirs = np.count_nonzero(callers >= parameters.generator_population)
+    assert theirs / len(callers) > 0.9
+    assert theirs / np.count_nonzero(taken >= parameters.generator_population) > 0.8

@@ -1,0 +1,215 @@
+"""Log Processing: worked by hand, edge lines included, and against plain Python."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
+
+from streamgauge.core.clock import US
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.operators.grouped_arrays import load
+from streamgauge.loadgen.datasets.access_log import AccessLine
+from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.workloads import registry
+from streamgauge.workloads.dspbench.web.log_processing import VolumeCounter
+
+WORKLOAD = registry.get("log_processing")
+GOOD = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki/bin/edit HTTP/1.1" 401 12846'
+
+
+SINKS = {"count": ("minute",), "status": ("status",), "countries": ("country",), "cities": ("country", "city")}
+"""Each sink of the flow, and what it counts by."""
+
+
+def table(lines: list[str | None]) -> pa.Table:
+    """The n-th line has event time and id n."""
+    numbers = pa.array(range(len(lines)), pa.int64())
+    return pa.table({"line": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
+
+
+def answer(flow: Flow, lines: list[str | None]) -> list[dict[str, Any]]:
+    """The rows of a flow of one sink, in order."""
+    found = answered(flow, {"lines": table(lines)})
+    return found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
+
+
+def counts(lines: list[str | None]) -> dict[str, dict[Any, int]]:
+    """Of each sink the last count of each key, minutes as texts."""
+    flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
+    assert [sink.name for sink in flow.sinks] == list(SINKS)
+    last: dict[str, dict[Any, int]] = {}
+    for one, (sink, keys) in zip(flow.each(), SINKS.items(), strict=True):
+        rows = answer(one, lines)
+        last[sink] = {tuple(row[key] for key in keys) if keys[1:] else row[keys[0]]: row["count"] for row in rows}
+    last["count"] = {written(minute): count for minute, count in last["count"].items()}
+    return last
+
+
+def written(minute: datetime) -> str:
+    return f"{minute:%Y-%m-%d %H:%M}"
+
+
+def test_worked_by_hand() -> None:
+    """Minutes are UTC, whatever zone a line names; a line that is not whole counts nowhere; one that comes twice counts
+    twice; an address that is in no known place, or is none, has no country, and a city may be unknown.
+    """
+    lines = [
+        GOOD,  # its address is in no place
+        GOOD,  # the very same again
+        GOOD.replace("-0800", "+0000"),  # eight hours earlier
+        GOOD.replace("05:49", "05:00").replace("401 12846", "200 -"),  # no body
+        GOOD + ' "http://referer" "agent"',  # what some servers write after it
+        GOOD.replace("- -", '"x" "bob"'),  # a user who is named in quotes
+        GOOD.replace("07/Mar/2004:16:05:49", "08/Mar/2004:00:06:00").replace("-0800", "+0000").replace("401", "404"),
+        GOOD.replace("64.242.88.10", "1.2.3.4"),  # Town 22-4 in Country 22
+        GOOD.replace("64.242.88.10", "1.2.3.4"),
+        GOOD.replace("64.242.88.10", "1.2.250.250"),  # of the same network
+        GOOD.replace("64.242.88.10", "203.0.113.9"),  # Town 22-3
+        GOOD.replace("64.242.88.10", "10.0.0.1"),  # Country 20, city unknown
+        GOOD.replace("64.242.88.10", "www.example.org"),
+        "",
+        None,
+        GOOD.replace("64.242.88.10", "1.2.3.4")[:30],  # cut off
+        GOOD.replace("401", "4o1"),
+        GOOD.replace("07/Mar", "31/Feb"),  # there is no such day
+        GOOD.replace("401 12846", "401"),  # no size
+        GOOD.replace('"GET', "GET"),
+    ]
+    assert counts(lines) == {
+        "count": {"2004-03-08 00:05": 11, "2004-03-07 16:05": 1, "2004-03-08 00:06": 1},
+        "status": {401: 11, 200: 1, 404: 1},
+        "countries": {"Country 22": 4, "Country 20": 1},
+        "cities": {("Country 22", "Town 22-4"): 3, ("Country 22", "Town 22-3"): 1, ("Country 20", None): 1},
+    }
+
+
+ESCAPED = [
+    (r"GET /a \"q\" HTTP/1.1", True),
+    (r"\"", True),
+    (r"\x16\x03\x01", True),  # as Apache writes what is no text
+    ("\\", False),  # the quote after it is the request's own, and nothing ends it
+    (r"GET /a\\", True),  # a whole backslash, and the end
+    (r"GET /a\\\"", True),  # a whole backslash, and a quote
+    (r"GET /a\\\\", True),
+    (r"GET /a\\\\\"", True),
+    (r'GET /a\\" 200 1 "', True),  # ends before what looks like a status, with more after it
+    (r"GET /a\" 200 1 ", True),  # goes on after it
+    ('GET /a "q" HTTP/1.1', False),
+    (r'GET /a \\"q\\" HTTP/1.1', False),
+    ("\\\\" * 20_000 + r"\"" * 20_000, True),
+]
+"""(request, whether a line with it is whole)"""
+
+
+@pytest.mark.parametrize(("request_", "is_whole"), ESCAPED)
+def test_quotes_that_are_escaped_do_not_end_the_request(request_: str, is_whole: bool) -> None:
+    """As Apache writes them; backslashes are too, so it depends on whether their number is odd."""
+    line = GOOD.replace("GET /twiki/bin/edit HTTP/1.1", request_) + r' "a referer \" of its own" "agent\\"'
+    status = 200 if r'\\" 200' in request_ else 401
+    assert counts([line])["status"] == ({status: 1} if is_whole else {})
+    assert counts([line])["count"] == ({"2004-03-08 00:05": 1} if is_whole else {})
+
+
+def at_minute(minute: int) -> str:
+    return GOOD.replace("16:05:49", f"16:{minute:02}:49")
+
+
+def remembering(minutes: int) -> Flow:
+    """The first sink's flow, with the parameter by the thesis's name."""
+    return WORKLOAD.build(WORKLOAD.read({"lp.volume_counter.window": minutes}), 1000.0).flow.each()[0]
+
+
+@BOTH
+def test_only_the_last_minutes_are_remembered_by_hand(way: Any) -> None:
+    """Two of them: the latest and the one before it, whatever the order in which they came."""
+    lines = [5, 5, 7, 6, 5, 7, 6, 9, 7, 8, 9]
+    rows = answer(way(remembering(2)), [at_minute(minute) for minute in lines])
+    assert [(row["event_id"], row["minute"].minute, row["count"]) for row in rows] == [
+        (0, 5, 1), (1, 5, 2), (2, 7, 1), (3, 6, 1),  # 4: the fifth minute is forgotten
+        (5, 7, 2), (6, 6, 2), (7, 9, 1), (9, 8, 1), (10, 9, 2),  # 8: and so is the seventh
+    ]  # fmt: skip
+
+
+MINUTES = st.lists(st.integers(0, 8), max_size=30)
+
+
+@given(MINUTES, st.integers(1, 4))
+def test_class_and_truth_agree_on_remembered_minutes(minutes: list[int], remembered: int) -> None:
+    """In whatever order they come."""
+    flow, lines = remembering(remembered), [at_minute(minute) for minute in minutes]
+    assert answer(without_truth(flow), lines) == answer(flow, lines)
+
+
+@given(
+    MINUTES, st.lists(st.integers(0, 3), min_size=30, max_size=30), st.lists(st.integers(0, 100), max_size=5),
+    st.integers(1, 4),
+)  # fmt: skip
+def test_remembered_minutes_do_not_depend_on_where_batches_end(
+    minutes: list[int], steps: list[int], cuts: list[int], remembered: int
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    rows = pa.table({
+        "log": pa.array(["all"] * len(minutes), pa.string()),
+        "minute": pa.array([minute * 60 * US for minute in minutes], pa.timestamp("us")),
+    })  # fmt: skip
+    times = list(itertools.accumulate(steps[: len(minutes)]))
+    whole, parts = whole_and_in_parts(remembering(remembered), rows, times, cuts)
+    assert parts == whole
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_minutes_that_are_forgotten_take_no_room(rows: int) -> None:
+    """Of a hundred minutes the last three are kept, however many come in a batch."""
+    counter = VolumeCounter(3)
+    for first in range(0, 100, rows):
+        minutes = [minute * 60 * US for minute in range(first, min(first + rows, 100))]
+        counter.process(pa.record_batch({"minute": pa.array(minutes, pa.timestamp("us"))}), 0)
+    assert {name: kept.to_pylist() for name, kept in load(counter.snapshot()).items()} == {
+        "minutes": [97, 98, 99], "counts": [1, 1, 1],
+    }  # fmt: skip
+
+
+def minutes_of(rate_per_s: float, generators: int = 2, **asked: str) -> set[str]:
+    """The minutes in three minutes of the log that is offered at a rate."""
+    (stream,) = WORKLOAD.build(WORKLOAD.read({"malformed": 0, **asked}), rate_per_s).streams
+    last = int(180 * rate_per_s / generators)
+    made = [stream.fields[0].column(PhiloxBits(1, 0, 0, 0), n, n + 1)[0].as_py() for n in range(0, last, last // 40)]
+    return {line.split("[")[1][:17] for line in made}
+
+
+@pytest.mark.parametrize("rate_per_s", [1e3, 2e5, 3e6])
+def test_the_same_minutes_at_every_rate(rate_per_s: float) -> None:
+    """A search asks one question: two generators have half the lines each, so three minutes of ours are one and a
+    half of the log.
+    """
+    assert minutes_of(rate_per_s) == {"18/Jun/1998:00:00", "18/Jun/1998:00:01"}
+
+
+def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
+    """Half a thousand lines a second of each of two generators, ten of them a second of the log: fifty times as fast.
+    At a rate below one event a second a line is a second all the same.
+    """
+    assert len(minutes_of(1e3, lines_per_second="10")) == 40
+    assert minutes_of(1e3, lines_per_second="1000") == minutes_of(1e3)
+    (stream,) = WORKLOAD.build(WORKLOAD.read({}), 0.2).streams
+    assert isinstance(stream.fields[0], AccessLine)
+    assert stream.fields[0].lines_per_second == 1
+
+
+@pytest.mark.parametrize("malformed", [0.0, 0.25])
+def test_the_lines_that_are_made_are_whole_but_for_the_malformed(malformed: float) -> None:
+    """Their share is what was asked for."""
+    parameters = WORKLOAD.read({"malformed": malformed})
+    (stream,) = WORKLOAD.build(parameters, 1000.0).streams
+    lines = stream.fields[0].column(PhiloxBits(1, 0, 0, 0), 0, 4000)
+    assert isinstance(lines, pa.Array)
+    assert sum(counts(lines.to_pylist())["status"].values()) == pytest.approx(
+        4000 * (1 - malformed), abs=150 if malformed else 0
+    )

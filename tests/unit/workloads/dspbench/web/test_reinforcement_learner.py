@@ -1,0 +1,333 @@
+"""Reinforcement Learner: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, without_truth
+
+from streamgauge.core.errors import InputError
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.dataflow.operators.api import TIME
+from streamgauge.engines.operator_runtime import OperatorRuntime
+from streamgauge.workloads import registry
+from streamgauge.workloads.dspbench.web import reinforcement_learner
+from streamgauge.workloads.dspbench.web.reinforcement_learner import Histogram
+
+WORKLOAD = registry.get("reinforcement_learner")
+
+
+class Ask(NamedTuple):
+    """An event; the n-th row of a test has event id n, and time n where nothing else is said."""
+
+    learner: int | None
+    session: int | None
+    round: int | None
+
+
+class Told(NamedTuple):
+    """A reward."""
+
+    learner: int | None
+    action: str | None
+    reward: int | None
+
+
+Row = Ask | Told
+TYPES = {
+    "learner": pa.int32(), "session": pa.int32(), "round": pa.int64(), "action": pa.string(), "reward": pa.int32(),
+}  # fmt: skip
+A_SESSION, B_SESSION = 0, 4
+"""Of two actions, chance gives the first to session 0 (its hash is 0), and the second to session 4: 4 * 1103515245
+mod 2**32 is 119093684, and that // 2**16 is 1817, which is odd.
+"""
+SMALL = {
+    "actions": "a,b", "distribution": "30/12,60/30", "learners": 3, "min_reward_distr_sample": 2,
+    "confidence_limit": 100, "min_confidence_limit": 50, "reduction_step": 25, "reduction_round_interval": 10,
+}  # fmt: skip
+
+
+def flow_of(**parameters: Any) -> Flow:
+    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+
+
+def sides(rows: list[Row], times: list[int] | None = None) -> list[pa.Table]:
+    """The events and the rewards among the rows."""
+    at = list(range(len(rows))) if times is None else times
+    found = []
+    for kind in (Ask, Told):
+        places = [place for place, row in enumerate(rows) if isinstance(row, kind)]
+        columns = {
+            name: pa.array([getattr(rows[place], name) for place in places], TYPES[name]) for name in kind._fields
+        }
+        columns["event_time"] = pa.array([at[place] for place in places], pa.int64())
+        columns["event_id"] = pa.array(places, pa.int64())
+        found.append(pa.table(columns))
+    return found
+
+
+def answer(flow: Flow, rows: list[Row], times: list[int] | None = None) -> dict[int, str]:
+    """Event id to action."""
+    return actions(flow, dict(zip(("events", "rewards"), sides(rows, times), strict=True)))
+
+
+def actions(flow: Flow, inputs: dict[str, pa.Table]) -> dict[int, str]:
+    found = answered(flow, inputs)
+    return dict(zip(found["event_id"].to_pylist(), found["action"].to_pylist(), strict=True))
+
+
+@BOTH
+def test_worked_by_hand(way: Any) -> None:
+    """Chance, then the greatest bound, while the confidence limit falls from 100 over 75 to 50.
+
+    Rounds begin at 101: a learner that took round 1 for the end of chance would be at 50 from the beginning (8).
+    """
+    rows: list[Row] = [
+        Ask(1, B_SESSION, 101),  # 0: b, by chance
+        Told(1, "a", 10),
+        Told(1, "a", 20),
+        Told(1, "b", 14),
+        Ask(1, A_SESSION, 102),  # 4: a by chance, since b has one reward only
+        Told(1, "b", 16),
+        # 6: a has mean 15 and needs 2 of 2: both are 5 away, so 20. b has mean 15, both 1 away: 16.
+        Ask(1, B_SESSION, 103),
+        Told(1, "a", 0),
+        # 8: round 9 since 103. a has mean 10 and needs 3 of 0, 10, 20: 10 away, 20. b 16. (At 50, a would have 11.)
+        Ask(1, B_SESSION, 112),
+        # 9: round 10, so 75. a needs 225 // 100 = 2 of 3: 10 away, 20. b needs 1, which is 1 away: 16.
+        Ask(1, B_SESSION, 113),
+        Ask(1, B_SESSION, 122),  # 10: round 9 since 113, as before
+        # 11: round 10, so 50. a needs 1, its centre itself, but takes one bin at least: 11. b 16.
+        Ask(1, A_SESSION, 123),
+        Ask(2, A_SESSION, 999),  # 12: a, another learner's chance
+        Told(1, "a", 16),
+        # 14: a has 46 // 4 = 11 and needs 2 of 0, 10, 16, 20: 1 and 5 away, so 16 as b: the first of both.
+        Ask(1, B_SESSION, 124),
+        Ask(1, B_SESSION, 900),  # 15: it falls no further than 50
+        Told(1, "b", 16),
+        # 17: b has 46 // 3 = 15 and needs 1: 1 away, 16. A tie still.
+        Ask(1, B_SESSION, 901),
+        Told(1, "b", 24),
+        # 19: b has 70 // 4 = 17 and needs 2 of 14, 16, 16, 24: both 16 are 1 away, 18.
+        Ask(1, A_SESSION, 902),
+    ]
+    assert answer(way(flow_of(**SMALL)), rows) == {
+        0: "b", 4: "a", 6: "a", 8: "a", 9: "a", 10: "a", 11: "b", 12: "a", 14: "a", 15: "a", 17: "a", 19: "b",
+    }  # fmt: skip
+
+
+BEGUN: list[Row] = [Told(0, "a", 10), Told(0, "a", 20), Told(0, "a", 0), Told(0, "b", 14), Told(0, "b", 16)]
+"""As of the hand-worked example: a is best at 100 and 75, b at 50."""
+
+
+@BOTH
+def test_a_limit_falls_by_all_intervals_that_passed_and_counts_on_from_there(way: Any) -> None:
+    """Twenty rounds at once are two intervals; after 15 rounds the next interval begins anew; rounds may go back."""
+    flow = way(flow_of(**SMALL))
+    assert answer(flow, [*BEGUN, Ask(0, 4, 7), Ask(0, 0, 27)]) == {5: "a", 6: "b"}
+    late: list[Row] = [*BEGUN, Ask(0, 4, 0), Ask(0, 4, 15), Ask(0, 4, 24), Ask(0, 4, 3), Ask(0, 0, 25)]
+    assert answer(flow, late) == {5: "a", 6: "a", 7: "a", 8: "a", 9: "b"}
+
+
+@BOTH
+def test_rounds_that_go_back_do_not_raise_a_limit_again(way: Any) -> None:
+    """Twenty rounds are two intervals; those that come after the fall are lower, and most of the batch."""
+    back: list[Row] = [*BEGUN, Ask(0, 4, 0), Ask(0, 4, 20), *[Ask(0, 4, 3)] * 6]
+    assert answer(way(flow_of(**SMALL)), back) == {5: "a", **dict.fromkeys(range(6, 13), "b")}
+
+
+@BOTH
+def test_bins_of_several_values(way: Any) -> None:
+    """Needs all: by 1, a has 20 + 1 and b 22 + 1. By 10, a has bins 1 and 2 around 2, and b bin 2: 35 both, so a."""
+    rows: list[Row] = [Told(0, "a", 19), Told(0, "a", 21), Told(0, "b", 22), Told(0, "b", 22)]
+    assert answer(way(flow_of(**SMALL)), [*rows, Ask(0, A_SESSION, 1)]) == {4: "b"}
+    assert answer(way(flow_of(**SMALL | {"bin_width": 10})), [*rows, Ask(0, B_SESSION, 1)]) == {4: "a"}
+
+
+@BOTH
+def test_bounds_reach_one_bin_to_both_sides_at_least(way: Any) -> None:
+    """Also where the centre alone holds enough, and where nothing is needed."""
+    even: list[Row] = [Told(0, "a", 5), Told(0, "a", 5), Told(0, "b", 4), Told(0, "b", 6), Ask(0, B_SESSION, 1)]
+    assert answer(way(flow_of(**SMALL)), even) == {4: "a"}  # 5 + 1 both
+    low = SMALL | {"min_reward_distr_sample": 1, "confidence_limit": 40, "min_confidence_limit": 40}
+    # Of a, 40 // 100 = 0 of 1 are needed: 5 + 1. Of b 120 // 100 = 1 of 3, around 5: 5 + 1.
+    single: list[Row] = [Told(0, "a", 5), *(Told(0, "b", reward) for reward in (4, 6, 6)), Ask(0, B_SESSION, 1)]
+    assert answer(way(flow_of(**low)), single) == {4: "a"}
+    # Of a, 80 // 100 = 0 of 2 are needed: 10 + 1, though neither is near. Of b none: 15 + 1.
+    apart: list[Row] = [Told(0, "a", 0), Told(0, "a", 20), Told(0, "b", 15), Ask(0, A_SESSION, 1)]
+    assert answer(way(flow_of(**low)), apart) == {3: "b"}
+
+
+@BOTH
+def test_what_is_malformed_teaches_nobody_and_gets_nothing(way: Any) -> None:
+    """Each of these rewards would end the time of chance, in which session 0 gets a; after it, b is the better one."""
+    flow = way(flow_of(**SMALL))
+    begun: list[Row] = [Told(0, "a", 5), Told(0, "a", 5), Told(0, "b", 50)]
+    malformed: list[Row] = [
+        Told(None, "b", 50), Told(0, None, 50), Told(0, "c", 50), Told(0, "", 50), Told(0, "b", None),
+        Told(0, "b", -1), Told(3, "b", 50), Told(-1, "b", 50),
+        Ask(None, 0, 1), Ask(0, None, 1), Ask(0, 0, None), Ask(3, 0, 1), Ask(-1, 0, 1), Ask(0, -1, 1), Ask(0, 0, -1),
+    ]  # fmt: skip
+    end = len(begun) + len(malformed)
+    assert answer(flow, [*begun, *malformed, Ask(0, 0, 1)]) == {end: "a"}
+    assert answer(flow, [*begun, *malformed, Told(0, "b", 50), Ask(0, 0, 1)]) == {end + 1: "b"}
+
+
+@BOTH
+def test_an_event_does_not_know_the_rewards_of_its_own_time(way: Any) -> None:
+    """Whatever their order; one microsecond later it does."""
+    flow = way(flow_of(**SMALL))
+    rows: list[Row] = [Told(0, "a", 5), Told(0, "a", 5), Told(0, "b", 50), Told(0, "b", 50), Ask(0, 0, 1), Ask(0, 0, 2)]
+    assert answer(flow, rows, [1, 1, 1, 2, 2, 3]) == {4: "a", 5: "b"}
+
+
+@BOTH
+def test_chance_is_decided_by_the_session_and_the_seed(way: Any) -> None:
+    """The same session gets the same, all actions come alike, and another seed gives others."""
+    rows: list[Row] = [Ask(number % 3, number // 2 * 7919, number) for number in range(600)]
+    found = list(answer(way(flow_of()), rows).values())
+    assert found[::2] == found[1::2]
+    assert all(150 < count < 250 for count in Counter(found).values())
+    other = list(answer(way(flow_of(random_seed=77)), rows).values())
+    assert 200 < sum(one != another for one, another in zip(found, other, strict=True)) < 600
+
+
+def upper_in_python(rewards: list[int], width: int, limit: int) -> int:
+    """The thesis's loop: away from the centre, bin by bin to both sides, until there are enough."""
+    bins = Counter(reward // width for reward in rewards)
+    centre = sum(rewards) // len(rewards) // width
+    needed, inside, met, offset = len(rewards) * limit // 100, bins[centre], int(centre in bins), 1
+    while met < len(bins):
+        for near in (centre + offset, centre - offset):
+            inside, met = inside + bins[near], met + (near in bins)
+        if inside >= needed:
+            break
+        offset += 1
+    return int((centre + offset + (0.5 if width > 1 else 0)) * width)
+
+
+LEARNER = st.sampled_from([0, 0, 0, 0, 1, 1, None, 2])
+ASKS = st.builds(Ask, LEARNER, st.sampled_from([0, 4, 5, 9, None]), st.integers(0, 40))
+TOLD = st.builds(Told, LEARNER, st.sampled_from(["a", "b", "a", "b", "c", None]), st.integers(-1, 12))
+ROWS = st.lists(st.one_of(ASKS, TOLD), max_size=60)
+RULES = st.fixed_dictionaries({
+    "actions": st.just("a,b"), "distribution": st.just("30/12,60/30"), "learners": st.just(2),
+    "min_reward_distr_sample": st.integers(1, 3), "bin_width": st.integers(1, 3),
+    "confidence_limit": st.integers(60, 100), "min_confidence_limit": st.integers(1, 60),
+    "reduction_step": st.integers(1, 20), "reduction_round_interval": st.integers(1, 15),
+    "random_seed": st.integers(0, 3),
+})  # fmt: skip
+
+
+@given(ROWS, RULES)
+def test_class_and_truth_agree(rows: list[Row], rule: dict[str, Any]) -> None:
+    """Whatever comes."""
+    flow = flow_of(**rule)
+    assert answer(without_truth(flow), rows) == answer(flow, rows)
+
+
+def in_parts(flow: Flow, rows: list[Row], times: list[int], cuts: list[int]) -> list[dict[str, Any]]:
+    """The results in batches up to each cut, with a snapshot into a fresh instance at each."""
+    node = next(each for each in graph.walk(with_lineage(flow).sink.input) if isinstance(each, Process))
+    given_ = [
+        side.append_column("ingest_time", side["event_id"]).append_column(TIME, side["event_time"])
+        for side in sides(rows, times)
+    ]
+    found, state, low = list[dict[str, Any]](), None, -1
+    for cut in sorted({*cuts, END}):
+        instance = OperatorRuntime(node)
+        if state is not None:
+            instance.restore(state)
+        inside = [[low < time <= cut for time in side[TIME].to_pylist()] for side in given_]
+        batch = [side.filter(pa.array(those, pa.bool_())) for side, those in zip(given_, inside, strict=True)]
+        found += [row for table in instance.advance(batch, cut) for row in table.to_pylist()]
+        state, low = instance.snapshot(), cut
+    return found
+
+
+@given(ROWS, RULES, st.lists(st.integers(0, 3), min_size=60, max_size=60), st.lists(st.integers(0, 120), max_size=6))
+def test_the_answer_does_not_depend_on_where_batches_end(
+    rows: list[Row], rule: dict[str, Any], steps: list[int], cuts: list[int]
+) -> None:
+    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
+    times = list(itertools.accumulate(steps[: len(rows)]))
+    flow = flow_of(**rule)
+    assert in_parts(flow, rows, times, cuts) == in_parts(flow, rows, times, [])
+
+
+def test_what_was_learned_is_kept_beyond_the_end_of_a_batch() -> None:
+    """Every row of the hand-worked kind in a batch of its own: rewards, limits and rounds."""
+    rows: list[Row] = [
+        *BEGUN, Ask(0, 4, 0), Ask(0, 4, 15), Ask(0, 4, 24), Ask(0, 0, 25), Told(0, "a", 16), Ask(0, 4, 26),
+    ]  # fmt: skip
+    times = list(range(len(rows)))
+    found = in_parts(flow_of(**SMALL), rows, times, times)
+    assert [row["action"] for row in found] == ["a", "a", "a", "b", "a"]
+    assert found[0] == {
+        "learner": 0, "session": 4, "round": 0, "action": "a",
+        "event_time": 5, "ingest_time": 5, "event_id": 5, TIME: 5,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", [1, 7, 64, 2**19])
+def test_bounds_do_not_depend_on_how_they_are_cut_into_pieces(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each of many moments, as the thesis's loop has it; with some rewards known before."""
+    monkeypatch.setattr(reinforcement_learner, "PIECE_CELLS", cells)
+    random = np.random.default_rng(1)
+    for width in (1, 4):
+        old, new = random.integers(0, 90, 25), random.integers(30, 120, 60)
+        taken = np.sort(random.integers(0, 61, 80))
+        limits = random.integers(1, 101, 80)
+        histogram = Histogram(width)
+        histogram.add(old)
+        expected = [
+            upper_in_python([*old.tolist(), *new[:count].tolist()], width, limit)
+            for count, limit in zip(taken.tolist(), limits.tolist(), strict=True)
+        ]
+        assert histogram.uppers(new, taken, limits).tolist() == expected
+
+
+def in_order(found: dict[int, str], events: pa.Table) -> list[str]:
+    """The actions in the order of the events' times."""
+    return [found[number] for number in events["event_id"].to_pylist()]
+
+
+@BOTH
+def test_in_the_long_run_it_is_the_third_page(way: Any) -> None:
+    """A third by chance; then page2, whose rewards spread widest, while the limit is high; page3, the best, at last.
+
+    At 95 % its bound is about 60 + 2 * 30 against 80 + 2 * 10 of page3, at 50 % about 60 + 20 against 80 + 7.
+    """
+    flow, inputs = made("reinforcement_learner", 10_000.0, 6.0, learners=2, rewards=0.1, reduction_round_interval=400)
+    found = actions(way(flow), inputs)
+    chosen = np.array(in_order(found, inputs["events"]))
+    by_chance, curious, later = chosen[:500], chosen[2500:3200], chosen[len(chosen) // 2 :]
+    assert 0.25 < np.mean(by_chance == "page3") < 0.42
+    assert np.mean(curious == "page2") > 0.9
+    assert np.mean(later == "page3") > 0.95
+
+
+def test_at_its_defaults_it_learns_within_seconds() -> None:
+    """At 10,000 events a second for 10 s every learner comes to choose by its bounds, and each event has an action."""
+    flow, inputs = made("reinforcement_learner", 10_000.0, 10.0)
+    found = actions(without_truth(flow), inputs)
+    assert len(found) == inputs["events"].num_rows
+    chosen = in_order(found, inputs["events"])
+    assert Counter(chosen[:10_000])["page1"] == pytest.approx(3333, abs=200)
+    assert "page1" not in chosen[-10_000:]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    """Three parameters, three problems."""
+    with pytest.raises(InputError) as caught:
+        flow_of(actions="", distribution="", confidence_limit=10)
+    assert len(caught.value.problems) == 3

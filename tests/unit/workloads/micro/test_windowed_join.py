@@ -1,0 +1,48 @@
+"""The join's selectivity is what was asked, at every rate."""
+
+import pytest
+
+from streamgauge.loadgen.fields import Key
+from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.workloads import registry
+from streamgauge.workloads.micro.windowed_join import SHARE
+
+WORKLOAD = registry.get("windowed_join")
+
+
+def _matches_per_purchase(rate_per_s: float, **values: object) -> float:
+    """Expected ads of the same keys in one window, from the streams themselves."""
+    parameters = WORKLOAD.read(values)
+    _, ads = WORKLOAD.build(parameters, rate_per_s).streams
+    meets = 1.0
+    for field in ads.fields:
+        assert isinstance(field, Key)
+        if field.distribution == "uniform":
+            meets /= field.domain
+        else:
+            meets *= float((probabilities(field.distribution, field.domain) ** 2).sum())
+    return rate_per_s * ads.share * parameters.range * meets  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rate_per_s", [10_000.0, 100_000.0, 1_000_000.0])
+@pytest.mark.parametrize(
+    "values", [{}, {"selectivity": 0.5}, {"range": "2s", "slide": "1s"}, {"distribution": "uniform"}]
+)
+def test_selectivity_is_constant_over_rates(rate_per_s: float, values: dict[str, object]) -> None:
+    """Keys grow with the rate, so that matches per purchase and window do not [method 2]."""
+    asked = float(str(values.get("selectivity", 0.05)))
+    assert _matches_per_purchase(rate_per_s, **values) == pytest.approx(asked, rel=0.1)
+
+
+def test_both_streams_draw_from_the_same_keys() -> None:
+    """Purchases and ads have equal key domains, and half of the rate each."""
+    purchases, ads = WORKLOAD.build(WORKLOAD.read({}), 50_000.0).streams
+    assert purchases.fields[:2] == ads.fields
+    assert (purchases.share, ads.share) == (SHARE, 1 - SHARE)
+
+
+def test_there_is_always_a_user() -> None:
+    """At rates so low that not even one user is needed, there is one."""
+    users = WORKLOAD.build(WORKLOAD.read({}), 0.001).streams[0].fields[0]
+    assert isinstance(users, Key)
+    assert users.domain == 1

@@ -1,0 +1,213 @@
+"""Workloads are found, read their parameters, and give jobs that are right; what is wrong is said with a way out."""
+
+import json
+import math
+
+import pytest
+
+from streamgauge.core.errors import InputError
+from streamgauge.dataflow import graph, schema, validate
+from streamgauge.dataflow.horizon import reach_us
+from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
+from streamgauge.engines.duckdb_oracle.process import is_independent
+from streamgauge.workloads import registry
+
+FIRST = ("count", "filter", "identity", "windowed_aggregation", "windowed_join")
+RESULTS = {
+    "count": ["gem_pack_id", "count"],
+    "filter": ["user_id", "gem_pack_id", "price"],
+    "identity": ["user_id", "gem_pack_id", "price"],
+    "windowed_aggregation": ["gem_pack_id", "window_start", "window_end", "revenue"],
+    "windowed_join": ["user_id", "gem_pack_id", "price", "window_start", "window_end"],
+}
+SINKS = {
+    "count": ("counts", "update"),
+    "windowed_aggregation": ("revenue", "append"),
+    "windowed_join": ("matches", "append"),
+}
+IDENTITIES = {
+    "count": ("gem_pack_id", "event_time"),
+    "filter": ("event_id",),
+    "identity": ("event_id",),
+    "windowed_aggregation": ("gem_pack_id", "window_start"),
+    "windowed_join": ("purchases_event_id", "ads_event_id", "window_start"),
+}
+REACH_US = {"count": None, "filter": 0, "identity": 0, "windowed_aggregation": 8_000_000, "windowed_join": 8_000_000}
+
+
+def _job(name: str, **values: object) -> registry.Job:
+    workload = registry.get(name)
+    return workload.build(workload.read(values), 100_000.0)
+
+
+def test_the_first_workloads_are_there() -> None:
+    """Every module with a WORKLOAD is found, under the name of its module."""
+    assert set(FIRST) <= set(registry.names())
+    assert all(registry.get(name).name == name for name in registry.names())
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_workload_gives_a_job_that_is_right(name: str) -> None:
+    """With default parameters: the flow checks, its streams are those it reads, and shares add up to one."""
+    job = _job(name)
+    validate.check(job.flow)
+    for one in job.flow.each():  # sinks of one flow may ask their operators for other lineage
+        validate.check(with_lineage(one))
+        assert is_independent(one)  # verification runs no class of the workload's
+    streams = {stream.name: stream.schema for stream in job.streams}
+    assert {source.name: source.schema for source in graph.sources(job.flow)} == streams
+    assert sum(stream.share for stream in job.streams) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_names_that_outsiders_see(name: str) -> None:
+    """Results, sinks, identities and reach are those of the design."""
+    flow = _job(name).flow
+    assert list(schema.columns(flow.sink.input)) == RESULTS[name]
+    assert (flow.sink.name, flow.sink.mode) == SINKS.get(name, (flow.sink.name, "append"))
+    assert identity(flow) == IDENTITIES[name]
+    assert reach_us(flow) == REACH_US[name]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_parameter_has_a_meaning(name: str) -> None:
+    """Users read the description of a parameter in the list of workloads."""
+    assert all(field.description for field in registry.get(name).parameters.model_fields.values())
+
+
+def test_catalogue_is_json() -> None:
+    """What `workloads --json` prints is plain data, and names every workload."""
+    rows = json.loads(json.dumps(registry.catalogue()))
+    assert [row["name"] for row in rows] == list(registry.names())
+
+
+def test_a_misspelt_workload_is_met_with_the_nearest() -> None:
+    """A typing error costs one look."""
+    with pytest.raises(InputError) as refused:
+        registry.get("windowed_agregation")
+    problem = refused.value.problems[0]
+    assert problem.got == "windowed_agregation"
+    assert problem.way_out.startswith("windowed_aggregation (")
+    assert "identity" in problem.way_out
+
+
+BAD = [
+    ("windowed_aggregation", {"slide": "abc"}, "must be a time", "slide"),
+    ("windowed_aggregation", {"range": 0}, "above 0", "range"),
+    ("windowed_aggregation", {"packs": 0}, "at least 1", "packs"),
+    ("windowed_aggregation", {"packs": "many"}, "whole number", "packs"),
+    ("windowed_aggregation", {"distribution": "gauss"}, "normal", "distribution"),
+    ("windowed_aggregation", {"pack": 3}, "is not a parameter of windowed_aggregation", "packs"),
+    ("windowed_join", {"selectivity": 0}, "above 0", "selectivity"),
+    ("filter", {"payload_bytes": -1}, "at least 0", "payload_bytes"),
+    ("throughput", {"message_bytes": 65_537}, "at most 65536", "message_bytes"),
+    ("bargain_index", {"bi.vwap.period": "yearly"}, "minutely", "vwap_period"),
+    ("fraud_detection", {"fd.detection.algorithm": "guess"}, "missProbability", "detection_algorithm"),
+    ("sentiment_analysis", {"sa.classifier.type": "lingpipe"}, "scorers, basic", "classifier_type"),
+    ("voipstream", {"vs.filter": "cuckoo"}, "exact, bloom", "filter"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "rule", "way_out"), BAD)
+def test_bad_parameters_are_refused(name: str, values: dict[str, object], rule: str, way_out: str) -> None:
+    """Each names the parameter, the rule, the value got, and what to set."""
+    with pytest.raises(InputError) as refused:
+        registry.get(name).read(values)
+    problem = refused.value.problems[0]
+    assert rule in problem.rule
+    assert way_out in problem.way_out
+    assert problem.got == next(iter(values.values()))
+
+
+BUILT = [
+    ("machine_outlier", {"mo.anomaly_scorer.window_length": 0}, "anomaly_scorer_window_length: must be at least 1"),
+    ("machine_outlier", {"interval": "2h"}, "set interval: must be at most 3600"),
+    ("traffic_monitoring", {"map_matcher_radius": math.nan}, "set map_matcher_radius"),
+    ("traffic_monitoring", {"tm.speed_calculator.window": 1}, "set speed_calculator_window: must be at least 2"),
+    ("smart_grid", {"slices_per_day": 2}, "set slices_per_day: must be at least 3; got 2"),
+    ("smart_grid", {"range": "5s", "slide": "2s"}, "slide: must go into the range 5s without a rest; got '2s'"),
+    ("smart_grid", {"range": "2s", "slide": "4s"}, "slide 4s is longer than its range 2s"),
+    ("smart_grid", {"range": "10s", "slice_length": "11s"}, "slice_length: must be at most the range 10s"),
+    ("smart_grid", {"slide": "2s", "second_range": "5s"}, "second_range: must be a multiple of the slide 2s; got .5s"),
+    ("voipstream", {"vs.fofir.threshold.max": 2.0}, "fofir_threshold_max: must be above fofir_threshold_min"),
+    ("voipstream", {"url_threshold_min": 1.0}, "url_threshold_max: must be above url_threshold_min"),
+    ("voipstream", {"ecr.beta": 0.9672}, "ecr_beta: is not a parameter"),
+    ("voipstream", {"generator_population": 8}, r"called\.contacts"),
+    ("reinforcement_learner", {"actions": "page1"}, "set actions"),
+    ("reinforcement_learner", {"actions": "a,a", "distribution": "1/1,2/2"}, "set actions"),
+    ("reinforcement_learner", {"actions": "a,it's", "distribution": "1/1,2/2"}, "set actions"),
+    ("reinforcement_learner", {"actions": "a,b"}, "set distribution"),
+    ("reinforcement_learner", {"distribution": "30/12,60/30,80"}, "set distribution"),
+    ("reinforcement_learner", {"distribution": "30/12,60/30,10001/10"}, "set distribution"),
+    ("reinforcement_learner", {"confidence_limit": 40}, "set min_confidence_limit"),
+    ("spam_filter", {"training_share": 1}, "set training_share"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "message"), BUILT)
+def test_what_no_flow_can_be_built_of_is_refused(name: str, values: dict[str, object], message: str) -> None:
+    """By the shown name and the rule, whichever of two parameters that do not go together was given."""
+    with pytest.raises(InputError, match=message):
+        _job(name, **values)
+
+
+THESIS = {
+    "bargain_index": {"bi.vwap.period": "hourly", "bi.vwap.window": 3, "bi.bargainindex.threshold": 0.5},
+    "fraud_detection": {
+        "fd.state.seq.window.size": 3, "fd.detection.algorithm": "missRate", "fd.metric.threshold": 0.5,
+    },
+    "log_processing": {"lp.volume_counter.window": 60},
+    "machine_outlier": {"mo.anomaly_scorer.window_length": 5},
+    "reinforcement_learner": {"rl.min.reward.distr.sample": 7, "rl.bin.width": 3},
+    "smart_grid": {"sg.slice.length": "60s", "sg.slices_per_day": 1440, "sg.range": "1h"},
+    "spam_filter": {"sf.bayesrule.spam_probability": "0.8"},
+    "spike_detection": {"sd.moving_average.window": 5, "sd.spike_detector.threshold": "0.5"},
+    "traffic_monitoring": {"tm.map_matcher.radius": 20, "tm.speed_calculator.window": "6"},
+    "voipstream": {"vs.generator.population": 50, "vs.acd.decay_factor": "1.0", "vs.variation.aprox_size": "9"},
+    "trending_topics": {"tt.topk": 3, "tt.window": "4s", "tt.frequency": "1s"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", THESIS)
+def test_parameters_have_the_names_of_the_thesis(name: str) -> None:
+    """With its prefix and its dots; each sets the parameter that it names."""
+    workload = registry.get(name)
+    read = workload.read(THESIS[name]).model_dump()
+    usual = workload.read({}).model_dump()
+    changed = {key: value for key, value in read.items() if value != usual[key]}
+    assert len(changed) == len(THESIS[name])
+    assert changed == {
+        key.partition(".")[2].replace(".", "_"): changed[key.partition(".")[2].replace(".", "_")]
+        for key in THESIS[name]
+    }
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Three mistakes, three problems, one error."""
+    with pytest.raises(InputError) as refused:
+        registry.get("windowed_aggregation").read({"pack": 1, "packs": 0, "slide": "x"})
+    assert len(refused.value.problems) == 3
+
+
+@pytest.mark.parametrize("name", ["windowed_aggregation", "windowed_join"])
+def test_a_slide_longer_than_the_range_is_refused(name: str) -> None:
+    """The house's message, before anything is started."""
+    with pytest.raises(InputError, match="events between windows would be counted nowhere") as refused:
+        _job(name, slide="9s")
+    assert refused.value.problems[0].way_out == "--set slide=8s (tumbling), or --set range=9s"
+
+
+def test_only_what_a_flow_reads_is_needed() -> None:
+    """The aggregation reads two of three fields, the count one."""
+    assert needed_columns(_job("windowed_aggregation").flow) == {"purchases": ("gem_pack_id", "price", "event_time")}
+    assert needed_columns(_job("count").flow) == {"purchases": ("gem_pack_id",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("dat", "data"), ("Data", "data"), ("spike_detector_treshold", "spike_detector_threshold")]
+)
+def test_a_setting_that_is_misspelt_is_told(name: str, meant: str) -> None:
+    """A workload's own parameters, and the rows that every workload may be given."""
+    with pytest.raises(InputError) as refused:
+        registry.get("spike_detection").read({name: "x"})
+    assert refused.value.problems[0].way_out == f"--set {meant}=..."
