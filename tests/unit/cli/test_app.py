@@ -441,7 +441,7 @@ def test_the_package_loads_nothing_heavy() -> None:
 def test_help_loads_nothing_heavy() -> None:
     """Help comes at once: neither an engine nor Flight nor a plotting library is loaded for it."""
     code = """
-from streamgauge import cli
+from streamgauge.cli import app as cli
 for words in (["--help"], *([name, "--help"] for name in ("run", "sustain", "compare", "characterize"))):
     sys.argv = ["streamgauge", *words]
     try:

@@ -150,7 +150,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: TestBe
     client.act(edges.output.location, edges.output.token, "commit", **asked)
 
     last = watched(rig, journal, lambda tick: bool(tick.commits))
-    assert (journal.handed_out_events(), journal.committed_until()) == (1000, start + US)
+    assert (journal.ingested_since(0), journal.committed_until()) == (1000, start + US)
     assert (journal.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
     assert (len(journal.retried_us), journal.aborted_us) == (1, [])
     waited = (journal.handing_out, journal.receiving, journal.writing)

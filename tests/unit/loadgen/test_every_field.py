@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.load import test_calls, test_leads, test_machines, test_plugs, test_traces
+from tests.unit.loadgen.datasets import test_calls, test_leads, test_machines, test_plugs
+from tests.unit.loadgen.datasets.traffic import test_gps_traces as test_traces
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import arrow_type

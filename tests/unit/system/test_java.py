@@ -142,7 +142,16 @@ def test_the_install_command_is_this_systems(monkeypatch: pytest.MonkeyPatch, re
 def test_tests_on_spark_ask_for_java_once(marked: str, code: int, said: bool, tmp_path: Path) -> None:
     """One message instead of a failure for each; tests that start no Spark need no Java (of this file none is left)."""
     tests = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "pytest", "-q", "-m", marked, str(tests / "flow" / "test_expressions_spark.py")]
+    file = tests / "real" / "spark" / "test_expressions.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-m", marked, str(file)]
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        marked,
+        str(tests / "real" / "spark" / "test_expressions.py"),
+    ]
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent, env=environment)
     assert done.returncode == code, done.stdout

@@ -213,7 +213,7 @@ def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypa
 def test_nothing_is_imported_for_a_look() -> None:
     """Four seconds of a core in mid-span once made the second-long batches that left a trial undecided."""
     code = (
-        "import sys, numpy; from streamgauge.run import trial; from streamgauge.stats import bootstrap\n"
+        "import sys, numpy; from streamgauge.trial import conductor as trial; from streamgauge.stats import bootstrap\n"
         "trial.prepare(); there = set(sys.modules); times = numpy.arange(50.0)\n"
         "bootstrap.slope_interval(times, numpy.cos(times), 0.983); bootstrap.independent_slope_interval(times, times)\n"
         "print(sorted(set(sys.modules) - there))"

@@ -357,11 +357,11 @@ def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyP
 
         return proof
 
-    for name in ("capacity", "stall", "slowing", "fault", "generator", "clock"):
+    for name in ("capacity", "stall", "slowing", "fault", "search_of_wrong", "generator", "clock"):
         monkeypatch.setattr(proofs, name, noted(name))
     lines: list[str] = []
     command.selftest(only="a,b,c,d,e", view=View(lines.append))
-    assert set(given) == {"capacity", "stall", "slowing", "fault", "generator", "clock"}
+    assert set(given) == {"capacity", "stall", "slowing", "fault", "search_of_wrong", "generator", "clock"}
     assert lines.count("  a trial") == len(given) == len(lines) / 2
 
 

@@ -119,7 +119,7 @@ def test_every_result_comes_once_and_each_key_to_one_bucket(
 
 def test_a_key_has_the_same_bucket_in_every_process() -> None:
     """Workers tell buckets apart from each other, and a restarted one as the one before it."""
-    said = "import pyarrow as pa; from streamgauge.engines.spark import blocks; "
+    said = "import pyarrow as pa; from streamgauge.engines.spark.lowering import arrow_blocks as blocks; "
     said += "print(blocks.bucket_of([pa.chunked_array([['a', 'b', None, 'ä', 'ab']])], 97).tolist())"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     here = arrow_blocks.bucket_of([pa.chunked_array([["ab", "ä", None], ["b", "a"]])], 97).tolist()

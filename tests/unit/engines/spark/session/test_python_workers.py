@@ -14,14 +14,14 @@ _WRITING = {"location": "grpc://127.0.0.1:1", "token": "t", "query": "q0", "sink
 _READING = {"stream": "s", "token": "t", "locations": "[]", "query": "q0", "reader": "0", "frontier": "common"}
 _PROCESS = """
 import gc
-from streamgauge.engines.spark.session.python_workers import settle
+from streamgauge.engines.spark.session.python_workers import freeze_gc
 ring = []
 ring.append(ring)
-settle()
+freeze_gc()
 frozen = gc.get_freeze_count()
 later = [[]]
 later.append(later)
-settle()
+freeze_gc()
 print(frozen, gc.get_freeze_count())
 """
 

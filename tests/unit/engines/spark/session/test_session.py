@@ -123,7 +123,7 @@ ADDRESSES = ("1.2.3.4", "77.0.0.1", "no address")
 FROM_THE_ARCHIVE = f"""
 import json
 import streamgauge.engines.spark.io.flight_source
-from streamgauge.workloads import places
+from streamgauge.workloads.helpers import places
 print(json.dumps([places.__file__, [places.place_of("", address) for address in {ADDRESSES}]]))
 """
 
