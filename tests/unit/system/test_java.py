@@ -144,14 +144,6 @@ def test_tests_on_spark_ask_for_java_once(marked: str, code: int, said: bool, tm
     tests = Path(__file__).parents[2]
     file = tests / "real" / "spark" / "test_expressions.py"
     command = [sys.executable, "-m", "pytest", "-q", "-m", marked, str(file)]
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
-        marked,
-        str(tests / "real" / "spark" / "test_expressions.py"),
-    ]
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent, env=environment)
     assert done.returncode == code, done.stdout
