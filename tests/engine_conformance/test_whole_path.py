@@ -86,7 +86,7 @@ class Case:
         found: dict[str, dict[Batch, int]] = defaultdict(dict)
 
         def known() -> bool:
-            self.rig.engine.rows(RESTARTED_S)
+            self.rig.engine.operator_row_counts(RESTARTED_S)
             for row in self.counted:
                 found[row.operator][row.query, row.batch] = row.rows
             return bool(set.intersection(*(set(found[name]) for name in operators)))

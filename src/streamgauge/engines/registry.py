@@ -117,7 +117,7 @@ def matrix() -> list[dict[str, Any]]:
             "truth": each.computes_truth,
             "several_sinks": each.several_sinks,
             "nodes": [name for name in each.nodes if name != InWindows.__name__],
-            "windows_so_far": each.early,
+            "windows_so_far": each.early_firing,
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),
             "options": _told(each.settings),

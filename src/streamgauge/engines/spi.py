@@ -34,11 +34,11 @@ class Edges:
 class Capabilities:
     """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it.
 
-    `why_not`: of nodes that it cannot do, its own rule; `instead` the engine to take then. `chunk_us`: how much event
-    time is to travel at once, at usual rates, where its latencies are far below those of batches. `early`: a window
-    gives its values so far, as updates, and no last one. `own_batches`: whether results are taken by the batches that
-    it speaks of. `transport_options`: those of its only transport that have another default
-    with it.
+    `unsupported_reasons`: why the engine cannot run a node, by the node's name; `fallback_engine`: the engine to take
+    then. `chunk_us`: how much event time travels at once at usual rates, where the engine's latencies are far below
+    those of batches. `early_firing`: a window gives its values so far, as updates, and no last one. `has_batch_ids`:
+    whether the engine numbers its batches, so that results belong to one of them. `transport_options`: those of its
+    only transport that have another default with it.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Capabilities:
     several_sinks: bool = False
     needs_java: bool = False
     settings: tuple[Setting, ...] = field(default=())
-    why_not: Mapping[str, str] = field(default_factory=dict)
-    instead: str = ""
+    unsupported_reasons: Mapping[str, str] = field(default_factory=dict)
+    fallback_engine: str = ""
     chunk_us: int | None = None
     transport_options: Mapping[str, str] = field(default_factory=dict)
-    early: bool = False
-    own_batches: bool = True
+    early_firing: bool = False
+    has_batch_ids: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class Engine(Protocol):
     def pids(self) -> list[int]:
         """The SUT's processes, children included."""
 
-    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         """What the engine says about its batches (extra series; never decides); nothing where it does not answer."""
 
-    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         """What left each operator in each batch, as far as it was not told before; no rows where nobody counts."""
 
     def settings(self) -> dict[str, str]:

@@ -217,7 +217,7 @@ def _carried_by(experiment: Experiment, engine: Capabilities | None) -> str:
 
 def _as_done(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
     """The flow as an engine does it: of one whose windows never close, their values so far are what is verified."""
-    return with_early_firing(flow) if flow is not None and engine is not None and engine.early else flow
+    return with_early_firing(flow) if flow is not None and engine is not None and engine.early_firing else flow
 
 
 def _engine_problems(
@@ -256,8 +256,12 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
     for node in operators(flow):
         kind = type(node).__name__
         if kind not in engine.nodes:
-            because = f": {engine.why_not[kind]}" if kind in engine.why_not else ""
-            way_out = f"--engine {engine.instead}" if engine.instead else "streamgauge engines shows who has one"
+            because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
+            way_out = (
+                f"--engine {engine.fallback_engine}"
+                if engine.fallback_engine
+                else "streamgauge engines shows who has one"
+            )
             yield Problem("engine", f"has no lowering for {kind}{because}", engine.name, way_out)
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
@@ -340,8 +344,8 @@ def _kind_problems(flow: Flow, levels: Sequence[ServiceLevelObjective]) -> Itera
     for level in levels:
         if there is not None and level.kind not in there:
             rule = f"names a latency that no result of this workload has; there are {', '.join(there)}"
-            instead = f"event_time_{level.text.removeprefix(level.kind).lstrip('_').strip()}"
-            yield Problem("limits", rule, level.text, f'--limit "{instead}"')
+            fallback_engine = f"event_time_{level.text.removeprefix(level.kind).lstrip('_').strip()}"
+            yield Problem("limits", rule, level.text, f'--limit "{fallback_engine}"')
 
 
 def _in_range(name: str, seconds: float) -> bool:

@@ -190,7 +190,7 @@ class TrialConductor:
         base = build_result(ready, rig, folder, done, trial.rate_per_s, self.ceiling_per_s)
         base = _with_operators(ready, folder, done, told, base)
         folder.write_result(base)
-        counted = ready.engine.own_batches
+        counted = ready.engine.has_batch_ids
         folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
         folder.write_series(figures.series(done, None))
         base = _with_appends(rig, done, base)
@@ -226,8 +226,10 @@ def _told(rig: TestBed, done: TrialRecord) -> EngineReport:
     """Nothing of a trial is written yet, so Ctrl-C here must not escape."""
     progress: list[dict[str, Any]] = []
     try:
-        progress = rig.engine.evidence(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
-        return EngineReport(progress, OperatorCounts() if done.interrupted else rig.engine.rows(EVIDENCE_S))
+        progress = rig.engine.batch_progress(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
+        return EngineReport(
+            progress, OperatorCounts() if done.interrupted else rig.engine.operator_row_counts(EVIDENCE_S)
+        )
     except KeyboardInterrupt:
         done.interrupted = True
         return EngineReport(progress)

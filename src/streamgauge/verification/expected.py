@@ -117,7 +117,7 @@ def _verify_sink(
         compare(ready, done, received, source, compared)
         sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
         rule = rule_of(ready, done)
-        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.own_batches)
+        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.has_batch_ids)
         return compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
 
 

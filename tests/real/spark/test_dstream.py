@@ -58,7 +58,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
         tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
     ) as (ready, rig, folder):
         judged = trial(ready, rig, folder)
-        told = {one["batchId"]: one for one in rig.engine.evidence()}
+        told = {one["batchId"]: one for one in rig.engine.batch_progress()}
     check_answers(judged, rows_least)
     check_evidence(judged, told)
     assert judged.result.settings["batch_interval"] == "500ms"

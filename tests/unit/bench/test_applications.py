@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from bench import applications
+
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Process
 from streamgauge.workloads import registry

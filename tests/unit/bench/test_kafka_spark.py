@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bench import _run, kafka_spark
 from bench._run import Asked
 from bench.kafka_spark import FLIGHT, KAFKA
-
-from bench import _run, kafka_spark
 
 
 def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bench import _run, latency
 from bench.latency import REPEATS, WAYS
 
-from bench import _run, latency
 from streamgauge.config.experiment import build
 from streamgauge.preflight.validate import check
 

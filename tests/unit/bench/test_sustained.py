@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench import sustained, whole_run
 from bench._drain import ready_for
 from bench.spark_query import alike
 from bench.sustained import (
@@ -30,7 +31,6 @@ from bench.sustained import (
     sustained_per_s,
 )
 
-from bench import sustained, whole_run
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark.structured import main
 from streamgauge.engines.spark.structured.main import SparkJob, Sut

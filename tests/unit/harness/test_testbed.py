@@ -57,10 +57,10 @@ class Played:
     def pids(self) -> list[int]:
         return [os.getpid()]
 
-    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         return []
 
-    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         return OperatorCounts()
 
     def settings(self) -> dict[str, str]:

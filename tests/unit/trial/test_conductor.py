@@ -234,8 +234,8 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     done = make.story().done()
     done.interrupted = interrupted
     engine = SimpleNamespace(
-        evidence=lambda timeout_s: said.append(f"evidence {timeout_s}") or [],
-        rows=lambda timeout_s: said.append(f"rows {timeout_s}") or [],
+        batch_progress=lambda timeout_s: said.append(f"evidence {timeout_s}") or [],
+        operator_row_counts=lambda timeout_s: said.append(f"rows {timeout_s}") or [],
     )
     rig: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
@@ -258,7 +258,7 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
         raise KeyboardInterrupt
 
     rig: Any = SimpleNamespace(
-        engine=SimpleNamespace(evidence=evidence, settings=dict),
+        engine=SimpleNamespace(batch_progress=evidence, settings=dict),
         clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop"),
     )  # fmt: skip
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
@@ -290,7 +290,9 @@ def looked_at_once(
         return SimpleNamespace(conduct=conduct)
 
     monkeypatch.setattr(trial, "PhaseRunner", conductor)
-    engine = SimpleNamespace(settings=dict, evidence=lambda timeout_s: [], rows=lambda timeout_s: OperatorCounts())
+    engine = SimpleNamespace(
+        settings=dict, batch_progress=lambda timeout_s: [], operator_row_counts=lambda timeout_s: OperatorCounts()
+    )
     rig: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
     )

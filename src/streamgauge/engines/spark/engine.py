@@ -79,17 +79,17 @@ class SparkEngine:
         except psutil.NoSuchProcess:
             return []
 
-    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         assert self._child is not None
         try:
-            return list(self._child.ask("evidence", timeout_s))
+            return list(self._child.ask("batch_progress", timeout_s))
         except ChildFailed:
             return []
 
-    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         assert self._child is not None
         try:
-            said = self._child.ask("rows", timeout_s)
+            said = self._child.ask("operator_row_counts", timeout_s)
         except ChildFailed as error:
             return OperatorCounts(ended=str(error))
         return OperatorCounts([OperatorRows(**each) for each in said["rows"]], said["ended"])

@@ -68,11 +68,11 @@ class SyntheticEngine:
     def pids(self) -> list[int]:
         return [self._child.pid] if self._child is not None and self._child.alive else []
 
-    def evidence(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
         """Nothing: its batches are seen from outside."""
         return []
 
-    def rows(self, timeout_s: float = 30.0) -> OperatorCounts:
+    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         """Nothing: the driver counts what goes in and comes out."""
         return OperatorCounts()
 

@@ -155,7 +155,7 @@ class Sustain:
         )  # fmt: skip
         judged = conductor.run(folder, trial)
         self.on_result(folder, describe(self.ready.flow))
-        return outcome_of(request, judged, folder, self.ready.engine.own_batches)
+        return outcome_of(request, judged, folder, self.ready.engine.has_batch_ids)
 
     def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
         """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
@@ -196,8 +196,10 @@ class Sustain:
             memo.write(_line(outcome))
 
 
-def outcome_of(request: TrialRequest, judged: TrialResult, folder: RunFolder, own_batches: bool = True) -> TrialOutcome:
-    """What the search needs of a trial's result. Without `own_batches` nobody knows how busy the engine was: results
+def outcome_of(
+    request: TrialRequest, judged: TrialResult, folder: RunFolder, has_batch_ids: bool = True
+) -> TrialOutcome:
+    """What the search needs of a trial's result. Without `has_batch_ids` nobody knows how busy the engine was: results
     are cut into slices here, which say nothing of its time.
     """
     result = judged.result
@@ -214,7 +216,7 @@ def outcome_of(request: TrialRequest, judged: TrialResult, folder: RunFolder, ow
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
-        busy_share=figures.busy_share(judged.done) if own_batches else None,
+        busy_share=figures.busy_share(judged.done) if has_batch_ids else None,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
     )

@@ -71,7 +71,7 @@ def verify_user_job(
             compared.forget()
             judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
         rule = rule_of(ready, done, received)
-        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.own_batches)
+        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.has_batch_ids)
         sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted, judged)
     return Verified(sink.verification, (sink,), tuple(notes))
 

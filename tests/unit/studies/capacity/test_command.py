@@ -123,7 +123,7 @@ def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, mon
     assert outcome_of(request, judged, study).busy_share is None
     monkeypatch.setattr(figures, "busy_share", lambda of: 0.25 if of is done else 1 / 0)
     assert outcome_of(request, judged, study).busy_share == 0.25
-    assert outcome_of(request, judged, study, own_batches=False).busy_share is None
+    assert outcome_of(request, judged, study, has_batch_ids=False).busy_share is None
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class DStreamSut(Sut):
                 return {"alive": False, "reason": reason}
         return {"alive": True, "busy": [query.name for query, stream in self._queries.items() if stream.working]}
 
-    def evidence(self) -> list[dict[str, Any]]:
+    def batch_progress(self) -> list[dict[str, Any]]:
         return [one for stream in self._queries.values() for one in stream.told()]
 
     def _run(self, session: Any, query: Query) -> DStreamBatches:

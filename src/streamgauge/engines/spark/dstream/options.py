@@ -34,7 +34,7 @@ SETTINGS = (
 )
 BATCH_LEAST_S, BLOCK_LEAST_S = 0.05, 0.001
 
-WHY_NOT = {
+UNSUPPORTED_REASONS = {
     "SessionAggregate": "DStreams have no session windows",
     "IntervalJoin": "DStreams join windows only",
     "Distinct": "the earliest of each key is found by Structured Streaming's state here",
@@ -59,8 +59,8 @@ CAPABILITIES = Capabilities(
     computes_truth=False,
     needs_java=True,
     settings=SETTINGS,
-    why_not=WHY_NOT,
-    instead="spark",
+    unsupported_reasons=UNSUPPORTED_REASONS,
+    fallback_engine="spark",
 )  # fmt: skip
 
 _ELSEWHERE = {
@@ -123,7 +123,7 @@ def _of_flow(flow: Flow, wanted: StartRequest) -> Iterator[Problem]:
     for node in graph.operators(flow):
         if isinstance(node, RunningAggregate) and (names := non_mergeable(node)):
             rule = f"keeps aggregates that are joined from parts, and {', '.join(names)} of {node.name} is none"
-            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.instead}")
+            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
         if isinstance(node, RunningAggregate) and receivers(wanted.transport, wanted.partitions) > 1:
             rule = "must be 1 for updates over sockets: receivers stand at no common event time"
             yield Problem("load.generators", rule, wanted.partitions, "--generators 1")

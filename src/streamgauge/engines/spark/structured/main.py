@@ -119,10 +119,10 @@ class Sut:
         self._counting(RowCounters.keep_up)
         return {"alive": True, "busy": [query.name for query, running in self._queries.items() if _works(running)]}
 
-    def evidence(self) -> list[dict[str, Any]]:
+    def batch_progress(self) -> list[dict[str, Any]]:
         return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
 
-    def rows(self) -> dict[str, Any]:
+    def operator_row_counts(self) -> dict[str, Any]:
         """What was counted since it was last asked for, as `OperatorCounts`."""
         self._counting(RowCounters.read)
         taken = self._probes.taken() if self._probes is not None else []
@@ -354,7 +354,12 @@ def run(kind: type[Sut]) -> None:
     path = Path(sys.argv[1])
     sut = kind(cloudpickle.loads(path.read_bytes()))
     serve(
-        {"start": sut.start, "status": partial(of_the_jvm, sut.status), "evidence": sut.evidence, "rows": sut.rows},
+        {
+            "start": sut.start,
+            "status": partial(of_the_jvm, sut.status),
+            "batch_progress": sut.batch_progress,
+            "operator_row_counts": sut.operator_row_counts,
+        },
         on_orphaned=end_session,
         scratch=path.parent,
     )

@@ -45,7 +45,7 @@ SETTINGS = (
     *(setting for setting in MICRO_BATCH if setting.name in _ALIKE),
 )
 
-WHY_NOT = {
+UNSUPPORTED_REASONS = {
     "WindowAggregate": "its windows give their values so far, as updates, which nothing can follow",
     "SessionAggregate": "real-time mode has no session windows",
     "WindowJoin": "real-time mode joins no two streams",
@@ -68,13 +68,13 @@ CAPABILITIES = Capabilities(
     computes_truth=False,
     needs_java=True,
     settings=SETTINGS,
-    why_not=WHY_NOT,
-    instead="spark",
+    unsupported_reasons=UNSUPPORTED_REASONS,
+    fallback_engine="spark",
     chunk_us=CHUNK_US,
     # A millisecond of its few. Where events come in large chunks that would make too many requests of them.
     transport_options={"linger": "0ms"},
-    early=True,
-    own_batches=False,
+    early_firing=True,
+    has_batch_ids=False,
 )
 
 
@@ -136,7 +136,7 @@ def _of_one_time(flow: Flow) -> Iterator[Problem]:
         for each in before:
             if isinstance(each, Explode):
                 rule = f"makes an update of every row, and {each.name} makes several of one event"
-                way_out = f"--engine {CAPABILITIES.instead}: here nobody could tell them apart"
+                way_out = f"--engine {CAPABILITIES.fallback_engine}: here nobody could tell them apart"
                 yield Problem("engine", rule, CAPABILITIES.name, way_out)
 
 
@@ -145,7 +145,7 @@ def _of_windows(flow: Flow) -> Iterator[Problem]:
     for node in graph.operators(flow):
         if isinstance(node, Distinct) and node.window is not None:
             rule = f"gives nothing at a window's end, and the first rows of {node.name} are those of windows"
-            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.instead}")
+            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
 
 
 def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:

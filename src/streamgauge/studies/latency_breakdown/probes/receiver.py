@@ -104,7 +104,7 @@ class ReceiverProbe(IntervalProbe):
         return {**event_log.options(self.logs), **block_log.options(self.private)}
 
     def look(self, rig: TestBed, judged: TrialResult) -> None:
-        self.said.extend(rig.engine.evidence())
+        self.said.extend(rig.engine.batch_progress())
 
     def ways(
         self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None

@@ -12,7 +12,7 @@ from streamgauge.core.schema import Field, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.dstream import options as dstream
-from streamgauge.engines.spark.dstream.options import CAPABILITIES, WHY_NOT, interval
+from streamgauge.engines.spark.dstream.options import CAPABILITIES, UNSUPPORTED_REASONS, interval
 from streamgauge.engines.spark.options import CAPABILITIES as MICRO_BATCH
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
@@ -28,8 +28,8 @@ MEANS = BOUGHT.running(keys="pack", mean="avg(price)").sink("means")
 
 def test_each_node_is_done_or_has_its_rule() -> None:
     """Of all that micro-batches do."""
-    assert set(CAPABILITIES.nodes) | set(WHY_NOT) == set(MICRO_BATCH.nodes)
-    assert not set(CAPABILITIES.nodes) & set(WHY_NOT)
+    assert set(CAPABILITIES.nodes) | set(UNSUPPORTED_REASONS) == set(MICRO_BATCH.nodes)
+    assert not set(CAPABILITIES.nodes) & set(UNSUPPORTED_REASONS)
 
 
 def test_how_far_apart_batches_are() -> None:

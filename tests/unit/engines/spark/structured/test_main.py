@@ -134,7 +134,7 @@ def written_to(written: list[int]) -> Any:
     return SimpleNamespace(write=writer)
 
 
-@pytest.mark.parametrize("call", ["status", "batch", "rows"])
+@pytest.mark.parametrize("call", ["status", "batch", "operator_row_counts"])
 def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     """Only the counting: it is not tried again, what was counted is handed over, and why it ended is said."""
     written: list[int] = []
@@ -144,14 +144,14 @@ def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: st
     calls: dict[str, Callable[[], Any]] = {
         "status": sut.status,
         "batch": lambda: write(written_to(written), 4),
-        "rows": sut.rows,
+        "operator_row_counts": sut.operator_row_counts,
     }
     calls[call]()
     assert failing.asked == 1
     assert sut.status() == {"alive": True, "busy": []}
     write(written_to(written), 5)
     kept = {"query": "q0", "batch": 3, "operator": "purchases", "rows": 10}
-    assert sut.rows() == {"rows": [kept], "ended": "gone"}
+    assert sut.operator_row_counts() == {"rows": [kept], "ended": "gone"}
     assert failing.asked == 1
     assert len(written) == (2 if call == "batch" else 1)
 
@@ -159,7 +159,7 @@ def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: st
 def test_without_probes_nothing_is_counted() -> None:
     """And nothing has ended."""
     sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
-    assert sut.rows() == {"rows": [], "ended": ""}
+    assert sut.operator_row_counts() == {"rows": [], "ended": ""}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.options import CAPABILITIES as MICRO_BATCH
 from streamgauge.engines.spark.structured import realtime
-from streamgauge.engines.spark.structured.realtime import CAPABILITIES, WHY_NOT, master_for, slots, trigger
+from streamgauge.engines.spark.structured.realtime import CAPABILITIES, UNSUPPORTED_REASONS, master_for, slots, trigger
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
@@ -30,8 +30,8 @@ WORDS = TEXTS.explode(word="split(text, ' ')", name="each_word").running(keys="w
 
 def test_each_node_is_done_or_has_its_rule() -> None:
     """Of all that micro-batches do."""
-    assert set(CAPABILITIES.nodes) - {"InWindows"} | set(WHY_NOT) == set(MICRO_BATCH.nodes)
-    assert not set(CAPABILITIES.nodes) & set(WHY_NOT)
+    assert set(CAPABILITIES.nodes) - {"InWindows"} | set(UNSUPPORTED_REASONS) == set(MICRO_BATCH.nodes)
+    assert not set(CAPABILITIES.nodes) & set(UNSUPPORTED_REASONS)
 
 
 def test_all_tasks_of_a_query_run_at_once() -> None:
